@@ -1,0 +1,49 @@
+"""A run of stored messages in ascending sequence: a batch of the log or a row group of the table."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headwater.model.columns import Int64s
+from headwater.model.message import Message
+
+
+class Run(Protocol):
+    """What readers need of a piece of a stream, whether it lies in the head or in the body."""
+
+    def __len__(self) -> int:
+        """Return how many messages the run holds, removed ones included."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory the run holds, for caches."""
+        ...
+
+    @property
+    def seqs(self) -> Int64s:
+        """Return the sequences, ascending."""
+        ...
+
+    @property
+    def ts(self) -> Int64s:
+        """Return the timestamps in nanoseconds."""
+        ...
+
+    @property
+    def sizes(self) -> Int64s:
+        """Return len(subject) + len(headers) + len(data) of each message."""
+        ...
+
+    @property
+    def subjects(self) -> list[bytes]:
+        """Return the subject of each message."""
+        ...
+
+    def has_headers(self, index: int) -> bool:
+        """Return whether the message at this index carries headers."""
+        ...
+
+    def message(self, index: int) -> Message:
+        """Return the message at this index of the run."""
+        ...
