@@ -11,8 +11,259 @@ Error
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 
 class Error(Exception):
     """Anything that Headwater reports to a caller."""
 
     retryable = False
+
+
+class ErrorRow(NamedTuple):
+    """One kind of API error: its name here, and the numbers and text a client sees."""
+
+    name: str
+    code: int
+    err_code: int
+    description: str
+
+
+class ApiError(Error):
+    """An error answered to a client, with the numbers and the text of JetStream."""
+
+    def __init__(self, name: str, code: int, err_code: int, description: str) -> None:
+        super().__init__(f"{description} ({err_code})")
+        self.name = name
+        self.code = code
+        self.err_code = err_code
+        self.description = description
+        self.retryable = code in (429, 503)
+
+
+def api_error(name: str, **values: object) -> ApiError:
+    """Return the API error of this name, its {placeholders} filled with the values."""
+    row = _BY_NAME[name]
+    return ApiError(row.name, row.code, row.err_code, row.description.format(**values))
+
+
+# One row a line: err_code, code, name, description. Names follow the protocol's own constants; numbers and
+# texts are what clients compare.
+_TABLE = """
+10002 400 account_resources_exceeded: resource limits exceeded for account
+10003 400 bad_request: bad request
+10008 503 cluster_not_avail: JetStream system temporarily unavailable
+10012 500 consumer_create: {err}
+10013 400 consumer_name_exist: consumer name already in use
+10014 404 consumer_not_found: consumer not found
+10015 400 snapshot_deliver_subject_invalid: deliver subject not valid
+10016 400 consumer_durable_name_not_in_subject: consumer expected to be durable but no durable name set in subject
+10017 400 consumer_durable_name_not_match_subject: consumer name in subject does not match durable name in request
+10018 400 consumer_durable_name_not_set: consumer expected to be durable but a durable name was not set
+10019 400 consumer_ephemeral_with_durable_in_subject: consumer expected to be ephemeral but detected a durable name set in subject
+10020 400 consumer_ephemeral_with_durable_name: consumer expected to be ephemeral but a durable name was set in request
+10021 400 stream_external_api_overlap: stream external api prefix {prefix} must not overlap with {subject}
+10022 400 stream_external_del_prefix_overlaps: stream external delivery prefix {prefix} overlaps with stream subject {subject}
+10023 503 insufficient_resources: insufficient resources
+10024 400 stream_invalid_external_delivery_subj: stream external delivery prefix {prefix} must not contain wildcards
+10025 400 invalid_json: invalid JSON: {err}
+10026 400 maximum_consumers_limit: maximum consumers limit reached
+10027 400 maximum_streams_limit: maximum number of streams reached
+10028 500 memory_resources_exceeded: insufficient memory resources available
+10029 500 mirror_consumer_setup_failed: {err}
+10030 400 mirror_max_message_size_too_big: stream mirror must have max message size >= source
+10031 400 mirror_with_sources: stream mirrors can not also contain other sources
+10032 400 mirror_with_start_seq_and_time: stream mirrors can not have both start seq and start time configured
+10033 400 mirror_with_subject_filters: stream mirrors can not contain filtered subjects
+10034 400 mirror_with_subjects: stream mirrors can not contain subjects
+10037 404 no_message_found: no message found
+10038 400 not_empty_request: expected an empty request payload
+10039 503 not_enabled_for_account: JetStream not enabled for account
+10042 500 restore_subscribe_failed: JetStream unable to subscribe to restore snapshot {subject}: {err}
+10043 400 sequence_not_found: sequence {seq} not found
+10045 500 source_consumer_setup_failed: {err}
+10046 400 source_max_message_size_too_big: stream source must have max message size >= target
+10047 500 storage_resources_exceeded: insufficient storage resources available
+10049 500 stream_create: {err}
+10050 500 stream_delete: {err}
+10051 500 stream_general_error: {err}
+10052 500 bad_config: {err}
+10053 500 stream_limits: {err}
+10054 400 stream_message_exceeds_maximum: message size exceeds maximum allowed
+10055 400 stream_mirror_not_updatable: stream mirror configuration can not be updated
+10056 400 stream_mismatch: stream name in subject does not match request
+10057 500 stream_msg_delete_failed: {err}
+10058 400 stream_name_exist: stream name already in use with a different configuration
+10059 404 stream_not_found: stream not found
+10060 400 stream_not_match: expected stream does not match
+10062 500 stream_restore: restore failed: {err}
+10064 500 stream_snapshot: snapshot failed: {err}
+10065 400 stream_subject_overlap: subjects overlap with an existing stream
+10069 500 stream_update: {err}
+10070 400 stream_wrong_last_msg_id: wrong last msg ID: {id}
+10071 400 stream_wrong_last_sequence: wrong last sequence: {seq}
+10072 500 temp_storage_failed: JetStream unable to open temp storage for restore
+10074 500 stream_replicas_not_supported: replicas > 1 not supported in non-clustered mode
+10076 503 not_enabled: JetStream not enabled
+10077 503 stream_store_failed: {err}
+10078 400 consumer_config_required: consumer config required
+10079 400 consumer_deliver_to_wildcards: consumer deliver subject has wildcards
+10080 400 consumer_push_max_waiting: consumer in push mode can not set max waiting
+10081 400 consumer_deliver_cycle: consumer deliver subject forms a cycle
+10082 400 consumer_max_pending_ack_policy_required: consumer requires ack policy for max ack pending
+10083 400 consumer_small_heartbeat: consumer idle heartbeat needs to be >= 100ms
+10084 400 consumer_pull_requires_ack: consumer in pull mode requires explicit ack policy on workqueue stream
+10085 400 consumer_pull_not_durable: consumer in pull mode requires a durable name
+10086 400 consumer_pull_with_rate_limit: consumer in pull mode can not have rate limit set
+10087 400 consumer_max_waiting_negative: consumer max waiting needs to be positive
+10088 400 consumer_hb_requires_push: consumer idle heartbeat requires a push based consumer
+10089 400 consumer_fc_requires_push: consumer flow control requires a push based consumer
+10090 400 consumer_direct_requires_push: consumer direct requires a push based consumer
+10091 400 consumer_direct_requires_ephemeral: consumer direct requires an ephemeral consumer
+10092 400 consumer_on_mapped: consumer direct on a mapped consumer
+10093 400 consumer_filter_not_subset: consumer filter subject is not a valid subset of the interest subjects
+10094 400 consumer_invalid_policy: {err}
+10095 400 consumer_invalid_sampling: failed to parse consumer sampling configuration: {err}
+10096 500 stream_invalid: stream not valid
+10097 400 stream_header_exceeds_maximum: header size exceeds maximum allowed of 64k
+10098 400 consumer_wq_requires_explicit_ack: workqueue stream requires explicit ack
+10099 400 consumer_wq_multiple_unfiltered: multiple non-filtered consumers not allowed on workqueue stream
+10100 400 consumer_wq_consumer_not_unique: filtered consumer not unique on workqueue stream
+10101 400 consumer_wq_consumer_not_deliver_all: consumer must be deliver all on workqueue stream
+10102 400 consumer_name_too_long: consumer name is too long, maximum allowed is {max}
+10103 400 consumer_bad_durable_name: durable name can not contain '.', '*', '>'
+10104 500 consumer_store_failed: error creating store for consumer: {err}
+10105 400 consumer_existing_active: consumer already exists and is still active
+10106 400 consumer_replacement_with_different_name: consumer replacement durable config not the same
+10107 400 consumer_description_too_long: consumer description is too long, maximum allowed is {max}
+10108 400 consumer_with_flow_control_needs_heartbeats: consumer with flow control also needs heartbeats
+10109 400 stream_sealed: invalid operation on sealed stream
+10110 500 stream_purge_failed: {err}
+10111 500 stream_rollup_failed: {err}
+10112 400 consumer_invalid_deliver_subject: invalid push consumer deliver subject
+10113 400 stream_max_bytes_required: account requires a stream config to have max bytes set
+10114 400 consumer_max_request_batch_negative: consumer max request batch needs to be > 0
+10115 400 consumer_max_request_expires_too_small: consumer max request expires needs to be >= 1ms
+10116 400 consumer_max_deliver_backoff: max deliver is required to be > length of backoff values
+10117 500 stream_info_max_subjects: subject details would exceed maximum allowed
+10118 500 stream_offline: stream is offline
+10119 500 consumer_offline: consumer is offline
+10120 400 no_limits: no JetStream default or applicable tiered limit present
+10121 400 consumer_max_pending_ack_excess: consumer max ack pending exceeds system limit of {limit}
+10122 400 stream_max_stream_bytes_exceeded: stream max bytes exceeds account limit max stream bytes
+10123 400 stream_move_and_scale: can not move and scale a stream in a single update
+10124 400 stream_move_in_progress: stream move already in progress
+10125 400 consumer_max_request_batch_exceeded: consumer max request batch exceeds server limit of {limit}
+10126 400 consumer_replicas_exceeds_stream: consumer config replica count exceeds parent stream
+10127 400 consumer_name_contains_path_separators: Consumer name can not contain path separators
+10128 400 stream_name_contains_path_separators: Stream name can not contain path separators
+10130 400 stream_name_exist_restore_failed: stream name already in use, cannot restore
+10131 400 consumer_create_filter_subject_mismatch: Consumer create request did not match filtered subject from create subject
+10132 400 consumer_create_durable_and_name_mismatch: Consumer Durable and Name have to be equal if both are provided
+10133 400 replicas_count_cannot_be_negative: replicas count cannot be negative
+10134 400 consumer_replicas_should_match_stream: consumer config replicas must match interest retention stream's replicas
+10135 400 consumer_metadata_length: consumer metadata exceeds maximum size of {limit}
+10136 400 consumer_duplicate_filter_subjects: consumer cannot have both FilterSubject and FilterSubjects specified
+10137 400 consumer_multiple_filters_not_allowed: consumer with multiple subject filters cannot use subject based API
+10138 400 consumer_overlapping_subject_filters: consumer subject filters cannot overlap
+10139 400 consumer_empty_filter: consumer filter in FilterSubjects cannot be empty
+10140 400 source_duplicate_detected: duplicate source configuration detected
+10141 400 source_invalid_stream_name: sourced stream name is invalid
+10142 400 mirror_invalid_stream_name: mirrored stream name is invalid
+10143 400 mirror_with_first_seq: stream mirrors can not have first sequence configured
+10144 400 source_multiple_filters_not_allowed: source with multiple subject transforms cannot also have a single subject filter
+10145 400 source_invalid_subject_filter: source transform source: {err}
+10146 400 source_invalid_transform_destination: source transform: {err}
+10147 400 source_overlapping_subject_filters: source filters can not overlap
+10148 400 consumer_already_exists: consumer already exists
+10149 400 consumer_does_not_exist: consumer does not exist
+10150 400 mirror_multiple_filters_not_allowed: mirror with multiple subject transforms cannot also have a single subject filter
+10151 400 mirror_invalid_subject_filter: mirror transform source: {err}
+10152 400 mirror_overlapping_subject_filters: mirror subject filters can not overlap
+10153 400 consumer_inactive_threshold_excess: consumer inactive threshold exceeds system limit of {limit}
+10154 400 mirror_invalid_transform_destination: mirror transform: {err}
+10155 400 stream_transform_invalid_source: stream transform source: {err}
+10156 400 stream_transform_invalid_destination: stream transform: {err}
+10157 400 pedantic: pedantic mode: {err}
+10158 409 stream_duplicate_message_conflict: duplicate message id is in process
+10159 400 consumer_priority_policy_without_group: Setting PriorityPolicy requires at least one PriorityGroup to be set
+10160 400 consumer_invalid_priority_group: Provided priority group does not exist for this consumer
+10161 400 consumer_empty_group_name: Group name cannot be an empty string
+10162 400 consumer_invalid_group_name: Valid priority group name must match A-Z, a-z, 0-9, -_/=)+ and may not exceed 16 characters
+10163 503 stream_expected_last_seq_per_subject_not_ready: expected last sequence per subject temporarily unavailable
+10164 400 stream_wrong_last_sequence_constant: wrong last sequence
+10165 400 message_ttl_invalid: invalid per-message TTL
+10166 400 message_ttl_disabled: per-message TTL is disabled
+10167 429 stream_too_many_requests: too many requests
+10168 400 message_incr_disabled: message counters is disabled
+10169 400 message_incr_missing: message counter increment is missing
+10170 400 message_incr_payload: message counter has payload
+10171 400 message_incr_invalid: message counter increment is invalid
+10172 400 message_counter_broken: message counter is broken
+10173 400 mirror_with_counters: stream mirrors can not also calculate counters
+10174 400 atomic_publish_disabled: atomic publish is disabled
+10175 400 atomic_publish_missing_seq: atomic publish sequence is missing
+10176 400 atomic_publish_incomplete_batch: atomic publish batch is incomplete
+10177 400 atomic_publish_unsupported_header_batch: atomic publish unsupported header used: {header}
+10178 400 consumer_push_with_priority_group: priority groups can not be used with push consumers
+10179 400 atomic_publish_invalid_batch_id: atomic publish batch ID is invalid
+10180 412 stream_min_last_seq: min last sequence
+10181 400 consumer_ack_policy_invalid: consumer ack policy invalid
+10182 400 consumer_replay_policy_invalid: consumer replay policy invalid
+10183 400 consumer_ack_wait_negative: consumer ack wait needs to be positive
+10184 400 consumer_back_off_negative: consumer backoff needs to be positive
+10185 412 required_api_level: JetStream minimum api level required
+10186 400 mirror_with_msg_schedules: stream mirrors can not also schedule messages
+10187 400 source_with_msg_schedules: stream source can not also schedule messages
+10188 400 message_schedules_disabled: message schedules is disabled
+10189 400 message_schedules_pattern_invalid: message schedules pattern is invalid
+10190 400 message_schedules_target_invalid: message schedules target is invalid
+10191 400 message_schedules_ttl_invalid: message schedules invalid per-message TTL
+10192 400 message_schedules_rollup_invalid: message schedules invalid rollup
+10193 400 stream_expected_last_seq_per_subject_invalid: missing sequence for expected last sequence per subject
+10194 500 stream_offline_reason: stream is offline: {err}
+10195 500 consumer_offline_reason: consumer is offline: {err}
+10196 400 consumer_priority_group_with_policy_none: consumer can not have priority groups when policy is none
+10197 400 consumer_pinned_ttl_without_priority_policy_none: PinnedTTL cannot be set when PriorityPolicy is none
+10198 400 mirror_with_atomic_publish: stream mirrors can not also use atomic publishing
+10199 400 atomic_publish_too_large_batch: atomic publish batch is too large: {size}
+10200 400 atomic_publish_invalid_batch_commit: atomic publish batch commit is invalid
+10201 400 atomic_publish_contains_duplicate_message: atomic publish batch contains duplicate message id
+10203 400 message_schedules_source_invalid: message schedules source is invalid
+10204 400 consumer_invalid_reset: invalid reset: {err}
+10205 400 batch_publish_disabled: batch publish is disabled
+10206 400 batch_publish_invalid_pattern: batch publish pattern is invalid
+10207 400 batch_publish_invalid_batch_id: batch publish ID is invalid
+10208 400 batch_publish_unknown_batch_id: batch publish ID unknown
+10209 400 mirror_with_batch_publish: stream mirrors can not also use batch publishing
+10210 429 atomic_publish_too_many_inflight: atomic publish too many inflight
+10211 429 batch_publish_too_many_inflight: batch publish too many inflight
+10212 400 message_schedules_scheduler_invalid: message schedules invalid scheduler
+10213 400 mirror_durable_consumer_cfg_invalid: stream mirror consumer config is invalid
+10214 400 mirror_consumer_requires_ack_fc: stream mirror consumer requires flow control ack policy
+10215 400 source_durable_consumer_cfg_invalid: stream source consumer config is invalid
+10216 400 source_durable_consumer_duplicate_detected: duplicate stream source consumer detected
+10217 400 source_consumer_requires_ack_fc: stream source consumer requires flow control ack policy
+10218 400 consumer_ack_fc_requires_push: flow control ack policy requires a push based consumer
+10219 400 consumer_ack_fc_requires_fc: flow control ack policy requires flow control
+10220 400 consumer_ack_fc_requires_max_ack_pending: flow control ack policy requires max ack pending
+10221 400 consumer_ack_fc_requires_no_ack_wait: flow control ack policy requires unset ack wait
+10222 400 consumer_ack_fc_requires_no_max_deliver: flow control ack policy requires unset max deliver
+10223 400 message_schedules_time_zone_invalid: message schedules time zone is invalid
+10225 400 consumer_stream_identity_mismatch: consumer's stream identity does not match: {msg}
+10227 400 message_source_hdr_not_allowed: message stream source header is not allowed
+"""
+
+
+def _rows(table: str) -> tuple[ErrorRow, ...]:
+    """Return the rows of the table."""
+    rows = []
+    for line in table.strip().splitlines():
+        key, description = line.split(": ", 1)
+        err_code, code, name = key.split()
+        rows.append(ErrorRow(name, int(code), int(err_code), description))
+    return tuple(rows)
+
+
+ROWS = _rows(_TABLE)
+_BY_NAME = {row.name: row for row in ROWS}
