@@ -1,0 +1,99 @@
+"""Subjects and patterns behave as nats-server treats them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.model import subject
+from headwater.model.subject import Filter
+
+PATTERN_TOKENS = st.sampled_from(["a", "b", "*"])
+PATTERNS = st.builds(
+    lambda parts, tail: ".".join([*parts, *tail]),
+    st.lists(PATTERN_TOKENS, min_size=1, max_size=3),
+    st.sampled_from([[], [">"]]),
+) | st.just(">")
+LITERALS = st.lists(st.sampled_from("abc"), min_size=1, max_size=5).map(".".join)
+UNIVERSE = [".".join(p) for n in range(1, 6) for p in itertools.product("abc", repeat=n)]
+
+
+@pytest.mark.parametrize("good", ["a", "a.b", "*", ">", "a.*.>", "$JS.API", "a*.b", "a>.b", "é.ü"])
+def test_valid_subjects(good: str) -> None:
+    assert subject.valid_subject(good)
+
+
+@pytest.mark.parametrize("bad", ["", ".", "a.", ".a", "a..b", ">.a", "a.>.b", "a b", "a.\t", "\n", "a\fb"])
+def test_invalid_subjects(bad: str) -> None:
+    assert not subject.valid_subject(bad)
+
+
+def test_a_wildcard_is_one_only_as_a_whole_token() -> None:
+    assert subject.is_literal("a*.b>")
+    assert not subject.is_literal("a.*")
+    assert not subject.is_literal(">")
+
+
+def test_a_literal_is_publishable_only_if_valid() -> None:
+    assert subject.valid_literal("a.b")
+    assert not subject.valid_literal("a.*")
+    assert not subject.valid_literal("a..b")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "inside"),
+    [
+        ("a.b", "a.*", True),
+        ("a.*", "a.b", False),
+        ("a.*", "a.*", True),
+        ("a.*", "a.>", True),
+        ("a.>", "a.*", False),
+        ("a.>", ">", True),
+        ("a", "a.>", False),
+        ("a.b.c", "a.*", False),
+        ("*.*", "*.>", True),
+    ],
+)
+def test_subset(a: str, b: str, inside: bool) -> None:
+    assert subject.is_subset(a, b) is inside
+
+
+@given(LITERALS, PATTERNS)
+def test_a_filter_agrees_with_the_plain_match(literal: str, pattern: str) -> None:
+    assert Filter(pattern).matches(literal.encode()) == subject.matches(literal, pattern)
+
+
+@given(PATTERNS, PATTERNS)
+def test_two_patterns_collide_exactly_when_a_literal_is_taken_by_both(a: str, b: str) -> None:
+    both = any(subject.matches(s, a) and subject.matches(s, b) for s in UNIVERSE)
+    assert subject.collides(a, b) == both
+    assert subject.collides(b, a) == both
+
+
+@given(PATTERNS, PATTERNS)
+def test_a_subset_takes_nothing_that_the_other_does_not(a: str, b: str) -> None:
+    inside = all(subject.matches(s, b) for s in UNIVERSE if subject.matches(s, a))
+    assert subject.is_subset(a, b) == inside
+
+
+def test_a_filter_tells_its_kind() -> None:
+    assert Filter(">").is_all
+    assert Filter("a.b").is_literal
+    assert not Filter("a.>").is_literal
+
+
+def test_a_filter_takes_bytes_beyond_ascii() -> None:
+    assert Filter("é.*").matches("é.ü".encode())
+    assert not Filter("é.*").matches(b"e.u")
+
+
+def test_the_memory_of_a_filter_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_CACHE_LIMIT", 3)
+    filter = Filter("a.*.c")
+    for n in range(10):
+        assert filter.matches(b"a.%d.c" % n)
+        assert not filter.matches(b"a.%d.d" % n)
+        assert len(filter._cache) <= 3
