@@ -1,0 +1,64 @@
+# Every target that needs the project's packages depends on `install`, which does nothing when nothing changed.
+
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := embedded,dev
+STORE ?= .headwater/store
+PORT ?= 4222
+ARGS ?=
+
+# The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
+WANTED := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+STAMP := $(VENV)/.installed-$(WANTED)
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help install check format test demo bench serve docs java-check clean
+
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## set up .venv with the pinned packages; every other target calls it
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is missing: apt-get install -y python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "Python's venv module is missing: apt-get install -y python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@rm -f $(VENV)/.installed-* && touch $@
+
+check: install ## formatting, lint, types, import contracts, tidiness
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy src tests bench
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/test_tidy.py
+
+format: install ## rewrite the code as `check` wants it
+	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench
+
+test: check java-check ## everything: check and the whole suite
+	$(BIN)/pytest -q $(ARGS)
+
+demo: install java-check ## show streams working, in a store of its own
+	$(BIN)/python demo/streams.py $(ARGS)
+
+bench: install ## publish throughput beside nats-server's, in one run
+	$(BIN)/python -m bench.publish $(ARGS)
+
+serve: install ## run an engine: STORE=.headwater/store PORT=4222 ARGS=…
+	$(BIN)/headwater serve --store $(STORE) --port $(PORT) $(ARGS)
+
+docs: install ## write the generated pages of docs/reference
+	$(BIN)/python -m headwater.settings > docs/reference/settings.md
+
+java-check: ## say whether replication's Java 17 is here; streams need none
+	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
+		|| echo "note: Java 17 is missing; streams work without it, replication on Spark will need it: apt-get install -y openjdk-17-jre-headless" >&2
+
+clean: ## remove what the other targets made, .venv included
+	rm -rf $(VENV) .headwater .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist bench/results src/*.egg-info
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
