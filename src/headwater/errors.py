@@ -252,7 +252,7 @@ _TABLE = """
 10223 400 message_schedules_time_zone_invalid: message schedules time zone is invalid
 10225 400 consumer_stream_identity_mismatch: consumer's stream identity does not match: {msg}
 10227 400 message_source_hdr_not_allowed: message stream source header is not allowed
-"""
+"""  # noqa: E501
 
 
 def _rows(table: str) -> tuple[ErrorRow, ...]:
