@@ -20,6 +20,10 @@ class Error(Exception):
     retryable = False
 
 
+class SettingsError(Error):
+    """A setting is unknown or has no sense."""
+
+
 class ErrorRow(NamedTuple):
     """One kind of API error: its name here, and the numbers and text a client sees."""
 

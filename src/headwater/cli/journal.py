@@ -1,0 +1,67 @@
+"""The process's log lines: an event, and its fields as key=value or as one JSON object a line.
+
+Everywhere else: `logging.getLogger(__name__).info("folded", extra={"stream": name, "messages": n})`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def start_journal(level: str, form: str, stream: TextIO | None = None) -> None:
+    """Send log records of this level and graver to standard error, as text or as JSON."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLine() if form == "json" else TextLine())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class TextLine(logging.Formatter):
+    """`2026-11-15T07:51:18.123Z info headwater.stream.fold: folded stream=ORDERS messages=200`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line, and a traceback below it when there is one."""
+        said = "".join(f" {key}={_plain(value)}" for key, value in _fields(record).items())
+        line = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}{said}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLine(logging.Formatter):
+    """One JSON object: time, level, logger, event, then the record's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
+        line = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    """Return what was given as `extra`."""
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
+
+
+def _time(record: logging.LogRecord) -> str:
+    """Return the record's time in UTC, to the millisecond."""
+    return (
+        datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
+
+
+def _plain(value: Any) -> str:
+    """Return a value that stays one word on the line."""
+    text = str(value)
+    return json.dumps(text) if not text or any(c.isspace() or c in '"=' for c in text) else text

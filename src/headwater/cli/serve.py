@@ -1,0 +1,79 @@
+"""`headwater serve`: run an engine until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.cli.journal import start_journal
+from headwater.cli.options import GroupedCommand, load_from, settings_flags
+from headwater.errors import SettingsError
+
+_EPILOG = """\b
+Examples:
+  headwater serve --store ./lake
+      an engine with a nats-server of its own on loopback, port 4222
+  headwater serve --store ./lake --nats nats://hub:4222 --domain lake --creds lake.creds
+      beside a running nats-server and its own JetStream, as domain "lake"
+  HEADWATER_CONFIG=/etc/headwater.toml headwater serve
+      everything from a file
+"""
+
+
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@settings_flags
+def serve(config: Path | None, **flags: str | None) -> None:
+    """Run an engine: serve the streams of a store to NATS clients until SIGTERM or SIGINT.
+
+    Without --nats a nats-server is started on loopback and any client works with no option set. With --nats
+    the engine attaches to a running one and serves a JetStream domain there.
+    """
+    settings = load_from(config, flags).settings
+    if settings.store is None:
+        raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
+    start_journal(settings.log_level, settings.log_format)
+    # Imported here: help and usage errors need not wait for the engine's libraries.
+    from headwater import app
+
+    run_until_told(app.serve(settings))
+
+
+def run_until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, or until a signal cancels the work and the work has cleaned up after itself."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_cancelled_by_signals(work))
+
+
+async def _cancelled_by_signals(work: Coroutine[Any, Any, None]) -> None:
+    """Await the work; the first SIGTERM or SIGINT cancels it, a second one kills the process."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    told = False
+
+    def tell(number: int) -> None:
+        nonlocal told
+        told = True
+        loop.remove_signal_handler(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, tell, number)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told:
+            raise
+
+
+def _loop_factory() -> Any:
+    """Return uvloop's event loop where it exists."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

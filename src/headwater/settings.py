@@ -1,0 +1,266 @@
+"""A process's settings: one frozen value from flags, environment, a TOML file and defaults."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from headwater.errors import SettingsError
+
+MIB = 1024 * 1024
+CONFIG_VARIABLE = "HEADWATER_CONFIG"
+_PREFIX = "HEADWATER_"
+_SIZE = re.compile(r"(\d+)\s*(KiB|MiB|GiB|TiB)?")
+_SIZE_UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_USERINFO = re.compile(r"//[^/@]*@")
+
+
+def default_memory_dir() -> Path:
+    """Return tmpfs where the machine has it, else the directory for temporary files."""
+    shm = Path("/dev/shm")
+    return shm if os.access(shm, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _setting(doc: str, group: str, default: Any = None, **about: Any) -> Any:
+    """Declare one setting: its sentence, its group, its default, and what values make sense."""
+    metadata = {"doc": doc, "group": group, **about}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Settings:
+    """Every setting of an engine, checked when made; secrets do not show in its repr."""
+
+    store: Path | None = _setting("Directory that holds every stream, created when missing.", "Store")
+    memory_dir: Path = _setting(
+        "Directory for streams with memory storage; what lies there does not survive a restart.",
+        "Store",
+        default_memory_dir,
+        default_text="`/dev/shm`, else the directory for temporary files",
+    )
+
+    port: int = _setting(
+        "Port of the embedded nats-server on loopback; -1 takes a free one.",
+        "Server",
+        4222,
+        low=-1,
+        high=65535,
+    )
+    nats_url: str | None = _setting(
+        "Address of a running nats-server to attach to, instead of embedding one.", "Server", flag="--nats"
+    )
+    leaf_url: str | None = _setting(
+        "Address of that server's leaf node port, when it is not the one the server tells.",
+        "Server",
+        flag="--leaf",
+    )
+    domain: str | None = _setting("JetStream domain to serve.", "Server", pattern=r"[^\s.*>]+")
+    account: str = _setting(
+        "Account whose streams this engine holds.", "Server", "$G", pattern=r"[^\s.*>/\\]+"
+    )
+    max_payload_bytes: int = _setting(
+        "Largest message that the embedded nats-server takes.", "Server", MIB, low=1024, high=64 * MIB
+    )
+
+    creds: Path | None = _setting("File with a user's JWT and seed.", "Credentials")
+    nkey: Path | None = _setting("File with a user's NKey seed.", "Credentials")
+    user: str | None = _setting("User name.", "Credentials")
+    password: str | None = _setting("Password; better given in the environment.", "Credentials", secret=True)
+    token: str | None = _setting("Token; better given in the environment.", "Credentials", secret=True)
+    tls_ca: Path | None = _setting("File with the authorities that vouch for the server.", "Credentials")
+    tls_cert: Path | None = _setting("File with the certificate shown to the server.", "Credentials")
+    tls_key: Path | None = _setting("File with that certificate's key.", "Credentials")
+
+    max_memory_bytes: int = _setting(
+        "Memory storage an account may take; -1 is no limit.", "Limits", -1, low=-1
+    )
+    max_storage_bytes: int = _setting(
+        "File storage an account may take; -1 is no limit.", "Limits", -1, low=-1
+    )
+    max_duplicate_window_s: float = _setting(
+        "Longest duplicate window a stream may ask for; 0 is no limit.", "Limits", 0.0, low=0
+    )
+
+    fold_bytes: int = _setting(
+        "Payload in a stream's log that starts a fold into its table.", "Folding", 64 * MIB, low=4096
+    )
+    fold_messages: int = _setting(
+        "Messages in a stream's log that start a fold into its table.", "Folding", 200_000, low=1
+    )
+    fold_interval_s: float = _setting(
+        "How often a stream is looked at for folding.", "Folding", 1.0, low=0.01, high=3600
+    )
+    compact_interval_s: float = _setting(
+        "How often a stream's table is looked at for small files and erased messages.",
+        "Folding",
+        5.0,
+        low=0.01,
+        high=86_400,
+    )
+    erase_grace_s: float = _setting(
+        "How long a replaced file stays on disk for readers that still have it open.", "Folding", 60.0, low=0
+    )
+    target_file_bytes: int = _setting(
+        "Size that compaction makes table files grow to.", "Folding", 128 * MIB, low=64 * 1024
+    )
+    read_cache_bytes: int = _setting(
+        "Memory for pieces of tables that were read lately.", "Folding", 128 * MIB, low=0
+    )
+
+    log_level: str = _setting(
+        "Least grave message to log.", "Logging", "info", choices=("debug", "info", "warning", "error")
+    )
+    log_format: str = _setting("Form of a log line.", "Logging", "text", choices=("text", "json"))
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            _check(setting, getattr(self, setting.name))
+        if self.nats_url is None:
+            for name in ("leaf_url", "creds", "nkey", "user", "password", "token", "tls_ca", "tls_cert"):
+                if getattr(self, name) is not None:
+                    raise SettingsError(
+                        f"{name} has a meaning only with nats_url: the embedded server needs none"
+                    )
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise SettingsError("tls_cert and tls_key go together: give both or neither")
+        if (self.user is None) != (self.password is None):
+            raise SettingsError("user and password go together: give both or neither")
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{s.name}={shown(s, getattr(self, s.name))}' for s in fields(self))})"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Settings, and for each of them where its value came from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def rows() -> Iterator[Field[Any]]:
+    """Yield every setting in the order of the reference page."""
+    yield from fields(Settings)
+
+
+def flag_of(setting: Field[Any]) -> str:
+    """Return the setting's flag on the command line."""
+    return str(setting.metadata.get("flag") or "--" + setting.name.replace("_", "-"))
+
+
+def variable_of(setting: Field[Any]) -> str:
+    """Return the setting's environment variable."""
+    return _PREFIX + setting.name.upper()
+
+
+def shown(setting: Field[Any], value: Any) -> str:
+    """Return a value as people may see it: secrets and passwords in addresses are hidden."""
+    if value is None:
+        return "none"
+    if setting.metadata.get("secret"):
+        return "(hidden)"
+    return _USERINFO.sub("//(hidden)@", str(value))
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    config: Path | None = None,
+) -> Loaded:
+    """Return the settings, flags before environment before file before defaults."""
+    environ = environ or {}
+    variables = {k: v for k, v in environ.items() if k.startswith(_PREFIX) and k != CONFIG_VARIABLE}
+    if config is None and environ.get(CONFIG_VARIABLE):
+        config = Path(environ[CONFIG_VARIABLE])
+    sources: list[tuple[Mapping[str, Any], Callable[[Field[Any]], str], str]] = [
+        ({} if config is None else _read_file(config), lambda s: s.name, f"{config}: {{}}"),
+        (variables, variable_of, "environment variable {}"),
+        (flags or {}, lambda s: s.name, "flag {}"),
+    ]
+    values: dict[str, Any] = {}
+    origins = {setting.name: "default" for setting in rows()}
+    for source, key_of, origin in sources:
+        known = {key_of(setting): setting for setting in rows()}
+        for key, value in source.items():
+            if key not in known:
+                raise SettingsError(_unknown(origin.format(key), key, known))
+            setting = known[key]
+            place = origin.format(flag_of(setting) if source is flags else key)
+            values[setting.name] = _convert(setting, value, place)
+            origins[setting.name] = place
+    return Loaded(Settings(**values), origins)
+
+
+def _read_file(path: Path) -> Mapping[str, Any]:
+    """Return the keys of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the settings file {path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"the settings file {path} is not TOML: {error}") from None
+
+
+def _unknown(place: str, key: str, known: Mapping[str, Any]) -> str:
+    """Return the sentence that refuses an unknown key, with the nearest known one."""
+    near = get_close_matches(key, known, n=1)
+    return f"{place} is no setting of Headwater" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _convert(setting: Field[Any], value: Any, place: str) -> Any:
+    """Return a flag's, a variable's or a file's value as the setting's type."""
+    kind = str(setting.type).removesuffix(" | None")
+    try:
+        if isinstance(value, bool) or not isinstance(value, str | int | float | Path):
+            raise ValueError
+        if kind == "int":
+            return _whole_number(setting, value)
+        if kind == "float":
+            return float(str(value))
+        if isinstance(value, int | float):
+            raise ValueError
+        return Path(value).expanduser() if kind == "Path" else str(value)
+    except (ValueError, TypeError):
+        wanted = {"int": "a whole number", "float": "a number", "Path": "a path", "str": "text"}[kind]
+        if setting.name.endswith("_bytes"):
+            wanted += " of bytes, as 67108864 or 64MiB"
+        raise SettingsError(f"{place} must be {wanted}, not {shown(setting, value)!r}") from None
+
+
+def _whole_number(setting: Field[Any], value: str | int | float | Path) -> int:
+    """Return a whole number; a size may carry a unit."""
+    if isinstance(value, int):
+        return value
+    if setting.name.endswith("_bytes") and (size := _SIZE.fullmatch(str(value).strip())):
+        return int(size[1]) * _SIZE_UNITS[size[2]]
+    return int(str(value))
+
+
+def _check(setting: Field[Any], value: Any) -> None:
+    """Refuse a value that has no sense for its setting."""
+    if value is None:
+        return
+    about = setting.metadata
+    low, high = about.get("low"), about.get("high")
+    if "choices" in about and value not in about["choices"]:
+        raise SettingsError(f"{setting.name} must be one of {', '.join(about['choices'])}, not {value!r}")
+    if (low is not None and not value >= low) or (high is not None and not value <= high):
+        raise SettingsError(f"{setting.name} must be {in_words(low, high)}, not {value}")
+    if "pattern" in about and not re.fullmatch(about["pattern"], value):
+        raise SettingsError(f"{setting.name} must be one word without dots or wildcards, not {value!r}")
+
+
+def in_words(low: float | None, high: float | None) -> str:
+    """Return a range in words."""
+    if high is None:
+        return f"at least {low}"
+    return f"between {low} and {high}"
