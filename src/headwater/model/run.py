@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from headwater.model.columns import Int64s
 from headwater.model.message import Message
 
@@ -40,8 +43,9 @@ class Run(Protocol):
         """Return the subject of each message."""
         ...
 
-    def has_headers(self, index: int) -> bool:
-        """Return whether the message at this index carries headers."""
+    @property
+    def with_headers(self) -> npt.NDArray[np.bool_]:
+        """Return which messages carry headers."""
         ...
 
     def message(self, index: int) -> Message:

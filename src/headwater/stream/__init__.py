@@ -1,0 +1,1 @@
+"""One stream, whole: sequencer, admission, dedupe, subjects, fold, view."""

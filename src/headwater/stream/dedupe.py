@@ -1,0 +1,47 @@
+"""The window in which a message id is remembered."""
+
+from __future__ import annotations
+
+from collections import deque
+
+
+class DedupeWindow:
+    """Message ids seen within the last `window_ns`, by the stored timestamps."""
+
+    def __init__(self, window_ns: int) -> None:
+        self.window_ns = window_ns
+        self._seqs: dict[bytes, int] = {}
+        self._order: deque[tuple[int, bytes, int]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._seqs)
+
+    def find(self, message_id: bytes, now_ns: int) -> int | None:
+        """Return the sequence stored under this id within the window, if any."""
+        self.expire(now_ns)
+        return self._seqs.get(message_id)
+
+    def add(self, message_id: bytes, seq: int, ts: int) -> None:
+        """Remember an id that was stored at this sequence and time."""
+        if self.window_ns <= 0:
+            return
+        self._seqs[message_id] = seq
+        self._order.append((ts, message_id, seq))
+
+    def expire(self, now_ns: int) -> None:
+        """Forget what has left the window."""
+        horizon = now_ns - self.window_ns
+        order = self._order
+        while order and order[0][0] <= horizon:
+            _, message_id, seq = order.popleft()
+            if self._seqs.get(message_id) == seq:
+                del self._seqs[message_id]
+
+    def dump(self) -> list[tuple[int, bytes, int]]:
+        """Return what a checkpoint must keep."""
+        return list(self._order)
+
+    def restore(self, entries: list[tuple[int, bytes, int]]) -> None:
+        """Take back what `dump` returned."""
+        for ts, message_id, seq in entries:
+            self.add(message_id, seq, ts)

@@ -1,0 +1,90 @@
+"""What one change takes out of a stream, with all that the ledger must subtract for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap64
+
+from headwater.model.run import Run
+
+
+@dataclass(slots=True)
+class Removal:
+    """Sequences taken out, and what they counted for.
+
+    A removal carries its own sums because replay must never read the table: the rows may be erased by then.
+    """
+
+    seqs: BitMap64 = field(default_factory=BitMap64)
+    size: int = 0
+    subjects: Counter[bytes] = field(default_factory=Counter)
+    everything: bool = False
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.seqs)
+
+    def take(self, run: Run, rows: npt.NDArray[np.intp], overhead: Overhead) -> None:
+        """Add these rows of a run, which must be alive."""
+        self.seqs.update(run.seqs[rows].astype(np.uint64))
+        self.size += overhead.of_rows(run, rows)
+        subjects = run.subjects
+        self.subjects.update([subjects[row] for row in rows.tolist()])
+
+    def take_known(self, seq: int, subject: bytes, size: int) -> None:
+        """Add one message whose stored size is known."""
+        self.seqs.add(seq)
+        self.size += size
+        self.subjects[subject] += 1
+
+    def notes(self) -> bytes:
+        """Encode the sums for the log; the sequences travel beside them."""
+        return _encoder.encode(_Sums(self.size, dict(self.subjects), self.everything))
+
+    @classmethod
+    def replayed(cls, seqs: BitMap64 | None, notes: bytes) -> Removal:
+        """Rebuild a removal from what the log kept."""
+        sums = _decoder.decode(notes)
+        return cls(seqs or BitMap64(), sums.size, Counter(sums.subjects), sums.everything)
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """The bytes that nats-server counts for a stored message beyond its subject, headers and data."""
+
+    per_message: int
+    per_headers: int
+
+    def of(self, subject: bytes, headers: bytes, data: bytes) -> int:
+        """Return the size that one message counts for."""
+        plain = self.per_message + len(subject) + len(headers) + len(data)
+        return plain + self.per_headers if headers else plain
+
+    def of_rows(self, run: Run, rows: npt.NDArray[np.intp]) -> int:
+        """Return the size that these rows of a run count for."""
+        return int(self.sizes(run)[rows].sum())
+
+    def sizes(self, run: Run) -> npt.NDArray[np.int64]:
+        """Return the size that each row of a run counts for."""
+        sizes = run.sizes + self.per_message
+        if self.per_headers:
+            sizes = sizes + self.per_headers * run.with_headers
+        return sizes
+
+
+FILE_OVERHEAD = Overhead(per_message=30, per_headers=4)
+MEMORY_OVERHEAD = Overhead(per_message=16, per_headers=0)
+
+
+class _Sums(msgspec.Struct, array_like=True):
+    size: int
+    subjects: dict[bytes, int]
+    everything: bool
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Sums)

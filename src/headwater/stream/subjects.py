@@ -1,0 +1,134 @@
+"""Which subjects a stream holds, how many messages on each, and the newest sequence of each.
+
+Memory grows with subjects, never with messages, except where `max_msgs_per_subject` is small: then the
+few sequences a subject may have are kept with their sizes, so that replacing a key reads nothing back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from headwater.model.subject import Filter
+
+HISTORY_LIMIT = 64
+"""Up to this `max_msgs_per_subject` the sequences of each subject are kept in memory."""
+
+
+class SubjectIndex:
+    """Counts and newest sequences by subject.
+
+    A subject in `stale` has lost its newest message: its `last` is only an upper bound until `settle`.
+    """
+
+    def __init__(self, *, history: bool = False) -> None:
+        self.count: Counter[bytes] = Counter()
+        self.last: dict[bytes, int] = {}
+        self.stale: set[bytes] = set()
+        self.history: dict[bytes, list[tuple[int, int]]] | None = {} if history else None
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def __contains__(self, subject: bytes) -> bool:
+        return subject in self.count
+
+    def add(self, subject: bytes, seq: int, size: int) -> None:
+        """Take in one new message."""
+        self.count[subject] += 1
+        self.last[subject] = seq
+        if self.stale:
+            self.stale.discard(subject)
+        if self.history is not None:
+            self.history.setdefault(subject, []).append((seq, size))
+
+    def add_run(self, subjects: Sequence[bytes], seqs: Sequence[int], sizes: Sequence[int]) -> None:
+        """Take in many new messages, ascending by sequence."""
+        if self.history is not None:
+            for subject, seq, size in zip(subjects, seqs, sizes, strict=True):
+                self.add(subject, seq, size)
+            return
+        self.count.update(subjects)
+        self.last.update(zip(subjects, seqs, strict=True))
+        if self.stale:
+            self.stale.difference_update(subjects)
+
+    def remove(self, subjects: Sequence[bytes], seqs: Iterable[int]) -> None:
+        """Forget messages; each must be counted here."""
+        for subject, seq in zip(subjects, seqs, strict=True):
+            left = self.count[subject] - 1
+            if left <= 0:
+                del self.count[subject]
+                del self.last[subject]
+                self.stale.discard(subject)
+                if self.history is not None:
+                    self.history.pop(subject, None)
+                continue
+            self.count[subject] = left
+            if self.history is not None:
+                entries = self.history[subject]
+                self.history[subject] = entries = [e for e in entries if e[0] != seq]
+                self.last[subject] = entries[-1][0]
+            elif self.last[subject] == seq:
+                self.stale.add(subject)
+
+    def remove_oldest(self, subjects: Sequence[bytes], seqs: Iterable[int]) -> None:
+        """Forget messages that are older than all that stay on their subjects."""
+        if self.history is not None:
+            self.remove(subjects, seqs)
+            return
+        count = self.count
+        for subject, gone in Counter(subjects).items():
+            left = count[subject] - gone
+            if left > 0:
+                count[subject] = left
+            else:
+                del count[subject]
+                del self.last[subject]
+                self.stale.discard(subject)
+
+    def settle(self, subject: bytes, seq: int) -> None:
+        """Set the newest sequence of a stale subject."""
+        self.last[subject] = seq
+        self.stale.discard(subject)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.count.clear()
+        self.last.clear()
+        self.stale.clear()
+        if self.history is not None:
+            self.history.clear()
+
+    def matching(self, pattern: str) -> Iterator[bytes]:
+        """Yield the subjects held that the pattern matches."""
+        chosen = Filter(pattern)
+        if chosen.is_all:
+            yield from self.count
+        elif chosen.is_literal:
+            literal = pattern.encode()
+            if literal in self.count:
+                yield literal
+        else:
+            yield from (subject for subject in self.count if chosen.matches(subject))
+
+    def dump(self) -> dict[str, Any]:
+        """Return a shallow copy that a checkpoint can encode later, on another thread."""
+        return {
+            "count": dict(self.count),
+            "last": dict(self.last),
+            "stale": list(self.stale),
+            "history": None if self.history is None else {s: list(e) for s, e in self.history.items()},
+        }
+
+    @classmethod
+    def restore(cls, dumped: dict[str, Any]) -> SubjectIndex:
+        """Rebuild an index from what `dump` returned."""
+        index = cls()
+        index.count = Counter(dumped["count"])
+        index.last = dumped["last"]
+        index.stale = set(dumped["stale"])
+        if dumped["history"] is not None:
+            index.history = {s: [(seq, size) for seq, size in e] for s, e in dumped["history"].items()}
+        return index
