@@ -11,6 +11,9 @@ Error
 
 from __future__ import annotations
 
+import os
+from errno import EDQUOT, ENOSPC
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -22,6 +25,34 @@ class Error(Exception):
 
 class SettingsError(Error):
     """A setting is unknown or has no sense."""
+
+
+class DiskError(Error):
+    """The disk refused an operation on a file; nothing that was synced before is touched by it."""
+
+    retryable = True
+
+    def __init__(self, path: Path, operation: str, errno: int) -> None:
+        self.path = path
+        self.operation = operation
+        self.errno = errno
+        reason = "the disk is full" if self.full else os.strerror(errno).lower()
+        super().__init__(f"cannot {operation} {path}: {reason}")
+
+    @property
+    def full(self) -> bool:
+        """Return whether there is no space left, on the disk or in the quota."""
+        return self.errno in (ENOSPC, EDQUOT)
+
+
+class CorruptionError(Error):
+    """Stored bytes are not what was written; they are never served."""
+
+    def __init__(self, path: Path, offset: int, what: str) -> None:
+        super().__init__(f"{path} is damaged at byte {offset}: {what}")
+        self.path = path
+        self.offset = offset
+        self.what = what
 
 
 class ErrorRow(NamedTuple):
