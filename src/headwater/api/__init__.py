@@ -1,0 +1,1 @@
+"""The JetStream API: one of the doors."""

@@ -1,0 +1,1 @@
+"""What is declared, and keeping what runs true to it."""
