@@ -1,0 +1,89 @@
+"""The servers that are measured: each a process of its own with a fresh store on loopback."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.generator import Connection
+
+_READY_S = 20.0
+
+
+def nats_server_program() -> str:
+    """Return the nats-server on PATH, else the one installed beside this Python."""
+    beside = Path(sys.executable).parent / "nats-server"
+    found = shutil.which("nats-server") or (str(beside) if beside.exists() else None)
+    if found is None:
+        raise SystemExit("nats-server is missing: run `make install`, or put it on PATH")
+    return found
+
+
+@contextmanager
+def nats_server(directory: Path, sync: str | None = None) -> Iterator[int]:
+    """Run nats-server with JetStream; `sync` is its sync_interval, by default two minutes."""
+    port = _free_port()
+    directory.mkdir(parents=True)
+    interval = f", sync_interval: {sync}" if sync else ""
+    config = directory / "server.conf"
+    config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{store_dir: "{directory}"{interval}}}\n')
+    with _running([nats_server_program(), "-c", str(config)], directory, port):
+        yield port
+
+
+@contextmanager
+def headwater(directory: Path) -> Iterator[int]:
+    """Run Headwater with its embedded nats-server."""
+    port = _free_port()
+    directory.mkdir(parents=True)
+    command = [sys.executable, "-m", "headwater", "serve", "--store", str(directory / "store")]
+    with _running([*command, "--port", str(port)], directory, port):
+        yield port
+
+
+@contextmanager
+def _running(command: list[str], directory: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process, wait until it answers the JetStream API, and stop it in the end."""
+    with open(directory / "output.log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _await_ready(process, port, directory / "output.log")
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Return once the API answers."""
+    deadline = time.monotonic() + _READY_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            connection = Connection(port)
+            answer = connection.request("$JS.API.INFO", {})
+            connection.close()
+            if "error" not in answer:
+                return
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise SystemExit(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def _free_port() -> int:
+    """Return a port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
