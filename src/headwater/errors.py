@@ -27,6 +27,15 @@ class SettingsError(Error):
     """A setting is unknown or has no sense."""
 
 
+class BusError(Error):
+    """The connection to nats-server lacks something; `fix` is the line of config or the flag that mends it."""
+
+    def __init__(self, problem: str, fix: str = "") -> None:
+        super().__init__(f"{problem}\n  {fix}" if fix else problem)
+        self.problem = problem
+        self.fix = fix
+
+
 class DiskError(Error):
     """The disk refused an operation on a file; nothing that was synced before is touched by it."""
 

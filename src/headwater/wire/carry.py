@@ -1,0 +1,34 @@
+"""The bytes of an unfinished frame, kept from one socket read to the next."""
+
+from __future__ import annotations
+
+
+class Carry:
+    """Joins an unfinished frame once it can be whole, so that a long payload is copied once."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._have = 0
+        self._need = 0
+
+    def __len__(self) -> int:
+        return self._have
+
+    def keep(self, rest: bytes, need: int = 0) -> None:
+        """Hold `rest` until `need` bytes are there, or until the next read when that is unknown."""
+        assert not self._chunks
+        if rest:
+            self._chunks = [rest]
+            self._have = len(rest)
+            self._need = need
+
+    def join(self, data: bytes) -> bytes:
+        """Return what is held followed by `data`, or nothing while the frame cannot be whole yet."""
+        self._chunks.append(data)
+        self._have += len(data)
+        if self._have < self._need:
+            return b""
+        joined = b"".join(self._chunks)
+        self._chunks = []
+        self._have = self._need = 0
+        return joined
