@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -19,10 +20,10 @@ def settings(config: Path | None, **flags: str | None) -> None:
     loaded = load_from(config, flags)
     table = Table(box=None, pad_edge=False)
     for heading in ("setting", "value", "from"):
-        table.add_column(heading, no_wrap=True)
+        table.add_column(heading, overflow="fold")
     for row in rows():
         value = getattr(loaded.settings, row.name)
         table.add_row(row.name, shown(row, value), loaded.origins[row.name])
-    console = Console(highlight=False, markup=False)
-    # A pipe has no width; cut lines there would lose values.
-    console.print(table, width=None if console.is_terminal else 500)
+    # A pipe has no width, and the width that is taken for it would cut values.
+    width = None if sys.stdout.isatty() else 500
+    Console(highlight=False, markup=False, width=width).print(table)
