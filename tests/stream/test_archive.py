@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.model.columns import Columns
+from headwater.model.columns import Buffer, Columns, Lengths
 from headwater.model.message import Message
 from headwater.stream.archive import ArchiveError, ArchiveReader, ArchiveWriter, Manifest
 
@@ -20,7 +20,7 @@ CONFIG = msgspec.Raw(b'{"name":"S"}')
 
 def manifest(**changes: int) -> Manifest:
     values = {"created_ns": 5, "first_seq": 1, "last_seq": 1000, "last_ts": 9, "messages": 3} | changes
-    return Manifest(config=CONFIG, **values)
+    return Manifest(config=CONFIG, **values)  # type: ignore[arg-type]
 
 
 def archive(*parts: list[Message], **changes: int) -> bytes:
@@ -29,9 +29,9 @@ def archive(*parts: list[Message], **changes: int) -> bytes:
 
 
 def messages(columns: Columns) -> list[Message]:
-    def cut(lengths: np.ndarray, joined: object) -> list[bytes]:  # type: ignore[type-arg]
+    def cut(lengths: Lengths, joined: Buffer) -> list[bytes]:
         ends = np.cumsum(lengths)
-        whole = bytes(joined)  # type: ignore[call-overload]
+        whole = bytes(joined)
         return [whole[end - length : end] for length, end in zip(lengths, ends, strict=True)]
 
     rows = zip(

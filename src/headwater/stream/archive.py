@@ -199,14 +199,14 @@ class ArchiveReader:
         return info.name, content
 
 
-class _Replayed:
+class _Replayed(io.RawIOBase):
     """The bytes already looked at, then those still to come."""
 
     def __init__(self, head: bytes, incoming: Incoming) -> None:
         self._head = head
         self._incoming = incoming
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         if self._head:
             taken, self._head = self._head[:size], self._head[size:]
             return taken
