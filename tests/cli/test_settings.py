@@ -19,7 +19,7 @@ def test_every_setting_is_printed_with_its_value_and_its_origin(tmp_path: Path) 
     assert {row.name for row in rows()} < set(lines)
     assert lines["port"] == ["5000", "flag --port"]
     assert lines["erase_grace_s"] == ["9.0", "environment variable HEADWATER_ERASE_GRACE_S"]
-    assert [text.strip() for text in lines["fold_messages"]] == ["77", f"{config}: fold_messages"]
+    assert lines["fold_messages"] == ["77", f"{config}: fold_messages"]
 
 
 def test_secrets_are_not_printed() -> None:
