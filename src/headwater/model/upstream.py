@@ -1,0 +1,88 @@
+"""What a stream is copied from: a source or a mirror, its identity, and how it fares."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from headwater.errors import ApiError
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+class TransformConfig(msgspec.Struct, frozen=True):
+    """A declared subject transform; an empty `src` takes everything, an empty `dest` only filters."""
+
+    src: str = ""
+    dest: str = ""
+
+
+class External(msgspec.Struct, frozen=True):
+    """Where an origin lies that is not of this domain and account."""
+
+    api: str = ""
+    deliver: str = ""
+
+    @property
+    def domain(self) -> str:
+        """Return the domain that the API prefix names, or nothing."""
+        tokens = self.api.split(".")
+        return tokens[1] if len(tokens) > 1 else ""
+
+
+class ConsumerSource(msgspec.Struct, frozen=True):
+    """The durable consumer of the origin to be used instead of one of our own."""
+
+    name: str = ""
+    deliver_subject: str = ""
+
+
+class StreamSource(msgspec.Struct, frozen=True):
+    """One source or mirror as declared; `opt_start_time` in nanoseconds since the epoch."""
+
+    name: str = ""
+    opt_start_seq: int = 0
+    opt_start_time: int | None = None
+    filter_subject: str = ""
+    subject_transforms: tuple[TransformConfig, ...] = ()
+    external: External | None = None
+    consumer: ConsumerSource | None = None
+
+    @property
+    def origin_name(self) -> str:
+        """Return the first part of the index name: the stream, and where it lies if that is elsewhere."""
+        name = self.name
+        if self.external is not None:
+            name += ":" + hash8(self.external.api)
+        return name
+
+    @property
+    def index_name(self) -> str:
+        """Return the identity of this source, the one that its cursor belongs to."""
+        name = self.origin_name
+        if self.consumer is not None:
+            name += ":C=" + hash8(self.consumer.name)
+        if not self.subject_transforms:
+            return f"{name} {self.filter_subject or '>'} >"
+        sources = "\f".join(transform.src or ">" for transform in self.subject_transforms)
+        destinations = "\f".join(transform.dest or ">" for transform in self.subject_transforms)
+        return f"{name} {sources} {destinations}"
+
+
+class StreamSourceInfo(msgspec.Struct, frozen=True):
+    """How a source or mirror fares; `active_ns` is the time since the last sign of life, -1 for never."""
+
+    name: str
+    external: External | None = None
+    lag: int = 0
+    seq: int = 0
+    active_ns: int = -1
+    error: ApiError | None = None
+    filter_subject: str = ""
+    subject_transforms: tuple[TransformConfig, ...] = ()
+
+
+def hash8(text: str) -> str:
+    """Return the eight characters by which nats-server shortens a name."""
+    return "".join(_DIGITS[byte % 62] for byte in hashlib.sha256(text.encode()).digest()[:8])
