@@ -1,0 +1,299 @@
+"""The only door to files: what a disk promises, and the real one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from headwater.errors import DiskError
+
+IOV_MAX = 1024
+OPEN_FILES = 64
+
+
+class AppendFile(Protocol):
+    """A file that grows at its end; one thread at a time uses it."""
+
+    @property
+    def size(self) -> int:
+        """Return the length of the file, counting everything written whole."""
+        ...
+
+    def write(self, buffers: Sequence[bytes]) -> None:
+        """Return once all buffers are at the end of the file; on an error any part of them may be."""
+        ...
+
+    def sync(self) -> None:
+        """Return once everything written would survive a power cut, provided the directory entry does."""
+        ...
+
+    def truncate(self, length: int) -> None:
+        """Return once the file is this long; it is durable after the next sync."""
+        ...
+
+    def close(self) -> None:
+        """Let the file go; what was not synced stays so."""
+        ...
+
+
+class Disk(Protocol):
+    """Files, and what of them survives a power cut; every refusal is a `DiskError`."""
+
+    def open_append(self, path: Path) -> AppendFile:
+        """Return the file, made if it was missing; its directory entry is durable after `sync_dir`."""
+        ...
+
+    def read(self, path: Path, offset: int, length: int) -> bytes:
+        """Return the bytes of this range, fewer where the file ends; any thread may call it."""
+        ...
+
+    def read_all(self, path: Path) -> bytes:
+        """Return the whole file."""
+        ...
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        """Return once the file durably holds exactly this data; a crash leaves the old or the new."""
+        ...
+
+    def sync_file(self, path: Path) -> None:
+        """Return once the content of the file would survive a power cut."""
+        ...
+
+    def sync_dir(self, path: Path) -> None:
+        """Return once every entry made, renamed or removed in the directory stays so after a power cut."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Return once target is what source was; it is durable after `sync_dir`."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Return once the file is gone, or was not there; it is durable after `sync_dir`."""
+        ...
+
+    def remove_tree(self, path: Path) -> None:
+        """Return once the directory and all in it are gone, or were not there; durable after `sync_dir`."""
+        ...
+
+    def list(self, path: Path) -> list[str]:
+        """Return the names in the directory, sorted."""
+        ...
+
+    def mkdir(self, path: Path) -> None:
+        """Return once the directory durably exists, with every directory above it."""
+        ...
+
+    def file_size(self, path: Path) -> int:
+        """Return the length of the file."""
+        ...
+
+
+class RealDisk:
+    """The files of this machine; with `sync=False` (memory streams on tmpfs) syncs do nothing."""
+
+    def __init__(self, sync: bool = True) -> None:
+        self._sync = sync
+        self._open_files: OrderedDict[Path, _ReadFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open_append(self, path: Path) -> RealAppendFile:
+        self._forget(path)
+        with _Doing("open", path):
+            return RealAppendFile(path, self._sync)
+
+    def read(self, path: Path, offset: int, length: int) -> bytes:
+        with _Doing("read", path):
+            file = self._opened(path)
+            data = os.pread(file.fd, length, offset)
+            if len(data) == length or not data:
+                return data
+            return data + _pread_rest(file.fd, length - len(data), offset + len(data))
+
+    def read_all(self, path: Path) -> bytes:
+        with _Doing("read", path):
+            return path.read_bytes()
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        temporary = path.with_name(path.name + ".tmp")
+        with _Doing("write", temporary), open(temporary, "wb", buffering=0) as file:
+            _write_all(file.fileno(), [data])
+            if self._sync:
+                os.fsync(file.fileno())
+        self.rename(temporary, path)
+        self.sync_dir(path.parent)
+
+    def sync_file(self, path: Path) -> None:
+        if self._sync:
+            _fsync(path, os.O_RDONLY)
+
+    def sync_dir(self, path: Path) -> None:
+        if self._sync:
+            _fsync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def rename(self, source: Path, target: Path) -> None:
+        with _Doing("rename", source):
+            os.rename(source, target)
+        self._forget(source)
+        self._forget(target)
+
+    def remove(self, path: Path) -> None:
+        with _Doing("remove", path):
+            path.unlink(missing_ok=True)
+        self._forget(path)
+
+    def remove_tree(self, path: Path) -> None:
+        with _Doing("remove", path):
+            if path.exists():
+                shutil.rmtree(path)
+        self._forget(path)
+
+    def list(self, path: Path) -> list[str]:
+        with _Doing("list", path):
+            return sorted(os.listdir(path))
+
+    def mkdir(self, path: Path) -> None:
+        missing = [path]
+        while not missing[-1].parent.exists():
+            missing.append(missing[-1].parent)
+        for directory in reversed(missing):
+            with _Doing("make", directory):
+                directory.mkdir(exist_ok=True)
+            # Even one that was there: who made it may have died before this sync.
+            self.sync_dir(directory.parent)
+
+    def file_size(self, path: Path) -> int:
+        with _Doing("read", path):
+            return path.stat().st_size
+
+    def _opened(self, path: Path) -> _ReadFile:
+        """Return the file opened for reading, out of those kept open."""
+        with self._lock:
+            file = self._open_files.get(path)
+            if file is not None:
+                self._open_files.move_to_end(path)
+                return file
+        file = _ReadFile(path)
+        with self._lock:
+            self._open_files[path] = file
+            if len(self._open_files) > OPEN_FILES:
+                self._open_files.popitem(last=False)
+        return file
+
+    def _forget(self, path: Path) -> None:
+        """Keep nothing open at or below this path, since another file may come to lie there."""
+        with self._lock:
+            for opened in [p for p in self._open_files if p == path or path in p.parents]:
+                del self._open_files[opened]
+
+
+class RealAppendFile:
+    """A file of this machine that grows at its end."""
+
+    def __init__(self, path: Path, sync: bool) -> None:
+        self._path = path
+        self._sync = sync
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._size = os.fstat(self._fd).st_size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def write(self, buffers: Sequence[bytes]) -> None:
+        with _Doing("write", self._path):
+            self._size += _write_all(self._fd, buffers)
+
+    def sync(self) -> None:
+        if self._sync:
+            with _Doing("sync", self._path):
+                os.fdatasync(self._fd)
+
+    def truncate(self, length: int) -> None:
+        with _Doing("truncate", self._path):
+            os.ftruncate(self._fd, length)
+        self._size = length
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class _ReadFile:
+    """An open file that is closed when its last reader lets it go, so that none reads a reused number."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path: Path) -> None:
+        self.fd = -1
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class _Doing:
+    """A span in which an OSError becomes a DiskError that says what was being done."""
+
+    __slots__ = ("operation", "path")
+
+    def __init__(self, operation: str, path: Path) -> None:
+        self.operation = operation
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            raise DiskError(self.path, self.operation, error.errno or 0) from error
+
+
+def _write_all(fd: int, buffers: Sequence[bytes]) -> int:
+    """Write every byte, however little the system takes at a time, and return how many there were."""
+    total = 0
+    for start in range(0, len(buffers), IOV_MAX):
+        group: list[bytes | memoryview] = list(buffers[start : start + IOV_MAX])
+        while group:
+            written = os.writev(fd, group)
+            total += written
+            group = _unwritten(group, written)
+    return total
+
+
+def _unwritten(group: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    """Return what of the group lies after the written bytes."""
+    for index, buffer in enumerate(group):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *group[index + 1 :]]
+        written -= len(buffer)
+    return []
+
+
+def _pread_rest(fd: int, length: int, offset: int) -> bytes:
+    """Return the range read piece by piece, up to where the file ends."""
+    pieces = []
+    while length and (piece := os.pread(fd, length, offset)):
+        pieces.append(piece)
+        offset += len(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+def _fsync(path: Path, flags: int) -> None:
+    """Sync what lies at this path."""
+    with _Doing("sync", path):
+        fd = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
