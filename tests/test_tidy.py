@@ -1,0 +1,158 @@
+"""The repository keeps its own rules: first sentences, mirrored tests, documented features, plain names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headwater import errors
+from headwater.cli.main import headwater
+from headwater.cli.settings_page import settings_page
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "headwater"
+REFERENCE = ROOT / "docs" / "reference"
+
+WITHOUT_TEST = {
+    "__main__.py": "one call, run by tests/cli/test_main.py",
+    "model/message.py": "a tuple without behaviour",
+    "model/run.py": "a Protocol; its two implementations are tested",
+}
+GENERATED = {".git", ".venv", "node_modules", "results", "__pycache__", "build", "dist"}
+BANNED_MODULES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "shared"}
+BANNED_CLASS = re.compile(r"^(Base|Abstract)[A-Z]|(Manager|Helper|Helpers|Utils|Base|Impl)$")
+# Written in pieces, so that this file may be searched as well.
+REGISTRIES = ("pypi" + ".org", "python" + "hosted", "npm" + "js", "yarn" + "pkg", "proxy.golang" + ".org")
+MACHINE_PATHS = ("/" + "work/", "/" + "root/", "/" + "home/")
+
+
+def python_files(*folders: str) -> list[Path]:
+    """Return the Python files of these folders."""
+    return sorted(p for f in folders for p in (ROOT / f).rglob("*.py") if not GENERATED & set(p.parts))
+
+
+def text_files() -> Iterator[Path]:
+    """Yield every file of the project that people wrote."""
+    for path in ROOT.rglob("*"):
+        parts = path.relative_to(ROOT).parts
+        hidden = any(part.startswith(".") and part != ".ci" for part in parts[:-1])
+        if path.is_file() and not hidden and not GENERATED & set(parts) and ".egg-info" not in str(path):
+            yield path
+
+
+def named(path: Path) -> str:
+    """Return a path as a test's name shows it."""
+    return str(path.relative_to(ROOT))
+
+
+def constants(path: Path) -> Iterator[str]:
+    """Yield the string and bytes literals of a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            yield node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+
+
+@pytest.mark.parametrize("path", python_files("src", "tests", "bench"), ids=named)
+def test_every_module_begins_with_a_sentence(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    sentence = docstring.partition("\n\n")[0]
+    assert sentence.rstrip().endswith((".", ":")), f"{named(path)} does not say in one sentence what it is"
+
+
+@pytest.mark.parametrize("path", python_files("src"), ids=named)
+def test_every_module_has_a_mirrored_test_module(path: Path) -> None:
+    inside = path.relative_to(SOURCE)
+    if inside.name == "__init__.py" or str(inside) in WITHOUT_TEST:
+        return
+    assert (ROOT / "tests" / inside.parent / f"test_{inside.name}").exists(), f"{inside} has no test module"
+
+
+def test_the_exceptions_from_mirroring_are_modules_that_exist() -> None:
+    assert [name for name in WITHOUT_TEST if not (SOURCE / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", [p for p in python_files("src") if p.name == "__init__.py"], ids=named)
+def test_a_package_door_holds_no_logic(path: Path) -> None:
+    allowed = (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign)
+    assert all(isinstance(node, allowed) for node in ast.parse(path.read_text()).body)
+
+
+def test_every_package_has_a_door() -> None:
+    assert [named(p.parent) for p in python_files("src") if not (p.parent / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize("path", python_files("src", "tests", "bench"), ids=named)
+def test_names_say_what_a_thing_is(path: Path) -> None:
+    assert not {path.stem, path.parent.name} & BANNED_MODULES
+    classes = [n.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ClassDef)]
+    assert [name for name in classes if BANNED_CLASS.search(name)] == []
+
+
+@pytest.mark.parametrize("path", python_files("tests"), ids=named)
+def test_test_names_are_sentences(path: Path) -> None:
+    nodes = [
+        n
+        for n in ast.walk(ast.parse(path.read_text()))
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    names = [n.name for n in nodes if n.name.startswith("test_")]
+    assert [name for name in names if name.count("_") < 3] == []
+
+
+def test_the_settings_page_is_the_one_the_settings_write() -> None:
+    assert (REFERENCE / "settings.md").read_text() == settings_page(), "run `make docs`"
+
+
+def test_every_error_row_stands_in_the_reference() -> None:
+    page = (REFERENCE / "errors.md").read_text()
+    rows = [f"| {row.err_code} | {row.code} | `{row.name}` |" for row in errors.ROWS]
+    assert [row for row in rows if row not in page] == []
+
+
+def test_every_api_subject_stands_in_the_reference() -> None:
+    verb = re.compile(r"(?:\$JS\.API\.)?((?:STREAM|CONSUMER|DIRECT|ACCOUNT)(?:\.[A-Z]+)+|INFO)\b[.*>a-z{}]*")
+    text = "\n".join(page.read_text() for page in REFERENCE.glob("*.md"))
+    found = {match[1] for p in python_files("src") for c in constants(p) if (match := verb.fullmatch(c))}
+    assert sorted(subject for subject in found if subject not in text) == []
+
+
+def test_every_error_of_the_tree_is_in_the_tree_of_the_docstring() -> None:
+    kinds = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.Error)
+    }
+    assert {name for name in kinds if name not in (errors.__doc__ or "")} == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "bench/README.md"])
+def test_the_commands_that_pages_name_exist(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = (ROOT / page).read_text()
+    code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+    assert set(re.findall(r"\bmake ([a-z][a-z-]*)", code)) <= targets
+    assert set(re.findall(r"(?:^|[`$ /])headwater ([a-z]+)", code, re.MULTILINE)) <= set(headwater.commands)
+
+
+@pytest.mark.parametrize("page", sorted(p for p in text_files() if p.suffix == ".md"), ids=named)
+def test_the_files_that_pages_link_to_exist(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    assert [to for to in links if "://" not in to and not (page.parent / to).exists()] == []
+
+
+def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
+    found = []
+    for path in text_files():
+        text = path.read_bytes().decode("utf-8", "ignore")
+        found += [f"{named(path)}: {word}" for word in (*REGISTRIES, *MACHINE_PATHS) if word in text]
+    assert found == []
+
+
+def test_the_constraints_name_packages_and_versions_only() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = re.compile(r"[a-z0-9-]+==[0-9][A-Za-z0-9.]*")
+    assert [line for line in lines if not line.startswith("#") and not pinned.fullmatch(line)] == []
