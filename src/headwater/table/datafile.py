@@ -1,0 +1,38 @@
+"""One Parquet file of a table, placed in the stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A finished file; `first_ts` and `last_ts` bound its timestamps to the microsecond outwards."""
+
+    path: str
+    base_seq: int
+    rows: int
+    first_seq: int
+    last_seq: int
+    size_bytes: int
+    first_ts: int
+    last_ts: int
+    first_subject: str | None = None
+    last_subject: str | None = None
+    headerless_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        assert self.rows > 0
+        assert self.base_seq <= self.first_seq
+        assert self.rows <= self.last_seq - self.first_seq + 1
+
+    def at(self, base_seq: int) -> DataFile:
+        """Return the same file with its offsets counted from another base."""
+        shift = base_seq - self.base_seq
+        return replace(
+            self, base_seq=base_seq, first_seq=self.first_seq + shift, last_seq=self.last_seq + shift
+        )
+
+    def overlaps(self, other: DataFile) -> bool:
+        """Return whether the ranges of sequences of the two files meet."""
+        return self.first_seq <= other.last_seq and other.first_seq <= self.last_seq

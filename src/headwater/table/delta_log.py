@@ -1,0 +1,279 @@
+"""The Delta log of one table: durable commits, checkpoints, and mending after a crash."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from headwater.disk import Disk
+from headwater.errors import CorruptionError, DiskError, Error
+from headwater.table import schema
+from headwater.table.datafile import DataFile
+
+# Checkpoints and clean-up are ours, in `maintain`: they must be synced, and before anything is removed.
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_COMMIT_ID = "headwater.commit"
+_ACTIONS = "headwater.actions"
+
+
+class ConflictError(Error):
+    """The table is not what a change was made for: a file is gone, or another writer came first."""
+
+
+class DeltaLog:
+    """The commits of a table; one thread at a time uses it."""
+
+    def __init__(self, directory: Path, disk: Disk, delta: DeltaTable) -> None:
+        self._directory = directory
+        self._commits = directory / "_delta_log"
+        self._disk = disk
+        self._delta = delta
+        self._version = delta.version()
+        self._transactions: dict[str, int | None] = {}
+        self._checkpoint_version = max(_checkpoints(disk.list(self._commits)), default=0)
+        self._broken = False
+
+    @classmethod
+    def open(cls, directory: Path, disk: Disk, name: str = "") -> DeltaLog:
+        """Return the log, made if it was missing; its newest commit is whole and durable."""
+        commits = directory / "_delta_log"
+        disk.mkdir(commits)
+        _mend(directory, disk)
+        if _versions(disk.list(commits)):
+            return cls(directory, disk, DeltaTable(directory))
+        delta = DeltaTable.create(
+            directory,
+            schema.TABLE,
+            partition_by=schema.PARTITION,
+            name=name or None,
+            configuration=schema.CONFIGURATION,
+            commit_properties=CommitProperties(custom_metadata={_ACTIONS: "2"}),
+            post_commithook_properties=_NO_HOOKS,
+        )
+        disk.sync_file(commits / _commit_name(0))
+        disk.sync_dir(commits)
+        return cls(directory, disk, delta)
+
+    @property
+    def version(self) -> int:
+        """Return the number of the newest commit."""
+        return self._version
+
+    def transaction(self, app: str) -> int | None:
+        """Return the number last committed under this name."""
+        if app not in self._transactions:
+            self._transactions[app] = self._delta.transaction_version(app)
+        return self._transactions[app]
+
+    def load_files(self) -> list[DataFile]:
+        """Return the files of the newest version, ascending by first sequence."""
+        return schema.data_files(pa.table(self._delta.get_add_actions(flatten=True)))
+
+    def commit(
+        self, add: Sequence[DataFile], remove: Sequence[DataFile], transactions: Mapping[str, int]
+    ) -> None:
+        """Return once all of it is one durable commit; on an error none of it is."""
+        if self._broken:
+            raise ConflictError(f"{self._directory} must be opened anew: a commit could not be taken back")
+        commit_id = uuid.uuid4().hex
+        path = self._commits / _commit_name(self._version + 1)
+        try:
+            self._write(commit_id, [*_removals(remove, add), *_additions(add, remove)], transactions)
+            self._disk.sync_file(path)
+            self._disk.sync_dir(self._commits)
+        except (DeltaError, OSError, DiskError) as error:
+            self._take_back(path, commit_id)
+            if isinstance(error, DiskError):
+                raise
+            if isinstance(error, OSError):
+                raise DiskError(path, "commit", error.errno or 0) from error
+            raise ConflictError(f"{path} cannot be committed: {error}") from error
+        self._version += 1
+        self._transactions.update(transactions)
+
+    def maintain(self) -> None:
+        """Return once at most two checkpoints, and the commits after the older one, are left."""
+        if self._version - self._checkpoint_version < schema.CHECKPOINT_COMMITS or self._broken:
+            return
+        self._delta.update_incremental()
+        self._delta.create_checkpoint()
+        self._disk.sync_file(self._commits / _checkpoint_name(self._version))
+        self._disk.sync_file(self._commits / "_last_checkpoint")
+        self._disk.sync_dir(self._commits)
+        self._checkpoint_version = self._version
+        self._remove_covered()
+        # delta-rs walks every commit since it was opened at each further commit.
+        self._delta = DeltaTable(self._directory)
+
+    def _write(self, commit_id: str, actions: Sequence[Any], transactions: Mapping[str, int]) -> None:
+        """Write the next commit, if and only if nobody else did."""
+        if self._delta.version() != self._version:
+            self._delta.update_incremental()
+        metadata = {_COMMIT_ID: commit_id, _ACTIONS: str(len(actions) + len(transactions))}
+        self._delta.create_write_transaction(
+            list(actions),
+            "append",
+            schema.TABLE,
+            schema.PARTITION,
+            commit_properties=CommitProperties(
+                custom_metadata=metadata,
+                max_commit_retries=0,
+                app_transactions=[Transaction(app, number) for app, number in transactions.items()],
+            ),
+            post_commithook_properties=_NO_HOOKS,
+        )
+
+    def _take_back(self, path: Path, commit_id: str) -> None:
+        """Remove a commit of ours that could not be made durable, or refuse to go on."""
+        self._broken = True
+        try:
+            if path.name in self._disk.list(self._commits) and _is_commit(
+                self._disk.read_all(path), commit_id
+            ):
+                self._disk.remove(path)
+                self._disk.sync_dir(self._commits)
+            self._delta = DeltaTable(self._directory)
+        except (DeltaError, OSError, DiskError):
+            return
+        self._broken = self._delta.version() != self._version
+
+    def _remove_covered(self) -> None:
+        """Remove what is older than the last checkpoint but one, which a slow reader may yet need."""
+        names = self._disk.list(self._commits)
+        checkpoints = sorted(_checkpoints(names))
+        if len(checkpoints) < 2:
+            return
+        for name in names:
+            if name[:20].isdigit() and int(name[:20]) < checkpoints[-2]:
+                self._disk.remove(self._commits / name)
+
+
+def _mend(directory: Path, disk: Disk) -> None:
+    """Move torn ends aside and make the newest commit durable."""
+    commits = directory / "_delta_log"
+    for name in disk.list(commits):
+        if name.endswith(".tmp") or "#" in name:
+            disk.remove(commits / name)
+    checkpoints = _checkpoints(disk.list(commits))
+    if checkpoints and not _decodes(commits / _checkpoint_name(max(checkpoints))):
+        _move_aside(directory, disk, _checkpoint_name(max(checkpoints)))
+        disk.remove(commits / "_last_checkpoint")
+    _mend_pointer(commits, disk)
+    versions = _versions(disk.list(commits))
+    if not versions:
+        return
+    newest = commits / _commit_name(max(versions))
+    content = disk.read_all(newest)
+    if _is_whole(content):
+        # A process that died between commit and sync leaves a commit that is visible but maybe not durable.
+        disk.write_atomic(newest, content)
+    elif max(versions) in _checkpoints(disk.list(commits)):
+        raise CorruptionError(newest, 0, "a commit that a checkpoint covers is torn")
+    else:
+        _move_aside(directory, disk, newest.name)
+
+
+def _mend_pointer(commits: Path, disk: Disk) -> None:
+    """Remove the pointer to the newest checkpoint when it is torn or points at none; readers then list."""
+    if "_last_checkpoint" not in disk.list(commits):
+        return
+    try:
+        version = json.loads(disk.read_all(commits / "_last_checkpoint"))["version"]
+        whole = version in _checkpoints(disk.list(commits))
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        disk.remove(commits / "_last_checkpoint")
+
+
+def _move_aside(directory: Path, disk: Disk, name: str) -> None:
+    """Move a torn file out of the log, where no reader looks."""
+    torn = directory / "torn"
+    disk.mkdir(torn)
+    disk.rename(directory / "_delta_log" / name, torn / f"{name}.{len(disk.list(torn))}")
+    disk.sync_dir(torn)
+    disk.sync_dir(directory / "_delta_log")
+
+
+def _is_whole(content: bytes) -> bool:
+    """Return whether a commit holds every action that its first line promises."""
+    try:
+        actions = [json.loads(line) for line in content.splitlines()]
+        promised: dict[str, str] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    except (ValueError, TypeError):
+        return False
+    count = len(actions) - 1
+    return count >= 0 and int(promised.get(_ACTIONS, count)) == count
+
+
+def _is_commit(content: bytes, commit_id: str) -> bool:
+    """Return whether these bytes are the commit with this id."""
+    return commit_id.encode() in content
+
+
+def _decodes(checkpoint: Path) -> bool:
+    """Return whether a checkpoint can be read to its end."""
+    try:
+        pq.read_table(checkpoint)
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return True
+
+
+def _additions(add: Sequence[DataFile], remove: Sequence[DataFile]) -> list[AddAction]:
+    """Return the add actions; rows that only move out of removed files are no change of data."""
+    now_ms = time.time_ns() // 1_000_000
+    return [
+        AddAction(
+            path=file.path,
+            size=file.size_bytes,
+            partition_values={schema.PARTITION: str(file.base_seq)},
+            modification_time=now_ms,
+            data_change=not any(file.overlaps(old) for old in remove),
+            stats=schema.stats_json(file),
+        )
+        for file in add
+    ]
+
+
+def _removals(remove: Sequence[DataFile], add: Sequence[DataFile]) -> list[RemoveAction]:
+    """Return the remove actions; a file whose rows only move is no change of data."""
+    now_ms = time.time_ns() // 1_000_000
+    return [
+        RemoveAction(
+            path=file.path,
+            data_change=not any(file.overlaps(new) for new in add),
+            deletion_timestamp=now_ms,
+            size=file.size_bytes,
+            partition_values={schema.PARTITION: str(file.base_seq)},
+        )
+        for file in remove
+    ]
+
+
+def _versions(names: Sequence[str]) -> list[int]:
+    """Return the versions that have a commit file."""
+    return [int(name[:20]) for name in names if name[:20].isdigit() and name[20:] == ".json"]
+
+
+def _checkpoints(names: Sequence[str]) -> list[int]:
+    """Return the versions that have a checkpoint."""
+    return [int(name[:20]) for name in names if name[:20].isdigit() and name[20:] == ".checkpoint.parquet"]
+
+
+def _commit_name(version: int) -> str:
+    return f"{version:020}.json"
+
+
+def _checkpoint_name(version: int) -> str:
+    return f"{version:020}.checkpoint.parquet"

@@ -1,0 +1,99 @@
+"""A data file in the making: written under a temporary name, durable under its own once finished."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from types import TracebackType
+
+from headwater.disk import Disk
+from headwater.errors import DiskError
+from headwater.model.columns import Columns
+from headwater.table.datafile import DataFile
+from headwater.table.parquet import FileWriter
+
+DATA = "data"
+TEMPORARY = ".tmp"
+
+
+class Output:
+    """A file that takes messages until it is finished; leaving the `with` before that removes it."""
+
+    def __init__(self, directory: Path, disk: Disk, base_seq: int, compression: str) -> None:
+        self._disk = disk
+        self._base_seq = base_seq
+        self._id = uuid.uuid4().hex
+        self._data = directory / DATA
+        self._temporary = self._data / f"part-{self._id}{TEMPORARY}"
+        self._finished = False
+        try:
+            self._writer = FileWriter(self._temporary, base_seq, compression)
+        except OSError as error:
+            raise DiskError(self._temporary, "write", error.errno or 0) from error
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._finished:
+            self.abandon()
+
+    @property
+    def rows(self) -> int:
+        """Return how many messages were taken."""
+        return self._writer.rows
+
+    @property
+    def payload_bytes(self) -> int:
+        """Return how many bytes of payload were taken."""
+        return self._writer.payload_bytes
+
+    def append(self, columns: Columns) -> None:
+        """Take messages."""
+        try:
+            self._writer.append(columns)
+        except OSError as error:
+            raise DiskError(self._temporary, "write", error.errno or 0) from error
+
+    def finish(self) -> DataFile:
+        """Return the file once it would survive a power cut; nothing refers to it yet."""
+        try:
+            stats = self._writer.finish()
+        except OSError as error:
+            raise DiskError(self._temporary, "write", error.errno or 0) from error
+        name = f"part-{self._id}-{stats.footer_crc:08x}.parquet"
+        self._disk.sync_file(self._temporary)
+        self._disk.rename(self._temporary, self._data / name)
+        self._finished = True
+        self._disk.sync_dir(self._data)
+        return DataFile(
+            path=f"{DATA}/{name}",
+            base_seq=self._base_seq,
+            rows=stats.rows,
+            first_seq=self._base_seq + stats.first_offset,
+            last_seq=self._base_seq + stats.last_offset,
+            size_bytes=stats.size_bytes,
+            first_ts=stats.first_ts // 1000 * 1000,
+            last_ts=stats.last_ts // 1000 * 1000 + 999,
+            first_subject=stats.first_subject,
+            last_subject=stats.last_subject,
+            headerless_rows=stats.headerless_rows,
+        )
+
+    def abandon(self) -> None:
+        """Let the file go; should even that fail, the next open removes what is left."""
+        try:
+            self._writer.abandon()
+            self._disk.remove(self._temporary)
+        except (OSError, DiskError):
+            pass
+
+
+def footer_crc_of(path: str) -> int | None:
+    """Return the footer's checksum that a data file's name tells, if it does."""
+    try:
+        return int(Path(path).stem.rsplit("-", 1)[1], 16)
+    except (IndexError, ValueError):
+        return None

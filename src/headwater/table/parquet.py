@@ -1,0 +1,255 @@
+"""Messages to Parquet and back: row groups of bounded size, every byte of them checked when read."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from headwater.errors import CorruptionError
+from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
+from headwater.table.row_group import RowGroup
+from headwater.table.schema import FILE, TIME, subject_text
+
+Compression = Literal["none", "s2"]
+
+MAX_GROUP_ROWS = 16_384
+MAX_GROUP_BYTES = 4 << 20
+_MAGIC = b"PAR1"
+_TAIL = struct.Struct("<I4s")
+_CODECS: dict[str, dict[str, Any]] = {
+    "none": {"compression": "none"},
+    "s2": {"compression": "zstd", "compression_level": 1},
+}
+_NUMBERS = ("offset", "time", "nanos")
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """What a finished file holds; subjects as the text the file stores."""
+
+    rows: int
+    first_offset: int
+    last_offset: int
+    first_ts: int
+    last_ts: int
+    first_subject: str
+    last_subject: str
+    headerless_rows: int
+    size_bytes: int
+    footer_crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """A file's parsed footer, and the first and last offset of each of its row groups."""
+
+    metadata: pq.FileMetaData
+    bounds: tuple[tuple[int, int], ...]
+
+
+def write(path: Path, columns: Columns, base_seq: int, compression: str = "none") -> FileStats:
+    """Write the messages as one file and return what it holds; nothing is synced."""
+    writer = FileWriter(path, base_seq, compression)
+    writer.append(columns)
+    return writer.finish()
+
+
+class FileWriter:
+    """A file in the making: takes runs of messages in ascending sequence, cuts them into full row groups."""
+
+    def __init__(self, path: Path, base_seq: int, compression: str = "none") -> None:
+        self._path = path
+        self._base_seq = base_seq
+        self._rest: Columns | None = None
+        self.rows = 0
+        self.payload_bytes = 0
+        self._headerless_rows = 0
+        self._first_offset = self._last_offset = -1
+        self._ts: list[int] = []
+        self._subjects: list[str] = []
+        self._writer = pq.ParquetWriter(
+            path,
+            FILE,
+            use_dictionary=["subject"],
+            column_encoding=dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
+            write_statistics=["offset", "subject", "time"],
+            write_page_checksum=True,
+            write_batch_size=MAX_GROUP_ROWS,
+            store_schema=False,
+            **_CODECS[compression],
+        )
+
+    def append(self, columns: Columns) -> None:
+        """Take messages; those that do not fill a row group wait for more."""
+        if self._rest is not None:
+            columns = concat([self._rest, columns])
+        self._rest = None
+        for group in cuts(columns):
+            if self._rest is not None:
+                self._write_group(self._rest)
+            self._rest = group
+
+    def finish(self) -> FileStats:
+        """Write what waits and the footer, close the file and return what it holds."""
+        if self._rest is not None:
+            self._write_group(self._rest)
+        self._writer.close()
+        assert self.rows > 0, "a file holds at least one message"
+        footer = read_footer_bytes(self._path)
+        return FileStats(
+            self.rows,
+            self._first_offset,
+            self._last_offset,
+            min(self._ts),
+            max(self._ts),
+            min(self._subjects),
+            max(self._subjects),
+            self._headerless_rows,
+            self._path.stat().st_size,
+            zlib.crc32(footer),
+        )
+
+    def abandon(self) -> None:
+        """Close the file, whose content is then worth nothing."""
+        self._writer.close()
+
+    def _write_group(self, columns: Columns) -> None:
+        """Write one row group."""
+        offsets = columns.seqs - self._base_seq
+        assert offsets[0] > self._last_offset or self.rows == 0, "sequences ascend"
+        assert len(offsets) == 1 or (np.diff(offsets) > 0).all(), "sequences ascend"
+        assert offsets[0] >= 0, "the base is not above the first sequence"
+        subjects = _subject_codes(columns)
+        headers = _values(columns.header_lengths, columns.headers, nullable=True)
+        micros, nanos = np.divmod(columns.ts, 1000)
+        arrays = [
+            pa.array(offsets),
+            subjects,
+            pa.array(micros).view(TIME),
+            pa.array(nanos.astype(np.int16)),
+            headers,
+            _values(columns.data_lengths, columns.datas),
+        ]
+        self._writer.write_batch(pa.record_batch(arrays, schema=FILE), row_group_size=MAX_GROUP_ROWS)
+        self._subjects += pc.min_max(subjects.dictionary).as_py().values()
+        self._ts += (int(columns.ts.min()), int(columns.ts.max()))
+        self._headerless_rows += headers.null_count
+        self._first_offset = int(offsets[0]) if self.rows == 0 else self._first_offset
+        self._last_offset = int(offsets[-1])
+        self.rows += len(columns)
+        self.payload_bytes += len(columns.subjects) + len(columns.headers) + len(columns.datas)
+
+
+def cuts(columns: Columns) -> Iterator[Columns]:
+    """Yield the row groups, payload not copied: at most so many rows, so many bytes, at least one row."""
+    joined = (columns.subjects, columns.headers, columns.datas)
+    lengths = (columns.subject_lengths, columns.header_lengths, columns.data_lengths)
+    ends = [_ends(each) for each in lengths]
+    sizes = np.add.reduce(ends)
+    views = [memoryview(each) for each in joined]
+    start = 0
+    while start < len(columns):
+        full = int(np.searchsorted(sizes, sizes[start] + MAX_GROUP_BYTES, side="right")) - 1
+        stop = min(max(full, start + 1), start + MAX_GROUP_ROWS, len(columns))
+        (s, h, d) = (view[end[start] : end[stop]] for view, end in zip(views, ends, strict=True))
+        (sl, hl, dl) = (each[start:stop] for each in lengths)
+        yield Columns(columns.seqs[start:stop], columns.ts[start:stop], sl, s, hl, h, dl, d)
+        start = stop
+
+
+def read_footer_bytes(path: Path) -> bytes:
+    """Return the footer and the tail of a file, as they lie on disk."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _TAIL.size))
+        tail = file.read()
+        length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
+        if magic != _MAGIC or length + _TAIL.size > size:
+            raise CorruptionError(path, max(0, size - _TAIL.size), "the file has no Parquet footer")
+        file.seek(size - _TAIL.size - length)
+        return file.read()
+
+
+def read_footer(path: Path, crc: int | None) -> Footer:
+    """Return the footer, whose checksum must be the given one when one is given."""
+    raw = read_footer_bytes(path)
+    if crc is not None and zlib.crc32(raw) != crc:
+        raise CorruptionError(path, path.stat().st_size - len(raw), "the footer's checksum does not match")
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(raw))
+        statistics = [metadata.row_group(i).column(0).statistics for i in range(metadata.num_row_groups)]
+        return Footer(metadata, tuple((s.min, s.max) for s in statistics))
+    except (pa.ArrowException, OSError, AttributeError) as error:
+        raise CorruptionError(path, path.stat().st_size - len(raw), f"unreadable footer: {error}") from error
+
+
+def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGroup:
+    """Return one row group, all of its checksums verified."""
+    group = footer.metadata.row_group(index)
+    try:
+        with pq.ParquetFile(
+            path, metadata=footer.metadata, read_dictionary=["subject"], page_checksum_verification=True
+        ) as file:
+            table = file.read_row_group(index, use_threads=False)
+        rows = RowGroup(table, base_seq)
+    except FileNotFoundError:
+        raise
+    # Arrow tells damage in many ways: a checksum as OSError, a page header as ArrowException or ValueError.
+    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
+        raise CorruptionError(path, _start(group), f"row group {index}: {error}") from error
+    if not _is_sound(rows, group.num_rows, footer.bounds[index], base_seq):
+        raise CorruptionError(path, _start(group), f"row group {index}: offsets contradict the footer")
+    return rows
+
+
+def _is_sound(rows: RowGroup, length: int, bounds: tuple[int, int], base_seq: int) -> bool:
+    """Return whether the offsets are what the footer promises."""
+    seqs = rows.seqs
+    if len(rows) != length or (seqs[0] - base_seq, seqs[-1] - base_seq) != bounds:
+        return False
+    return bool((np.diff(seqs) > 0).all())
+
+
+def _start(group: Any) -> int:
+    """Return where a row group begins in its file."""
+    column = group.column(0)
+    return int(column.dictionary_page_offset or column.data_page_offset)
+
+
+def _ends(lengths: Lengths) -> Int64s:
+    """Return where each value begins in the joined bytes, and at last where all end."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _values(lengths: Lengths, joined: Buffer, nullable: bool = False) -> pa.Array:
+    """Return joined bytes as an Arrow array, not copied; a row group's bytes fit 32 bit offsets."""
+    ends = _ends(lengths)
+    assert ends[-1] == len(joined) <= 0x7FFFFFFF
+    present, nulls = None, 0
+    if nullable:
+        mask = lengths > 0
+        nulls = len(lengths) - int(mask.sum())
+        present = pa.py_buffer(np.packbits(mask, bitorder="little")) if nulls else None
+    buffers = [present, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(joined)]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers, null_count=nulls)
+
+
+def _subject_codes(columns: Columns) -> pa.DictionaryArray:
+    """Return the subjects of one row group as codes into their distinct texts."""
+    coded = _values(columns.subject_lengths, columns.subjects).dictionary_encode()
+    if (np.frombuffer(columns.subjects, np.uint8) < 0x80).all():
+        texts = coded.dictionary.view(pa.string())
+    else:
+        texts = pa.array([subject_text(subject) for subject in coded.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, texts)

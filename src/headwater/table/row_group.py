@@ -1,0 +1,91 @@
+"""One row group of a data file in memory: the run of messages that a reader takes at a time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.model.columns import Columns, Int64s
+from headwater.model.message import Message
+from headwater.table.schema import subject_bytes
+
+
+class RowGroup:
+    """Messages as Arrow columns; what Python needs of them is made when asked for."""
+
+    def __init__(self, table: pa.Table, base_seq: int) -> None:
+        self._length: int = table.num_rows
+        subject = _single(table["subject"])
+        self._subject_codes: Int64s = subject.indices.to_numpy().astype(np.int64)
+        self._dictionary = [subject_bytes(text) for text in subject.dictionary.to_pylist()]
+        self._header_ends, self._headers = _joined(_single(table["headers"]))
+        self._data_ends, self._datas = _joined(_single(table["data"]))
+        self.seqs: Int64s = _single(table["offset"]).to_numpy() + base_seq
+        time = _single(table["time"]).cast(pa.int64()).to_numpy()
+        self.ts: Int64s = time * 1000 + _single(table["nanos"]).to_numpy()
+        self._nbytes: int = table.nbytes + 2 * self.seqs.nbytes + 8 * self._length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory the group holds."""
+        return self._nbytes
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """Return len(subject) + len(headers) + len(data) of each message."""
+        return self._subject_lengths() + np.diff(self._header_ends) + np.diff(self._data_ends)
+
+    @cached_property
+    def subjects(self) -> list[bytes]:
+        """Return the subject of each message; equal ones are one object."""
+        dictionary = self._dictionary
+        return [dictionary[code] for code in self._subject_codes.tolist()]
+
+    def has_headers(self, index: int) -> bool:
+        """Return whether the message at this index carries headers."""
+        return bool(self._header_ends[index] != self._header_ends[index + 1])
+
+    def message(self, index: int) -> Message:
+        """Return the message at this index."""
+        return Message(
+            int(self.seqs[index]),
+            int(self.ts[index]),
+            self._dictionary[self._subject_codes[index]],
+            bytes(self._headers[self._header_ends[index] : self._header_ends[index + 1]]),
+            bytes(self._datas[self._data_ends[index] : self._data_ends[index + 1]]),
+        )
+
+    def columns(self) -> Columns:
+        """Return the messages as columns, payload not copied."""
+        return Columns(
+            self.seqs,
+            self.ts,
+            self._subject_lengths().astype(np.uint32),
+            b"".join(self.subjects),
+            np.diff(self._header_ends).astype(np.uint32),
+            self._headers,
+            np.diff(self._data_ends).astype(np.uint32),
+            self._datas,
+        )
+
+    def _subject_lengths(self) -> Int64s:
+        """Return the length of each subject."""
+        return np.array([len(subject) for subject in self._dictionary], np.int64)[self._subject_codes]
+
+
+def _single(chunks: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array: a row group holds far less than an array can."""
+    return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+
+
+def _joined(column: pa.Array) -> tuple[Int64s, memoryview]:
+    """Return where each value ends, counted from the first one, and the joined bytes of all."""
+    _, offsets, joined = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    view = memoryview(joined) if joined is not None else memoryview(b"")
+    return ends - ends[0], view[ends[0] : ends[-1]]

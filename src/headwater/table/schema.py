@@ -1,0 +1,97 @@
+"""The schema of every table: Arrow and Delta types, table configuration, statistics, subjects as text."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.table.datafile import DataFile
+
+PARTITION = "base_seq"
+CHECKPOINT_COMMITS = 50
+MAX_SUBJECT_BOUND = 128
+
+_SUBJECT_TEXT = pa.string()
+_SUBJECT_CODES = pa.dictionary(pa.int32(), pa.string())
+
+TIME = pa.timestamp("us", "UTC")
+
+
+def _fields(subject: pa.DataType) -> list[pa.Field]:
+    """Return the columns that a data file holds."""
+    return [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("subject", subject, nullable=False),
+        pa.field("time", TIME, nullable=False),
+        pa.field("nanos", pa.int16(), nullable=False),
+        pa.field("headers", pa.binary(), nullable=True),
+        pa.field("data", pa.binary(), nullable=False),
+    ]
+
+
+FILE = pa.schema(_fields(_SUBJECT_CODES))
+TABLE = pa.schema([pa.field(PARTITION, pa.int64(), nullable=False), *_fields(_SUBJECT_TEXT)])
+
+# Reader 1 and writer 2 is what every Delta reader copes with; nothing here may ask for a table feature.
+CONFIGURATION = {
+    "delta.minReaderVersion": "1",
+    "delta.minWriterVersion": "2",
+    "delta.enableDeletionVectors": "false",
+    "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
+    "delta.logRetentionDuration": "interval 1 hours",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+}
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_TEXT = "\ufffd"
+
+
+def subject_text(subject: bytes) -> str:
+    """Return the subject as the text a table stores, losing nothing when it is not UTF-8."""
+    try:
+        text = subject.decode()
+    except UnicodeDecodeError:
+        return _NOT_TEXT + subject.decode("latin-1")
+    return text if not text.startswith(_NOT_TEXT) else _NOT_TEXT + subject.decode("latin-1")
+
+
+def subject_bytes(text: str) -> bytes:
+    """Return the subject that a table stores as this text."""
+    return text[1:].encode("latin-1") if text.startswith(_NOT_TEXT) else text.encode()
+
+
+def stats_json(file: DataFile) -> str:
+    """Return the statistics of the file's add action."""
+    least: dict[str, Any] = {"offset": file.first_seq - file.base_seq, "time": _time_text(file.first_ts)}
+    most: dict[str, Any] = {"offset": file.last_seq - file.base_seq, "time": _time_text(file.last_ts)}
+    for bounds, subject in ((least, file.first_subject), (most, file.last_subject)):
+        if subject is not None and len(subject) <= MAX_SUBJECT_BOUND:
+            bounds["subject"] = subject
+    nulls = {"offset": 0, "subject": 0, "time": 0, "nanos": 0, "data": 0}
+    if file.headerless_rows is not None:
+        nulls["headers"] = file.headerless_rows
+    stats = {"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+    return json.dumps(stats, separators=(",", ":"))
+
+
+def data_files(adds: pa.Table) -> list[DataFile]:
+    """Return the files that flattened add actions name, ascending by first sequence."""
+    micros = {name: adds[name].cast(pa.int64()).to_pylist() for name in ("min.time", "max.time")}
+    names = ("path", "partition.base_seq", "num_records", "min.offset", "max.offset", "size_bytes")
+    columns = [adds[name].to_pylist() for name in names]
+    bounds = (adds[name].to_pylist() for name in ("min.subject", "max.subject", "null_count.headers"))
+    files = [
+        DataFile(path, base, rows, base + low, base + high, size, first * 1000, last * 1000 + 999, *known)
+        for path, base, rows, low, high, size, first, last, *known in zip(
+            *columns, *micros.values(), *bounds, strict=True
+        )
+    ]
+    return sorted(files, key=lambda file: file.first_seq)
+
+
+def _time_text(ts: int) -> str:
+    """Return a time in nanoseconds as Delta statistics write it, cut to the microsecond."""
+    return (_EPOCH + timedelta(microseconds=ts // 1000)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,262 @@
+"""One stream's body: the Delta table, its files in sequence order, and every step that changes them."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap64
+
+from headwater.disk import Disk
+from headwater.errors import CorruptionError
+from headwater.model.columns import Columns, Int64s, keep
+from headwater.table import parquet
+from headwater.table.datafile import DataFile
+from headwater.table.delta_log import ConflictError, DeltaLog
+from headwater.table.output import DATA, TEMPORARY, Output, footer_crc_of
+from headwater.table.row_group import RowGroup
+
+Dead = BitMap64 | Callable[[Int64s], npt.NDArray[np.bool_]]
+
+TARGET_FILE_BYTES = 128 << 20
+TARGET_FILE_ROWS = 1_000_000
+KEPT_FOOTERS = 32
+SWEEP_LIMIT = 256
+
+__all__ = ["ConflictError", "Dead", "Table"]
+
+
+class Table:
+    """Files of messages; any thread may read, one at a time changes (others wait)."""
+
+    def __init__(self, directory: Path, disk: Disk, log: DeltaLog, compression: str) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._log = log
+        self._compression = compression
+        self._changing = threading.Lock()
+        self._files: tuple[DataFile, ...] = tuple(log.load_files())
+        self._footers: OrderedDict[str, parquet.Footer] = OrderedDict()
+        self._footers_lock = threading.Lock()
+        self._uncommitted: set[str] = set()
+        self._unreferenced_since: dict[str, float] = {}
+
+    @classmethod
+    def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
+        """Return the table, made if it was missing; what a crash left half done is put right."""
+        data = directory / DATA
+        disk.mkdir(data)
+        for leftover in disk.list(data):
+            if leftover.endswith(TEMPORARY):
+                disk.remove(data / leftover)
+        return cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """Return the files of the current version, ascending by first sequence, never overlapping."""
+        return self._files
+
+    @property
+    def directory(self) -> Path:
+        """Return where the table lies."""
+        return self._directory
+
+    @property
+    def version(self) -> int:
+        """Return the number of the newest commit."""
+        return self._log.version
+
+    def transaction(self, app: str) -> int | None:
+        """Return the number last committed under this name."""
+        return self._log.transaction(app)
+
+    def write(self, columns: Columns, base_seq: int | None = None) -> DataFile:
+        """Return a finished and durable file of these messages, to which nothing refers yet."""
+        base_seq = int(columns.seqs[0]) if base_seq is None else base_seq
+        with self._output(base_seq) as output:
+            output.append(columns)
+            return self._remember(output.finish())
+
+    def commit(
+        self,
+        add: Sequence[DataFile] = (),
+        remove: Sequence[DataFile] = (),
+        transactions: Mapping[str, int] | None = None,
+    ) -> None:
+        """Return once adds, removes and transactions are one durable version; on an error none of them is."""
+        with self._changing:
+            files = _changed(self._files, add, remove)
+            self._log.commit(add, remove, transactions or {})
+            self._files = files
+        self._uncommitted.difference_update(file.path for file in add)
+        with self._footers_lock:
+            for file in remove:
+                self._footers.pop(file.path, None)
+
+    def discard(self, files: Sequence[DataFile]) -> None:
+        """Let go of files that will not be committed; the next sweep takes them."""
+        self._uncommitted.difference_update(file.path for file in files)
+
+    def groups(self, file: DataFile) -> tuple[tuple[int, int], ...]:
+        """Return the first and the last sequence of each row group of the file."""
+        base = file.base_seq
+        return tuple((base + first, base + last) for first, last in self._footer(file).bounds)
+
+    def locate(self, seq: int) -> tuple[DataFile, int] | None:
+        """Return the file and the row group whose range holds this sequence, if there is one."""
+        files = self._files
+        at = bisect_right(files, seq, key=lambda file: file.first_seq) - 1
+        if at < 0 or seq > files[at].last_seq:
+            return None
+        groups = self.groups(files[at])
+        index = bisect_right(groups, seq, key=lambda group: group[0]) - 1
+        return (files[at], index) if index >= 0 and seq <= groups[index][1] else None
+
+    def read_group(self, file: DataFile, index: int) -> RowGroup:
+        """Return the messages of one row group, all checksums verified."""
+        try:
+            return parquet.read_group(self._path(file), self._footer(file), index, file.base_seq)
+        except FileNotFoundError as error:
+            raise self._missing(file) from error
+
+    def rewrite(
+        self,
+        files: Sequence[DataFile],
+        dead: Dead,
+        first_seq: int,
+        *,
+        max_bytes: int = TARGET_FILE_BYTES,
+        max_rows: int = TARGET_FILE_ROWS,
+    ) -> list[DataFile]:
+        """Return new uncommitted files with the rows of these that are neither dead nor below first_seq."""
+        written: list[DataFile] = []
+        rows = self._live(files, dead, first_seq)
+        base_seq = min(file.base_seq for file in files)
+        try:
+            while (columns := next(rows, None)) is not None:
+                with self._output(base_seq) as output:
+                    output.append(columns)
+                    while not (output.payload_bytes >= max_bytes or output.rows >= max_rows):
+                        if (columns := next(rows, None)) is None:
+                            break
+                        output.append(columns)
+                    written.append(self._remember(output.finish()))
+        except BaseException:
+            self.discard(written)
+            raise
+        return written
+
+    def maintain(self) -> None:
+        """Return once the log of commits is as short as it must be; cheap when there is nothing to do."""
+        with self._changing:
+            self._log.maintain()
+
+    def sweep(self, grace_s: float, now_s: float, pinned: Collection[str] = ()) -> int:
+        """Unlink files that no version has referred to for the grace, and return how many were."""
+        with self._changing:
+            kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
+            names = (f"{DATA}/{name}" for name in self._disk.list(self._directory / DATA))
+            found = [path for path in names if path not in kept and path.endswith(".parquet")]
+            since = {path: self._unreferenced_since.get(path, now_s) for path in found}
+            ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
+            for path in ripe:
+                self._disk.remove(self._directory / path)
+                del since[path]
+            self._unreferenced_since = since
+            return len(ripe)
+
+    def close(self) -> None:
+        """Let go of what is held in memory; nothing on disk changes."""
+        with self._footers_lock:
+            self._footers.clear()
+
+    def drop(self) -> None:
+        """Return once the table is gone."""
+        self.close()
+        with self._changing:
+            self._files = ()
+            self._disk.remove_tree(self._directory)
+            self._disk.sync_dir(self._directory.parent)
+
+    def _output(self, base_seq: int) -> Output:
+        """Return a new file to write into."""
+        return Output(self._directory, self._disk, base_seq, self._compression)
+
+    def _remember(self, file: DataFile) -> DataFile:
+        """Keep sweep away from a file that waits for its commit."""
+        self._uncommitted.add(file.path)
+        return file
+
+    def _live(self, files: Sequence[DataFile], dead: Dead, first_seq: int) -> Iterator[Columns]:
+        """Yield the rows to keep, row group by row group; groups with none are not read."""
+        for file in files:
+            for index, (first, last) in enumerate(self.groups(file)):
+                if last < first_seq:
+                    continue
+                if isinstance(dead, BitMap64) and dead.range_cardinality(first, last + 1) == last - first + 1:
+                    continue
+                group = self.read_group(file, index)
+                mask = (group.seqs >= first_seq) & ~_is_dead(dead, group.seqs)
+                if mask.any():
+                    yield keep(group.columns(), mask)
+
+    def _footer(self, file: DataFile) -> parquet.Footer:
+        """Return the file's footer, out of those kept lately."""
+        with self._footers_lock:
+            footer = self._footers.get(file.path)
+            if footer is not None:
+                self._footers.move_to_end(file.path)
+                return footer
+        try:
+            footer = parquet.read_footer(self._path(file), footer_crc_of(file.path))
+        except FileNotFoundError as error:
+            raise self._missing(file) from error
+        with self._footers_lock:
+            self._footers[file.path] = footer
+            if len(self._footers) > KEPT_FOOTERS:
+                self._footers.popitem(last=False)
+        return footer
+
+    def _missing(self, file: DataFile) -> Exception:
+        """Return what a missing file means: damage, or a reader that came after the grace."""
+        if file in self._files:
+            return CorruptionError(self._path(file), 0, "the file is missing")
+        return FileNotFoundError(f"{file.path} was replaced and swept")
+
+    def _path(self, file: DataFile) -> Path:
+        """Return where the file lies."""
+        return self._directory / file.path
+
+
+def _changed(
+    files: tuple[DataFile, ...], add: Sequence[DataFile], remove: Sequence[DataFile]
+) -> tuple[DataFile, ...]:
+    """Return the files after a commit, which must neither remove what is not there nor make files overlap."""
+    gone = {file.path for file in remove}
+    rest = [file for file in files if file.path not in gone]
+    if len(files) - len(rest) != len(gone):
+        missing = gone - {file.path for file in files}
+        raise ConflictError(f"not in the table: {', '.join(sorted(missing))}")
+    changed = tuple(sorted([*rest, *add], key=lambda file: file.first_seq))
+    for one, two in pairwise(changed):
+        if one.overlaps(two):
+            raise ConflictError(f"{one.path} and {two.path} hold the same sequences")
+    return changed
+
+
+def _is_dead(dead: Dead, seqs: Int64s) -> npt.NDArray[np.bool_]:
+    """Return which of these sequences, all of one row group, are dead."""
+    if not isinstance(dead, BitMap64):
+        return dead(seqs)
+    first, last = int(seqs[0]), int(seqs[-1])
+    if not dead.range_cardinality(first, last + 1):
+        return np.zeros(len(seqs), np.bool_)
+    dense = last - first < 4 * len(seqs)
+    marked = dead & BitMap64(range(first, last + 1) if dense else seqs.tolist())
+    return np.isin(seqs, np.array(marked.to_array(), np.int64), assume_unique=True)
