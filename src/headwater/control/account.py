@@ -1,0 +1,60 @@
+"""What an account may take and what it has taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headwater.errors import api_error
+from headwater.model.stream import Storage, StreamConfig
+from headwater.settings import Settings
+
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimits:
+    """The most an account may take; -1 is no limit."""
+
+    max_memory: int = UNLIMITED
+    max_storage: int = UNLIMITED
+    max_streams: int = UNLIMITED
+    max_consumers: int = UNLIMITED
+    max_ack_pending: int = UNLIMITED
+    memory_max_stream_bytes: int = UNLIMITED
+    storage_max_stream_bytes: int = UNLIMITED
+    max_bytes_required: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> AccountLimits:
+        """Return the limits that the settings give."""
+        return cls(max_memory=settings.max_memory_bytes, max_storage=settings.max_storage_bytes)
+
+    def check_count(self, streams: int) -> None:
+        """Refuse one more stream beside this many others."""
+        if 0 < self.max_streams <= streams:
+            raise api_error("maximum_streams_limit")
+
+    def check_config(self, config: StreamConfig) -> None:
+        """Refuse a config that leaves out or exceeds what the account wants of each stream."""
+        memory = config.storage is Storage.MEMORY
+        limit = self.memory_max_stream_bytes if memory else self.storage_max_stream_bytes
+        if config.max_bytes <= 0 and (self.max_bytes_required or limit > 0):
+            raise api_error("stream_max_bytes_required")
+        if 0 < limit < config.max_bytes:
+            raise api_error("stream_max_stream_bytes_exceeded")
+
+    def check_space(self, config: StreamConfig, others: Iterable[StreamConfig]) -> None:
+        """Refuse a stream that cannot have the bytes it asks for beside what the others reserve."""
+        if 0 < self.max_consumers < config.max_consumers:
+            raise api_error("maximum_consumers_limit")
+        memory = config.storage is Storage.MEMORY
+        limit = self.max_memory if memory else self.max_storage
+        wanted = config.max_bytes if config.max_bytes >= 0 else 1
+        if limit >= 0 and reserved(config.storage, others) + wanted > limit:
+            raise api_error("memory_resources_exceeded" if memory else "storage_resources_exceeded")
+
+
+def reserved(storage: Storage, configs: Iterable[StreamConfig]) -> int:
+    """Return the bytes that these streams reserve of one kind of storage."""
+    return sum(c.max_bytes for c in configs if c.storage is storage and c.max_bytes > 0)
