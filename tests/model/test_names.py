@@ -12,13 +12,13 @@ from headwater.model import names
 
 
 @pytest.mark.parametrize("name", ["S", "ORDERS-1", "$KV", "é", "a" * 255, "a\x00b", "a%b"])
-def test_valid_names(name: str) -> None:
+def test_these_names_are_valid(name: str) -> None:
     assert names.valid_stream_name(name)
     assert names.valid_consumer_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a/b", "a\\b", "a\tb", "a\fb", "a" * 256, ".."])
-def test_invalid_names(name: str) -> None:
+def test_these_names_are_invalid(name: str) -> None:
     assert not names.valid_stream_name(name)
     assert not names.valid_consumer_name(name)
 

@@ -22,12 +22,12 @@ UNIVERSE = [".".join(p) for n in range(1, 6) for p in itertools.product("abc", r
 
 
 @pytest.mark.parametrize("good", ["a", "a.b", "*", ">", "a.*.>", "$JS.API", "a*.b", "a>.b", "é.ü"])
-def test_valid_subjects(good: str) -> None:
+def test_these_subjects_are_valid(good: str) -> None:
     assert subject.valid_subject(good)
 
 
 @pytest.mark.parametrize("bad", ["", ".", "a.", ".a", "a..b", ">.a", "a.>.b", "a b", "a.\t", "\n", "a\fb"])
-def test_invalid_subjects(bad: str) -> None:
+def test_these_subjects_are_invalid(bad: str) -> None:
     assert not subject.valid_subject(bad)
 
 
@@ -57,7 +57,7 @@ def test_a_literal_is_publishable_only_if_valid() -> None:
         ("*.*", "*.>", True),
     ],
 )
-def test_subset(a: str, b: str, inside: bool) -> None:
+def test_one_pattern_is_inside_another(a: str, b: str, inside: bool) -> None:
     assert subject.is_subset(a, b) is inside
 
 

@@ -14,7 +14,7 @@ def test_hash8_gives_the_values_seen_on_a_real_server(text: str, hashed: str) ->
     assert hash8(text) == hashed
 
 
-def test_hash8_of_a_hash() -> None:
+def test_hash8_can_hash_its_own_hash() -> None:
     assert hash8(hash8("SRC1 $G A")) == "S9L4hJ1w"
 
 
@@ -31,7 +31,7 @@ def test_hash8_of_a_hash() -> None:
         ),
     ],
 )
-def test_index_name(source: StreamSource, index_name: str) -> None:
+def test_the_index_name_is_the_servers(source: StreamSource, index_name: str) -> None:
     assert source.index_name == index_name
 
 
