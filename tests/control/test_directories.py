@@ -1,4 +1,4 @@
-"""Directories of streams are made whole, recognised by their identity, and swept when nobody declares them."""
+"""Directories are made whole, recognised by their identity, and swept when nobody declares them."""
 
 from __future__ import annotations
 

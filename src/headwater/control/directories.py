@@ -1,7 +1,8 @@
 """The directories of an account's streams under one root: made whole, recognised, thrown away.
 
 A directory of ours bears an `identity.json`. It is made under a name that begins with `.new-` and thrown away
-under one that begins with `.trash-`; no stream's name gives either, so what bears them is swept at the next open.
+under one that begins with `.trash-`; no stream's name gives either, so what bears them is swept at the next
+open.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class Directories:
 
     def remove(self, trash: Path) -> None:
         """Remove a discarded directory with all it holds."""
-        assert trash.parent == self.root and trash.name.startswith((_NEW, _TRASH))
+        assert trash.parent == self.root
+        assert trash.name.startswith((_NEW, _TRASH))
         self._disk.remove_tree(trash)
 
     def sweep(self, declared: Container[str]) -> list[Path]:
