@@ -1,0 +1,25 @@
+"""The clocks: one that follows the machine, one that stands still until told."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.clock import DrivenClock, SystemClock
+
+
+def test_the_system_clock_does_not_go_back_between_two_looks() -> None:
+    clock = SystemClock()
+    first = clock.now_ns()
+    assert clock.now_ns() >= first > 1_700_000_000_000_000_000
+
+
+def test_a_driven_clock_moves_only_when_it_is_advanced() -> None:
+    clock = DrivenClock(start_ns=5)
+    assert clock.now_ns() == clock.now_ns() == 5
+    clock.advance(7)
+    assert clock.now_ns() == 12
+
+
+def test_a_driven_clock_refuses_to_go_back() -> None:
+    with pytest.raises(AssertionError):
+        DrivenClock().advance(-1)
