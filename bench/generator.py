@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import time
@@ -105,8 +106,10 @@ def frames(size: int) -> tuple[memoryview, int]:
     return memoryview(b"".join(window)), len(window[0])
 
 
-def publish(connection: Connection, size: int, seconds: float) -> Round:
-    """Publish for this long with at most WINDOW unacknowledged, then wait for the last acknowledgement."""
+def publish(
+    connection: Connection, size: int, *, seconds: float = math.inf, messages: float = math.inf
+) -> Round:
+    """Publish so long or so many, at most WINDOW unacknowledged, then wait for the last acknowledgement."""
     block, length = frames(size)
     chunks = [block[i * CHUNK * length : (i + 1) * CHUNK * length] for i in range(WINDOW // CHUNK)]
     sent = acked = last_seq = 0
@@ -117,7 +120,7 @@ def publish(connection: Connection, size: int, seconds: float) -> Round:
         while publishing and sent - acked <= WINDOW - CHUNK:
             connection.send(chunks[sent // CHUNK % len(chunks)])
             sent += CHUNK
-            publishing = time.perf_counter() < deadline
+            publishing = sent < messages and time.perf_counter() < deadline
         acks = connection.receive_acks()
         last_seq = check_acks(acks, last_seq)
         acked += acks.count(_ACK_END)

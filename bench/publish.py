@@ -25,7 +25,7 @@ def measure(port: int, size: int, seconds: float) -> Round:
     connection = Connection(port)
     try:
         _answer(connection, "$JS.API.STREAM.CREATE.BENCH", STREAM)
-        result = publish(connection, size, seconds)
+        result = publish(connection, size, seconds=seconds)
         held = _answer(connection, "$JS.API.STREAM.INFO.BENCH", {})["state"]["messages"]
         if held != result.messages:
             raise SystemExit(f"{result.messages} messages were acknowledged, the stream holds {held}")
@@ -40,7 +40,7 @@ def ceiling(size: int, seconds: float) -> Round:
     echo = Echo(size)
     try:
         connection = Connection(echo.port)
-        result = publish(connection, size, seconds)
+        result = publish(connection, size, seconds=seconds)
         connection.close()
         return result
     finally:
@@ -68,12 +68,13 @@ def main() -> None:
     results: dict[str, dict[str, float]] = {}
     with ExitStack() as stack:
         top = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-bench-")))
-        ports = {
+        running = {
             DEFAULT: stack.enter_context(servers.nats_server(top / "default")),
             SYNCED: stack.enter_context(servers.nats_server(top / "synced", "always")),
         }
         if not arguments.without_headwater:
-            ports[HEADWATER] = stack.enter_context(servers.headwater(top / "headwater"))
+            running[HEADWATER] = stack.enter_context(servers.headwater(top / "headwater"))
+        ports = {name: server.port for name, server in running.items()}
         for size in arguments.sizes:
             results[str(size)] = _compare(ports, size, arguments.rounds, arguments.seconds)
     RESULTS.parent.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.generator import Connection
@@ -26,36 +27,46 @@ def nats_server_program() -> str:
     return found
 
 
+@dataclass(frozen=True)
+class Server:
+    """A running server, its port, and how long it took to answer."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    ready_s: float
+
+
 @contextmanager
-def nats_server(directory: Path, sync: str | None = None) -> Iterator[int]:
+def nats_server(directory: Path, sync: str | None = None) -> Iterator[Server]:
     """Run nats-server with JetStream; `sync` is its sync_interval, by default two minutes."""
     port = _free_port()
     directory.mkdir(parents=True)
     interval = f", sync_interval: {sync}" if sync else ""
     config = directory / "server.conf"
     config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{store_dir: "{directory}"{interval}}}\n')
-    with _running([nats_server_program(), "-c", str(config)], directory, port):
-        yield port
+    with _running([nats_server_program(), "-c", str(config)], directory, port) as server:
+        yield server
 
 
 @contextmanager
-def headwater(directory: Path) -> Iterator[int]:
-    """Run Headwater with its embedded nats-server."""
+def headwater(directory: Path) -> Iterator[Server]:
+    """Run Headwater with its embedded nats-server, on the store that may already lie in the directory."""
     port = _free_port()
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "headwater", "serve", "--store", str(directory / "store")]
-    with _running([*command, "--port", str(port)], directory, port):
-        yield port
+    with _running([*command, "--port", str(port)], directory, port) as server:
+        yield server
 
 
 @contextmanager
-def _running(command: list[str], directory: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def _running(command: list[str], directory: Path, port: int) -> Iterator[Server]:
     """Start a process, wait until it answers the JetStream API, and stop it in the end."""
+    start = time.perf_counter()
     with open(directory / "output.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
         _await_ready(process, port, directory / "output.log")
-        yield process
+        yield Server(port, process, time.perf_counter() - start)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -77,7 +88,7 @@ def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None
                 return
         except OSError:
             pass
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise SystemExit(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
 
 
