@@ -28,7 +28,7 @@ class SettingsError(Error):
 
 
 class BusError(Error):
-    """The connection to nats-server lacks something; `fix` is the line of config or the flag that mends it."""
+    """The connection to nats-server lacks something; `fix` is the line of config that mends it."""
 
     def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(f"{problem}\n  {fix}" if fix else problem)

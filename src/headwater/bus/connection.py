@@ -1,0 +1,279 @@
+"""The client connection to nats-server: subscriptions into sinks, coalesced publishes, requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+from headwater import __version__
+from headwater.bus.credentials import connect_fields
+from headwater.bus.lifeline import Info, Lifeline
+from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
+from headwater.errors import BusError, Error
+from headwater.wire import frames
+from headwater.wire.frames import Event, Frame, FrameParser, Sink
+
+logger = logging.getLogger(__name__)
+DRAIN_TIMEOUT_S = 5.0
+_DENIED = re.compile(
+    r'Permissions Violation for (Subscription to|Publish to|Publish with Reply of) "([^"]*)"'
+)
+
+
+class NoRespondersError(Error):
+    """Nobody listens on the subject of a request."""
+
+    retryable = True
+
+
+class Denial(NamedTuple):
+    """A subject that the server's permissions keep from us."""
+
+    operation: str  # "subscribe" or "publish"
+    subject: str
+
+
+class Subscription(NamedTuple):
+    """What the server must be told again after each reconnect."""
+
+    subject: bytes
+    queue: bytes
+
+
+def denial(text: str) -> Denial | None:
+    """Return what a permissions violation is about, or nothing for any other error."""
+    found = _DENIED.search(text)
+    if found is None:
+        return None
+    return Denial("subscribe" if found[1].startswith("Subscription") else "publish", found[2])
+
+
+class Connection:
+    """A connection that stays: it reconnects for ever and subscribes to everything again.
+
+    What is written while there is no server is dropped: those who wait for it lost their connection as well
+    and ask again.
+    """
+
+    def __init__(
+        self,
+        options: ConnectOptions,
+        *,
+        on_connected: Callable[[], None] | None = None,
+        on_disconnected: Callable[[str], None] | None = None,
+        on_denied: Callable[[Denial], None] | None = None,
+        on_error: Callable[[str], None] | None = None,
+    ) -> None:
+        self._options = options
+        self._on_connected = on_connected
+        self._on_disconnected = on_disconnected
+        self._on_denied = on_denied
+        self._on_error = on_error
+        self._lifeline = Lifeline(options, self, CLIENT_PORT)
+        self._parser = FrameParser()
+        self._sinks: dict[bytes, Sink] = {}
+        self._subscriptions: dict[bytes, Subscription] = {}
+        self._last_sid = 0
+        self._inbox = Inbox()
+        self._moving: asyncio.Task[None] | None = None
+
+    @property
+    def info(self) -> Info:
+        """Return the INFO of the server we are connected to, or were last."""
+        return self._lifeline.info
+
+    @property
+    def connected(self) -> bool:
+        """Return whether a server listens right now."""
+        return self._lifeline.link is not None
+
+    @property
+    def max_payload(self) -> int:
+        """Return the largest headers and data together that the server takes."""
+        return int(self.info.get("max_payload", 1 << 20))
+
+    async def connect(self) -> None:
+        """Return once connected, or raise a BusError that says why not; later losses are mended for ever."""
+        await self._lifeline.start()
+
+    def subscribe(self, subject: bytes, sink: Sink, queue: bytes = b"") -> bytes:
+        """Send the messages of `subject` into `sink` from now on, and return the sid."""
+        self._last_sid += 1
+        sid = b"%d" % self._last_sid
+        raw = frames.sub(subject, sid, queue)
+        self._sinks[sid] = sink
+        self._subscriptions[sid] = Subscription(subject, queue)
+        self.write(raw)
+        return sid
+
+    def unsubscribe(self, sid: bytes) -> None:
+        """End a subscription; what is still under way to it is dropped."""
+        if self._subscriptions.pop(sid, None) is not None:
+            del self._sinks[sid]
+            self.write(frames.unsub(sid))
+
+    def publish(self, subject: bytes, data: bytes, reply: bytes = b"", headers: bytes = b"") -> None:
+        """Publish one message."""
+        if len(headers) + len(data) > self.max_payload:
+            size = len(headers) + len(data)
+            raise BusError(
+                f"A message of {size} bytes is larger than the server takes.", f"max_payload: {size}"
+            )
+        self.write(frames.pub(subject, reply, headers, data))
+
+    def write(self, raw: bytes) -> None:
+        """Send frames that are encoded already, in one write with all else of this loop iteration."""
+        link = self._lifeline.link
+        if link is not None:
+            link.write(raw)
+
+    async def writable(self) -> None:
+        """Return once the server keeps up with what was written."""
+        if self._lifeline.link is not None:
+            await self._lifeline.link.writable()
+
+    def pause_reading(self) -> None:
+        """Take no more messages until `resume_reading`."""
+        if self._lifeline.link is not None:
+            self._lifeline.link.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take messages again."""
+        if self._lifeline.link is not None:
+            self._lifeline.link.resume_reading()
+
+    async def request(self, subject: bytes, data: bytes, timeout_s: float, headers: bytes = b"") -> Frame:
+        """Return the first answer; raise NoRespondersError or TimeoutError when there is none."""
+        if not self._inbox.prefix:
+            self._inbox.prefix = b"_INBOX.%b." % secrets.token_hex(11).encode()
+            self.subscribe(self._inbox.prefix + b"*", self._inbox)
+        reply, answer = self._inbox.expect()
+        try:
+            self.publish(subject, data, reply, headers)
+            frame = await asyncio.wait_for(answer, timeout_s)
+        finally:
+            self._inbox.waiting.pop(reply, None)
+        if not frame[3] and frame[2].startswith(b"NATS/1.0 503"):
+            raise NoRespondersError(f"nobody answers on {subject.decode(errors='replace')}")
+        return frame
+
+    async def flush(self, timeout_s: float = DRAIN_TIMEOUT_S) -> None:
+        """Return once the server has handled all that was written before."""
+        await self._lifeline.round_trip(timeout_s)
+
+    async def drain(self) -> None:
+        """Take no more messages, let those under way arrive, send all answers, then close."""
+        self._unsubscribe_all()
+        try:
+            await self.flush()
+        except (TimeoutError, ConnectionError) as error:
+            logger.warning("could not drain the connection: %s", error or type(error).__name__)
+        await self.close()
+
+    async def close(self) -> None:
+        """Send what waits, close, and stop reconnecting."""
+        if self._moving is not None:
+            self._moving.cancel()
+        await self._lifeline.stop()
+
+    def _unsubscribe_all(self) -> None:
+        self.write(b"".join([frames.unsub(sid) for sid in self._subscriptions]))
+
+    # The Speaker half, called by the lifeline.
+
+    def hello(self, info: Info, address: Address) -> bytes:
+        """Return CONNECT and PING."""
+        self._parser = FrameParser()
+        fields = {
+            "verbose": False,
+            "pedantic": False,
+            "lang": "python",
+            "version": __version__,
+            "protocol": 1,
+            "headers": True,
+            "no_responders": True,
+            "echo": True,
+            "name": self._options.name,
+            **connect_fields(self._options, address, info.get("nonce", "")),
+        }
+        return frames.connect(json.dumps(fields).encode())
+
+    def parse(self, data: bytes) -> list[Event]:
+        """Take the messages of one socket read."""
+        parser = self._parser
+        try:
+            return parser.feed(data, self._sinks)
+        finally:
+            for sink in parser.touched:
+                sink.flush()
+
+    def event(self, verb: bytes, rest: bytes) -> None:
+        """Take an error or the notice of a server that is about to go."""
+        if verb == b"LDM":
+            self._moving = asyncio.create_task(self._move())
+            return
+        text = rest.decode(errors="replace")
+        denied = denial(text)
+        if denied is not None:
+            logger.error("no permission to %s %s: %s", *denied, text)
+            if self._on_denied is not None:
+                self._on_denied(denied)
+            return
+        logger.error("nats-server says: %s", text)
+        if self._on_error is not None:
+            self._on_error(text)
+
+    def up(self) -> None:
+        """Subscribe to everything again."""
+        subscriptions = self._subscriptions.items()
+        self.write(b"".join([frames.sub(subject, sid, queue) for sid, (subject, queue) in subscriptions]))
+        logger.info("connected to nats-server at %s", self._lifeline.address)
+        if self._on_connected is not None:
+            self._on_connected()
+
+    def down(self, reason: str) -> None:
+        """Pass on that the connection is lost."""
+        if self._on_disconnected is not None:
+            self._on_disconnected(reason)
+
+    async def _move(self) -> None:
+        """Leave a lame duck for another server of the cluster, losing no message on the way."""
+        if not self._lifeline.alternatives:
+            return
+        self._unsubscribe_all()
+        try:
+            await self.flush()
+        except (TimeoutError, ConnectionError):
+            logger.warning("the lame duck did not confirm; leaving it nonetheless")
+        self._lifeline.leave()
+
+
+class Inbox:
+    """The sink of all answers to our own requests."""
+
+    def __init__(self) -> None:
+        self.items: list[Frame] = []
+        self.prefix = b""
+        self.waiting: dict[bytes, asyncio.Future[Frame]] = {}
+        self._count = 0
+
+    def expect(self) -> tuple[bytes, asyncio.Future[Frame]]:
+        """Return a fresh reply subject and what its first answer resolves."""
+        self._count += 1
+        reply = b"%b%d" % (self.prefix, self._count)
+        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self.waiting[reply] = answer
+        return reply, answer
+
+    def flush(self) -> None:
+        """Hand each answer to whoever waits for it."""
+        for frame in self.items:
+            answer = self.waiting.pop(frame[0], None)
+            if answer is not None and not answer.done():
+                answer.set_result(frame)
+        self.items.clear()

@@ -1,0 +1,68 @@
+"""What a connection proves itself with: CONNECT fields and the TLS context."""
+
+from __future__ import annotations
+
+import base64
+import re
+import ssl
+from pathlib import Path
+
+import nkeys
+
+from headwater.bus.options import Address, ConnectOptions
+from headwater.errors import BusError
+
+_BLOCK = re.compile(r"-----BEGIN (?P<what>[A-Z ]+)-----\s+(?P<text>\S+)\s+-+END (?P=what)-+")
+
+
+def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dict[str, str]:
+    """Return the fields of CONNECT that prove who we are, the nonce signed where a key is used."""
+    if options.creds_file:
+        blocks = dict(_BLOCK.findall(_text(options.creds_file)))
+        try:
+            jwt, seed = blocks["NATS USER JWT"], blocks["USER NKEY SEED"]
+        except KeyError as missing:
+            raise BusError(f"The credentials file {options.creds_file} holds no {missing.args[0]}.") from None
+        return {"jwt": jwt, **_signed(seed, nonce, options.creds_file, name_key=False)}
+    if options.nkey_file:
+        return _signed(_text(options.nkey_file).strip(), nonce, options.nkey_file, name_key=True)
+    if options.token:
+        return {"auth_token": options.token}
+    if options.user:
+        return {"user": options.user, "pass": options.password}
+    if address.password:
+        return {"user": address.user, "pass": address.password}
+    if address.user:
+        return {"auth_token": address.user}
+    return {}
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BusError(f"The file {path} cannot be read: {error}.") from error
+
+
+def _signed(seed: str, nonce: str, path: str, *, name_key: bool) -> dict[str, str]:
+    try:
+        pair = nkeys.from_seed(bytearray(seed.encode()))
+    except (nkeys.NkeysError, ValueError) as error:
+        raise BusError(f"The file {path} holds no valid nkey seed.") from error
+    signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
+    fields = {"sig": signature}
+    if name_key:
+        fields["nkey"] = pair.public_key.decode()
+    pair.wipe()
+    return fields
+
+
+def tls_context(options: ConnectOptions) -> ssl.SSLContext:
+    """Return the TLS context that trusts the given authority and shows the given certificate."""
+    try:
+        context = ssl.create_default_context(cafile=options.tls_ca or None)
+        if options.tls_cert:
+            context.load_cert_chain(options.tls_cert, options.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise BusError(f"The TLS files cannot be used: {error}.") from error
+    return context

@@ -1,0 +1,269 @@
+"""Keeps one link to any of several servers up, for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import ssl
+from typing import Any, Protocol, TypeVar
+
+from headwater.bus.credentials import tls_context
+from headwater.bus.link import Link
+from headwater.bus.options import Address, ConnectOptions
+from headwater.errors import BusError
+from headwater.wire.frames import PING, PONG, Event, ProtocolError
+
+logger = logging.getLogger(__name__)
+_MAX_SERVERS = 256
+
+Info = dict[str, Any]
+T = TypeVar("T")
+
+
+class Speaker(Protocol):
+    """The protocol spoken over the link: the client's or the leaf's."""
+
+    def hello(self, info: Info, address: Address) -> bytes:
+        """Return CONNECT and PING for a server that sent `info`; parsing starts anew."""
+        ...
+
+    def parse(self, data: bytes) -> list[Event]:
+        """Take the messages of one socket read and return its control lines."""
+        ...
+
+    def event(self, verb: bytes, rest: bytes) -> None:
+        """Take a control line that is not about the link itself."""
+        ...
+
+    def up(self) -> None:
+        """Say again what the server must know; runs before anything else is written."""
+        ...
+
+    def down(self, reason: str) -> None:
+        """Learn that the link was lost; another one is being made."""
+        ...
+
+
+def backoff_s(attempt: int, options: ConnectOptions, jitter: float) -> float:
+    """Return how long to wait after failed round `attempt`; `jitter` in [0, 1) spreads many clients."""
+    wait = options.reconnect_wait_s * 2.0 ** min(attempt, 16)
+    return min(wait, options.reconnect_wait_max_s) * (0.5 + jitter / 2)
+
+
+class Lifeline:
+    """Dials, greets, keeps alive, and dials again when the link is lost."""
+
+    def __init__(self, options: ConnectOptions, speaker: Speaker, default_port: int) -> None:
+        self.info: Info = {}
+        self.link: Link | None = None
+        self.address: Address | None = None
+        self._options = options
+        self._speaker = speaker
+        self._default_port = default_port
+        self._servers = [Address.parse(url, default_port) for url in options.servers]
+        self._dialled: Link | None = None
+        self._greeting: asyncio.Future[Info] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._leaving = False
+
+    async def start(self) -> None:
+        """Return once connected, or raise for the reason of the last server tried; afterwards keep it so."""
+        link = await self._dial_any()
+        self._task = asyncio.create_task(self._keep(link), name=f"lifeline {self._options.name}")
+
+    async def stop(self) -> None:
+        """Close the link and dial no more."""
+        self._leaving = True
+        link = self.link
+        if link is not None:
+            link.close()
+            await asyncio.wait({link.lost}, timeout=self._options.connect_timeout_s)
+            link.drop("closed")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def round_trip(self, timeout_s: float) -> None:
+        """Return once the server has handled all that was written before."""
+        if self.link is None:
+            raise ConnectionError("not connected")
+        self.link.write(PING)
+        await asyncio.wait_for(self.link.expect_pong(), timeout_s)
+
+    @property
+    def alternatives(self) -> bool:
+        """Return whether more than one server is known."""
+        return len(self._servers) > 1
+
+    def leave(self) -> None:
+        """Close the link, and so move to the next server."""
+        if self.link is not None:
+            self.link.close()
+
+    async def _keep(self, link: Link) -> None:
+        while True:
+            reason = await self._watch(link)
+            self.link = None
+            if self._leaving:
+                return
+            logger.warning("lost the connection to %s: %s", self.address, reason)
+            self._speaker.down(reason)
+            link = await self._redial()
+
+    async def _watch(self, link: Link) -> str:
+        """Keep the link alive with pings; return why it was lost."""
+        while not link.lost.done():
+            done, _ = await asyncio.wait({link.lost}, timeout=self._options.ping_interval_s)
+            if done:
+                break
+            if len(link.pongs) >= self._options.max_pings_outstanding:
+                link.drop(f"no answer to {len(link.pongs)} pings")
+                continue
+            link.write(PING)
+            link.expect_pong()
+        return link.lost.result()
+
+    async def _redial(self) -> Link:
+        attempt = 0
+        while True:
+            try:
+                return await self._dial_any()
+            except BusError as error:
+                if attempt in (0, 5) or attempt % 50 == 0:
+                    logger.warning("cannot reconnect yet: %s", error.problem)
+            await asyncio.sleep(backoff_s(attempt, self._options, random.random()))
+            attempt += 1
+
+    async def _dial_any(self) -> Link:
+        """Try each known server once, the one after the last used first."""
+        if self.address in self._servers:
+            at = self._servers.index(self.address) + 1
+            self._servers = self._servers[at:] + self._servers[:at]
+        failure: BusError | None = None
+        for address in list(self._servers):
+            try:
+                return await self._dial(address)
+            except BusError as error:
+                failure = error
+                logger.debug("cannot connect to %s: %s", address, error.problem)
+        assert failure is not None
+        raise failure
+
+    async def _dial(self, address: Address) -> Link:
+        """Connect, greet, and return the link once the server has accepted us."""
+        link = Link(self._received, self._options.max_pending_bytes)
+        self._dialled, self.address = link, address
+        self._greeting = asyncio.get_running_loop().create_future()
+        accepted = False
+        try:
+            async with asyncio.timeout(self._options.connect_timeout_s):
+                await self._open(link, address)
+                link.write(self._speaker.hello(self.info, address))
+                await self._unless_lost(link, link.expect_pong())
+            accepted = True
+        except TimeoutError:
+            raise BusError(f"The server at {address} does not answer.", f"listen: {address}") from None
+        except ssl.SSLError as error:
+            problem = f"The TLS handshake with {address} failed: {error.reason or error}."
+            raise BusError(problem, "tls { cert_file: …, key_file: …, ca_file: … }") from error
+        except OSError as error:
+            problem = f"Cannot connect to {address}: {error.strerror or error}."
+            raise BusError(problem, f"listen: {address}") from error
+        finally:
+            self._greeting = None
+            if not accepted:
+                link.drop("not accepted")
+        self.link = link
+        self._speaker.up()
+        return link
+
+    async def _open(self, link: Link, address: Address) -> None:
+        """Connect and read the server's INFO, encrypted where either side wants it."""
+        options = self._options
+        assert self._greeting is not None
+        hostname = options.tls_hostname or address.tls_name or address.host
+        first = tls_context(options) if options.tls_first else None
+        await asyncio.get_running_loop().create_connection(
+            lambda: link, address.host, address.port, ssl=first, server_hostname=hostname if first else None
+        )
+        self.info = await self._unless_lost(link, self._greeting)
+        wanted = options.wants_tls or address.tls
+        if first is not None:
+            return
+        if self.info.get("tls_required") or (wanted and self.info.get("tls_available")):
+            await link.start_tls(tls_context(options), hostname)
+        elif wanted:
+            raise BusError(f"The server at {address} offers no TLS.", "tls { cert_file: …, key_file: … }")
+
+    async def _unless_lost(self, link: Link, waiter: asyncio.Future[T]) -> T:
+        either: set[asyncio.Future[Any]] = {waiter, link.lost}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if waiter.done():
+            return waiter.result()
+        raise ConnectionError(link.lost.result())
+
+    def _received(self, link: Link, data: bytes) -> None:
+        if link is not self._dialled:
+            return
+        try:
+            events = self._speaker.parse(data)
+        except ProtocolError as error:
+            logger.error("the server at %s broke the protocol: %s", self.address, error)
+            link.drop(f"broken protocol: {error}")
+            return
+        for verb, rest in events:
+            if verb == b"PING":
+                link.write(PONG)
+            elif verb == b"PONG":
+                link.got_pong()
+            elif verb == b"INFO":
+                self._informed(link, rest)
+            elif verb == b"-ERR":
+                self._refused(link, rest)
+            elif verb != b"+OK":
+                self._speaker.event(verb, rest)
+
+    def _informed(self, link: Link, text: bytes) -> None:
+        try:
+            info = json.loads(text)
+        except ValueError:
+            link.drop(f"broken protocol: an INFO that is no JSON: {text[:100]!r}")
+            return
+        self.info = {**self.info, **info} if self._greeting is None else info
+        self._learn(info)
+        if self._greeting is not None and not self._greeting.done():
+            self._greeting.set_result(info)
+        if info.get("ldm"):
+            logger.warning("the server at %s goes into lame duck mode", self.address)
+            self._speaker.event(b"LDM", b"")
+
+    def _learn(self, info: Info) -> None:
+        """Add the servers of the cluster that this one announces."""
+        assert self.address is not None
+        urls = info.get("connect_urls" if self._default_port == 4222 else "leafnode_urls") or ()
+        known = {(server.host, server.port) for server in self._servers}
+        for url in urls:
+            found = Address.parse(url, self._default_port)
+            if (found.host, found.port) not in known and len(self._servers) < _MAX_SERVERS:
+                first = self._servers[0]
+                self._servers.append(
+                    Address(found.host, found.port, first.tls, first.user, first.password, first.tls_name)
+                )
+
+    def _refused(self, link: Link, rest: bytes) -> None:
+        """Fail the handshake with what the server says, or hand it on when we are past it."""
+        text = rest.decode(errors="replace").strip().strip("'")
+        if self._greeting is None:
+            self._speaker.event(b"-ERR", text.encode())
+            return
+        refusal = BusError(
+            f"The server at {self.address} refused the connection: {text}.",
+            "authorization { user: …, password: … }" if "uthoriz" in text else "",
+        )
+        waiters: list[asyncio.Future[Any]] = [self._greeting, *link.pongs]
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(refusal)
+                break

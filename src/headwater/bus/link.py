@@ -1,0 +1,134 @@
+"""One TCP or TLS connection to a server: coalesced writes, bounded buffers."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+
+
+class Link(asyncio.Protocol):
+    """A connection from its first byte to its loss.
+
+    Writes of one loop iteration go out as one. While the server reads slower than we write they wait here,
+    and when that grows past the bound the link is dropped, loudly, rather than the memory eaten.
+    """
+
+    def __init__(self, receive: Callable[[Link, bytes], None], max_pending_bytes: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._receive = receive
+        self._max_pending = max_pending_bytes
+        self._transport: asyncio.Transport | None = None
+        self._out: list[bytes] = []
+        self._pending = 0
+        self._scheduled = False
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.pongs: deque[asyncio.Future[None]] = deque()
+        self.lost: asyncio.Future[str] = self._loop.create_future()
+        self._reason = ""
+
+    async def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
+        """Encrypt everything from here on."""
+        assert self._transport is not None
+        upgraded = await self._loop.start_tls(self._transport, self, context, server_hostname=hostname)
+        if upgraded is None:
+            raise ConnectionError(self._reason or "closed in the TLS handshake")
+        self._transport = upgraded
+
+    def write(self, raw: bytes) -> None:
+        """Send `raw` with everything else of this loop iteration; after the loss it goes nowhere."""
+        if self._reason:
+            return
+        self._out.append(raw)
+        self._pending += len(raw)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+        elif self._pending > self._max_pending:
+            self.drop(f"the server does not read: {self._pending} bytes wait to be written")
+
+    def expect_pong(self) -> asyncio.Future[None]:
+        """Return what is done once the PING just written is answered, or fails when the link is lost."""
+        pong: asyncio.Future[None] = self._loop.create_future()
+        self.pongs.append(pong)
+        return pong
+
+    def got_pong(self) -> None:
+        """Tell whoever sent the oldest unanswered PING."""
+        if self.pongs:
+            pong = self.pongs.popleft()
+            if not pong.done():
+                pong.set_result(None)
+
+    async def writable(self) -> None:
+        """Return once the server keeps up with what was written, or the link is lost."""
+        await self._writable.wait()
+
+    def pause_reading(self) -> None:
+        """Read no more until `resume_reading`; the server buffers for us meanwhile."""
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self._transport is not None and not self._reason and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Send what waits, then close."""
+        if self._transport is not None and not self._reason:
+            self._send()
+            self._reason = "closed"
+            self._transport.close()
+
+    def drop(self, reason: str) -> None:
+        """Close at once and say why."""
+        self._reason = self._reason or reason
+        self._out.clear()
+        self._pending = 0
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        # Held back writes stay scheduled: `resume_writing` sends them.
+        self._scheduled = not self._writable.is_set()
+        if not self._scheduled:
+            self._send()
+
+    def _send(self) -> None:
+        if self._transport is not None and self._out:
+            out = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+            self._out.clear()
+            self._pending = 0
+            self._transport.write(out)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what the server sent."""
+        self._receive(self, data)
+
+    def pause_writing(self) -> None:
+        """Hold writes back: the kernel and the transport hold enough."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Write what was held back."""
+        self._writable.set()
+        self._flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End: whoever waits on this link learns why."""
+        self._reason = self._reason or (str(error) if error else "the server closed the connection")
+        self._writable.set()
+        if not self.lost.done():
+            self.lost.set_result(self._reason)
+        for pong in self.pongs:
+            if not pong.done():
+                pong.set_exception(ConnectionError(self._reason))
+                pong.exception()  # nobody waits for the answer to a keep-alive
+        self.pongs.clear()
