@@ -1,0 +1,260 @@
+"""The nats-server that the engine brings along: started, watched, and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.errors import BusError
+
+logger = logging.getLogger(__name__)
+HOST = "127.0.0.1"
+CONFIG_NAME = "nats-server.conf"
+READY_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 5.0
+_POLL_S = 0.005
+_LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
+_LEVEL = re.compile(r"\[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    """What the embedded server is started with."""
+
+    directory: Path
+    port: int = 4222  # zero takes a free one
+    # Zero keeps the default of 1 MiB, which is what clients expect of a server; more is the operator's choice.
+    max_payload: int = 0
+    # An engine that folds or compacts may read late; it must not be cut off as a slow consumer for that.
+    max_pending: int = 512 << 20
+    write_deadline_s: int = 30
+    restart_wait_s: float = 0.1
+    restart_wait_max_s: float = 5.0
+    user: str = "headwater"
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+
+def find_server() -> str:
+    """Return the path of nats-server: the one on PATH, else the one beside this Python."""
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
+    if found is None:
+        raise BusError("There is no nats-server on PATH.", "pip install 'headwater[server]'")
+    return found
+
+
+def config_text(options: EmbeddedOptions, port: int, leaf_port: int) -> str:
+    """Return the server's configuration: loopback only, JetStream off, a leaf port for the engine alone."""
+    lines = [
+        f"listen: {HOST}:{port}",
+        "server_name: headwater",
+        f"max_pending: {options.max_pending}",
+        f'write_deadline: "{options.write_deadline_s}s"',
+        *([f"max_payload: {options.max_payload}"] if options.max_payload else []),
+        "leafnodes {",
+        f"  listen: {HOST}:{leaf_port}",
+        f"  authorization {{ user: {json.dumps(options.user)}, password: {json.dumps(options.password)} }}",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+class EmbeddedServer:
+    """A nats-server process on loopback that is restarted when it dies and dies with us."""
+
+    def __init__(self, options: EmbeddedOptions) -> None:
+        self.options = options
+        self.port = options.port
+        self.leaf_port = 0
+        self._path = ""
+        self._config = options.directory / CONFIG_NAME
+        self._process: asyncio.subprocess.Process | None = None
+        self._last_words: deque[str] = deque(maxlen=20)
+        self._reading: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def client_url(self) -> str:
+        """Return where clients connect."""
+        return f"nats://{HOST}:{self.port}"
+
+    @property
+    def leaf_url(self) -> str:
+        """Return where the engine's leaf connects, with its secret."""
+        return f"nats://{self.options.user}:{self.options.password}@{HOST}:{self.leaf_port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process id of the server that runs now."""
+        return self._process.pid if self._process is not None else None
+
+    async def start(self) -> None:
+        """Return once the server takes clients and leaves; afterwards keep it running."""
+        self._path = find_server()
+        self.port = self.options.port or free_port()
+        _refuse_taken_port(self.port)
+        self.leaf_port = free_port()
+        self.options.directory.mkdir(parents=True, exist_ok=True)
+        _write_private(self._config, config_text(self.options, self.port, self.leaf_port))
+        await self._launch()
+        self._keeping = asyncio.create_task(self._keep(), name="embedded nats-server")
+
+    async def stop(self) -> None:
+        """End the server, with force if it lingers."""
+        self._stopping = True
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._end()
+        self._config.unlink(missing_ok=True)
+
+    async def _launch(self) -> None:
+        """Start the process and wait until both ports answer."""
+        self._last_words.clear()
+        self._process = await asyncio.create_subprocess_exec(
+            self._path,
+            "-c",
+            str(self._config),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
+            preexec_fn=_die_with_parent(os.getpid()),
+        )
+        self._reading = asyncio.create_task(self._relay(self._process))
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                for port in (self.port, self.leaf_port):
+                    while not await _greets(port):
+                        if self._process.returncode is not None:
+                            await self._reading
+                            raise BusError(self._why())
+                        await asyncio.sleep(_POLL_S)
+        except BaseException as error:
+            await self._end()
+            if isinstance(error, TimeoutError):
+                raise BusError(f"nats-server did not get ready in {READY_TIMEOUT_S:g} s.") from None
+            raise
+
+    def _why(self) -> str:
+        assert self._process is not None
+        said = next((line for line in reversed(self._last_words) if "[FTL]" in line or "[ERR]" in line), "")
+        found = _LEVEL.search(said)
+        reason = found[2] if found else " ".join(self._last_words) or "it said nothing"
+        return f"nats-server ended with status {self._process.returncode}: {reason}."
+
+    async def _keep(self) -> None:
+        """Start the server again whenever it dies."""
+        attempt = 0
+        while True:
+            assert self._process is not None
+            began = asyncio.get_running_loop().time()
+            status = await self._process.wait()
+            if asyncio.get_running_loop().time() - began > self.options.restart_wait_max_s:
+                attempt = 0
+            logger.error("the embedded nats-server died with status %s; starting it again", status)
+            wait = self.options.restart_wait_s * 2.0 ** min(attempt, 16)
+            await asyncio.sleep(min(wait, self.options.restart_wait_max_s))
+            attempt += 1
+            try:
+                await self._launch()
+            except BusError as error:
+                logger.error("cannot start nats-server again: %s", error.problem)
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _relay(self, process: asyncio.subprocess.Process) -> None:
+        """Put what the server says into our own log: a slow consumer there is our trouble here."""
+        assert process.stderr is not None
+        while raw := await process.stderr.readline():
+            line = raw.decode(errors="replace").rstrip()
+            self._last_words.append(line)
+            found = _LEVEL.search(line)
+            level, text = (found[1], found[2]) if found else ("ERR", line)
+            logger.log(_LEVELS.get(level, logging.DEBUG), "nats-server: %s", text)
+
+
+def _refuse_taken_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            problem = f"The port {port} cannot be used: {(error.strerror or str(error)).lower()}."
+            raise BusError(problem, "headwater serve --port PORT") from None
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that nobody else may read, whole or not at all."""
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    fresh.replace(path)
+
+
+async def _greets(port: int) -> bool:
+    """Return whether a server on this port says INFO."""
+    try:
+        reader, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    try:
+        return (await reader.read(4)).startswith(b"INFO")
+    except OSError:
+        return False
+    finally:
+        writer.close()
+
+
+def _die_with_parent(parent: int) -> Callable[[], None] | None:
+    """Return what makes the child end when this process does, however it does; Linux only.
+
+    Elsewhere a server can outlive a killed engine; the next start then says that the port is taken.
+    """
+    libc = _libc
+    if libc is None:
+        return None
+
+    def arrange() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arrange
