@@ -95,7 +95,7 @@ def test_an_unknown_key_is_refused_by_name_with_the_nearest_known_one(
     ("flags", "said"),
     [
         ({"port": "abc"}, "flag --port must be a whole number, not 'abc'"),
-        ({"port": "65536"}, "port must be between -1 and 65535, not 65536"),
+        ({"port": "65536"}, "port must be between 0 and 65535, not 65536"),
         ({"fold_bytes": "64MB"}, "must be a whole number of bytes, as 67108864 or 64MiB"),
         ({"fold_interval_s": "nan"}, "fold_interval_s must be between"),
         ({"fold_interval_s": "0"}, "fold_interval_s must be between 0.01 and 3600"),

@@ -49,7 +49,7 @@ class Settings:
     )
 
     port: int = _setting(
-        "Port of the embedded nats-server on loopback; -1 takes a free one.",
+        "Port of the embedded nats-server on loopback; 0 takes a free one.",
         "Server",
         4222,
         low=-1,

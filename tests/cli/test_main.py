@@ -42,7 +42,7 @@ def test_an_unknown_command_is_bad_usage() -> None:
 
 def test_a_setting_without_sense_is_bad_usage_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert leave(["settings", "--port", "70000"]) == 2
-    assert capsys.readouterr().err == "headwater: port must be between -1 and 65535, not 70000\n"
+    assert capsys.readouterr().err == "headwater: port must be between 0 and 65535, not 70000\n"
 
 
 def test_an_error_is_one_sentence_without_traceback(
