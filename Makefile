@@ -30,15 +30,15 @@ $(STAMP): pyproject.toml constraints.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
 check: install ## formatting, lint, types, import contracts, tidiness
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
-	$(BIN)/mypy src tests bench
+	$(BIN)/ruff format --check src tests bench demo
+	$(BIN)/ruff check src tests bench demo
+	$(BIN)/mypy src tests bench demo
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/test_tidy.py
 
 format: install ## rewrite the code as `check` wants it
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench demo
+	$(BIN)/ruff check --fix src tests bench demo
 
 test: check java-check ## everything: check and the whole suite
 	$(BIN)/pytest -q $(ARGS)
@@ -61,4 +61,4 @@ java-check: ## say whether replication's Java 17 is here; streams need none
 
 clean: ## remove what the other targets made, .venv included
 	rm -rf $(VENV) .headwater .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist bench/results src/*.egg-info
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +

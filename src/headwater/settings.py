@@ -52,7 +52,7 @@ class Settings:
         "Port of the embedded nats-server on loopback; 0 takes a free one.",
         "Server",
         4222,
-        low=-1,
+        low=0,
         high=65535,
     )
     nats_url: str | None = _setting(
