@@ -25,7 +25,7 @@ console = Console(highlight=False)
 
 def say(text: str) -> None:
     """Print one step."""
-    console.print(f"[bold cyan]▸[/] {text}")
+    console.print(f"[bold cyan]▸[/] {text}", soft_wrap=True)
 
 
 def free_port() -> int:
