@@ -106,6 +106,12 @@ class Settings:
         low=0.01,
         high=86_400,
     )
+    erase_interval_s: float = _setting(
+        "How long removed messages may stay in a table's current files before they are erased.",
+        "Folding",
+        30.0,
+        low=0,
+    )
     erase_grace_s: float = _setting(
         "How long a replaced file stays on disk for readers that still have it open.", "Folding", 60.0, low=0
     )

@@ -12,6 +12,7 @@ from struct import Struct, pack
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.model.columns import Columns, Int64s, Lengths
@@ -244,9 +245,10 @@ class StoredBatch:
         """Return the data of each message."""
         return self._split(self._data_bounds)
 
-    def has_headers(self, index: int) -> bool:
-        """Return whether the message at this index carries headers."""
-        return bool(self._head.headers) and bool(self._header_lengths[index])
+    @property
+    def with_headers(self) -> npt.NDArray[np.bool_]:
+        """Return which messages carry headers."""
+        return self._header_lengths > 0
 
     def message(self, index: int) -> Message:
         """Return the message at this index."""

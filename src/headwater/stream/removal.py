@@ -24,13 +24,21 @@ class Removal:
     size: int = 0
     subjects: Counter[bytes] = field(default_factory=Counter)
     everything: bool = False
+    """Whether all that was there before this change goes, whatever else is listed."""
 
     def __bool__(self) -> bool:
         return self.everything or bool(self.seqs)
 
     def take(self, run: Run, rows: npt.NDArray[np.intp], overhead: Overhead) -> None:
         """Add these rows of a run, which must be alive."""
-        self.seqs.update(run.seqs[rows].astype(np.uint64))
+        if not len(rows):
+            return
+        seqs = run.seqs[rows]
+        first, last = int(seqs[0]), int(seqs[-1])
+        if last - first + 1 == len(seqs):
+            self.seqs.add_range(first, last + 1)
+        else:
+            self.seqs.update(seqs.tolist())
         self.size += overhead.of_rows(run, rows)
         subjects = run.subjects
         self.subjects.update([subjects[row] for row in rows.tolist()])
@@ -40,6 +48,13 @@ class Removal:
         self.seqs.add(seq)
         self.size += size
         self.subjects[subject] += 1
+
+    def merge(self, other: Removal) -> None:
+        """Add what another removal takes out."""
+        self.seqs |= other.seqs
+        self.size += other.size
+        self.subjects.update(other.subjects)
+        self.everything = self.everything or other.everything
 
     def notes(self) -> bytes:
         """Encode the sums for the log; the sequences travel beside them."""

@@ -7,8 +7,10 @@ few sequences a subject may have are kept with their sizes, so that replacing a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from pyroaring import BitMap64
 
 from headwater.model.subject import Filter
 
@@ -26,6 +28,8 @@ class SubjectIndex:
         self.count: Counter[bytes] = Counter()
         self.last: dict[bytes, int] = {}
         self.stale: set[bytes] = set()
+        self.oldest: dict[bytes, int] = {}
+        """Hints: no message of the subject stands below this sequence."""
         self.history: dict[bytes, list[tuple[int, int]]] | None = {} if history else None
 
     def __len__(self) -> int:
@@ -34,59 +38,34 @@ class SubjectIndex:
     def __contains__(self, subject: bytes) -> bool:
         return subject in self.count
 
-    def add(self, subject: bytes, seq: int, size: int) -> None:
-        """Take in one new message."""
-        self.count[subject] += 1
-        self.last[subject] = seq
-        if self.stale:
-            self.stale.discard(subject)
-        if self.history is not None:
-            self.history.setdefault(subject, []).append((seq, size))
-
-    def add_run(self, subjects: Sequence[bytes], seqs: Sequence[int], sizes: Sequence[int]) -> None:
-        """Take in many new messages, ascending by sequence."""
+    def add_run(self, subjects: Sequence[bytes], seqs: Sequence[int], sizes: Sequence[int] = ()) -> None:
+        """Take in new messages, ascending by sequence; their sizes matter only where history is kept."""
         if self.history is not None:
             for subject, seq, size in zip(subjects, seqs, sizes, strict=True):
-                self.add(subject, seq, size)
-            return
+                self.history.setdefault(subject, []).append((seq, size))
         self.count.update(subjects)
         self.last.update(zip(subjects, seqs, strict=True))
         if self.stale:
             self.stale.difference_update(subjects)
 
-    def remove(self, subjects: Sequence[bytes], seqs: Iterable[int]) -> None:
-        """Forget messages; each must be counted here."""
-        for subject, seq in zip(subjects, seqs, strict=True):
-            left = self.count[subject] - 1
-            if left <= 0:
-                del self.count[subject]
-                del self.last[subject]
-                self.stale.discard(subject)
-                if self.history is not None:
-                    self.history.pop(subject, None)
-                continue
-            self.count[subject] = left
-            if self.history is not None:
-                entries = self.history[subject]
-                self.history[subject] = entries = [e for e in entries if e[0] != seq]
-                self.last[subject] = entries[-1][0]
-            elif self.last[subject] == seq:
-                self.stale.add(subject)
-
-    def remove_oldest(self, subjects: Sequence[bytes], seqs: Iterable[int]) -> None:
-        """Forget messages that are older than all that stay on their subjects."""
+    def forget(self, subject: bytes) -> None:
+        """Drop a subject that holds no message any more."""
+        self.count.pop(subject, None)
+        self.last.pop(subject, None)
+        self.stale.discard(subject)
+        self.oldest.pop(subject, None)
         if self.history is not None:
-            self.remove(subjects, seqs)
-            return
-        count = self.count
-        for subject, gone in Counter(subjects).items():
-            left = count[subject] - gone
-            if left > 0:
-                count[subject] = left
-            else:
-                del count[subject]
-                del self.last[subject]
-                self.stale.discard(subject)
+            self.history.pop(subject, None)
+
+    def subtract(self, subject: bytes, left: int, gone: BitMap64) -> None:
+        """Have a subject hold `left` messages, none of them among the sequences that are gone."""
+        self.count[subject] = left
+        if self.history is not None:
+            entries = [entry for entry in self.history[subject] if entry[0] not in gone]
+            self.history[subject] = entries
+            self.last[subject] = entries[-1][0]
+        elif self.last[subject] in gone:
+            self.stale.add(subject)
 
     def settle(self, subject: bytes, seq: int) -> None:
         """Set the newest sequence of a stale subject."""
@@ -98,6 +77,7 @@ class SubjectIndex:
         self.count.clear()
         self.last.clear()
         self.stale.clear()
+        self.oldest.clear()
         if self.history is not None:
             self.history.clear()
 

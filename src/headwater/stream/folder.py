@@ -1,0 +1,153 @@
+"""Moves settled messages from head to body, keeps the body in few files, and erases what was removed.
+
+Fold, step by step, and what a crash after each leaves behind:
+
+1. The log is rotated. Only a new, empty segment.
+2. The live messages of the sealed segments become one Parquet file. An unreferenced file, swept later.
+3. The file is committed to the table with the last sequence it reaches. The messages are in both places;
+   replay counts them but leaves them to the table.
+4. The head releases them.
+5. The ledger, as it stood at the rotation, is written as the checkpoint. Old segments are still there.
+6. The segments below it are trimmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import numpy as np
+from pyroaring import BitMap64
+
+from headwater.log import checkpoint
+from headwater.log.batch import StoredBatch
+from headwater.model.columns import Columns, concat, keep
+from headwater.stream.committer import Committer
+from headwater.stream.head import HeadEntry
+from headwater.stream.ledger import encode, members
+from headwater.stream.store import FOLD, Store
+from headwater.table.compaction import CompactionSettings, Plan, dead_rows
+from headwater.table.compaction import plan as make_plan
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_RATIO = 4
+"""A checkpoint is due when the log is this many times as large as the last one: O(1) a message."""
+MINIMUM_CHECKPOINT_LOG = 1 << 20
+
+
+class Folder:
+    """The one changer of a stream's table."""
+
+    def __init__(self, store: Store, committer: Committer) -> None:
+        self._store = store
+        self._committer = committer
+        self._lock = asyncio.Lock()
+        self._dead_since: dict[str, int] = {}
+        self._limits = CompactionSettings(target_file_bytes=store.services.settings.target_file_bytes)
+
+    def due(self, now_ns: int) -> bool:
+        """Return whether the head is large or old enough to be folded."""
+        head, settings = self._store.head, self._store.services.settings
+        if not len(head):
+            return False
+        if head.nbytes >= settings.fold_bytes or head.messages >= settings.fold_messages:
+            return True
+        return now_ns - (head.first_ts or now_ns) >= settings.fold_interval_s * 1e9
+
+    async def fold(self, *, force_checkpoint: bool = False) -> None:
+        """Move everything that is durable now into the table."""
+        async with self._lock:
+            store = self._store
+            wants_checkpoint = force_checkpoint or store.log.size_bytes >= max(
+                MINIMUM_CHECKPOINT_LOG, CHECKPOINT_RATIO * store.checkpoint_bytes
+            )
+            segment, dumped = await self._committer.rotate(dump=wants_checkpoint)
+            entries = store.head.below(segment)
+            if entries:
+                live = store.ledger.deleted.copy(), store.ledger.first_seq
+                await self._store.on_thread(self._move, entries, *live)
+                store.head.release(len(entries))
+            if dumped is not None:
+                await self._store.on_thread(self._checkpoint, segment, dumped)
+
+    def _move(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> None:
+        table = self._store.table
+        parts = [part for entry in entries if len(part := self._live(entry, deleted, first_seq))]
+        files = [table.write(concat(chunk)) for chunk in _chunks(parts)]
+        try:
+            table.commit(add=files, transactions={FOLD: entries[-1].last_seq})
+        except BaseException:
+            table.discard(files)
+            raise
+        table.maintain()
+
+    def _live(self, entry: HeadEntry, deleted: BitMap64, first_seq: int) -> Columns:
+        assert entry.position is not None
+        batch: StoredBatch = self._store.log.read(entry.position)
+        columns = batch.columns()
+        mask = columns.seqs >= first_seq
+        if deleted.range_cardinality(entry.first_seq, entry.last_seq + 1):
+            mask &= ~np.isin(columns.seqs, members(deleted, entry.first_seq, entry.last_seq))
+        return keep(columns, mask)
+
+    def _checkpoint(self, segment: int, dumped: dict[str, Any]) -> None:
+        store = self._store
+        payload = encode(dumped)
+        checkpoint.write(store.disk, store.checkpoint_path, segment, payload)
+        store.checkpoint_bytes = len(payload)
+        store.log.trim(segment)
+
+    async def compact(self) -> bool:
+        """Merge small files and erase removed messages; return whether there was anything to do."""
+        async with self._lock:
+            ledger, table = self._store.ledger, self._store.table
+            deleted, first_seq = ledger.deleted.copy(), ledger.first_seq
+            if not ledger.messages:
+                first_seq = ledger.last_seq + 1
+            dead = {f.path: n for f in table.files if (n := dead_rows(f, deleted, first_seq))}
+            plan = make_plan(table.files, dead, first_seq, self._limits, self._overdue(dead))
+            if plan:
+                await self._store.on_thread(self._rewrite, plan, deleted, first_seq)
+            return bool(plan)
+
+    def _rewrite(self, plan: Plan, deleted: BitMap64, first_seq: int) -> None:
+        """Replace each run of files in one commit; a crash between two leaves only work to do."""
+        table = self._store.table
+        if plan.drop:
+            table.commit(remove=plan.drop)
+        for run in plan.rewrite:
+            files = table.rewrite(run, deleted, first_seq, max_bytes=self._limits.target_file_bytes)
+            try:
+                table.commit(add=files, remove=run)
+            except BaseException:
+                table.discard(files)
+                raise
+        table.maintain()
+
+    def _overdue(self, dead: dict[str, int]) -> set[str]:
+        """Return the files whose removed messages have waited long enough to be erased."""
+        services = self._store.services
+        now_ns = services.clock.now_ns()
+        self._dead_since = {path: self._dead_since.get(path, now_ns) for path in dead}
+        limit_ns = services.settings.erase_interval_s * 1e9
+        return {path for path, since in self._dead_since.items() if now_ns - since >= limit_ns}
+
+    async def sweep(self) -> None:
+        """Unlink files that were replaced long enough ago."""
+        settings, clock = self._store.services.settings, self._store.services.clock
+        await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
+
+
+def _chunks(parts: list[Columns]) -> list[list[Columns]]:
+    """Return the parts in runs of at most about a gigabyte."""
+    chunks: list[list[Columns]] = []
+    size = 1 << 30
+    for part in parts:
+        if size + len(part.datas) > 1 << 30:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(part)
+        size += len(part.datas)
+    return chunks

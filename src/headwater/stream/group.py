@@ -1,0 +1,79 @@
+"""The changes that become durable together, with one sync, and the answers that wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headwater.errors import ApiError
+from headwater.stream.head import HeadEntry
+from headwater.wire.pub_ack import PubAcks
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What publishers are told: consecutive sequences, or one with further fields, or an error."""
+
+    replies: Sequence[bytes]
+    first_seq: int = 0
+    more: Mapping[str, object] = field(default_factory=dict)
+    error: ApiError | None = None
+
+    def frames(self, acks: PubAcks) -> bytes:
+        if self.error is not None:
+            return acks.error(self.replies[0], self.error)
+        if self.more:
+            return acks.one(self.replies[0], self.first_seq, self.more)
+        return acks.run(self.replies, self.first_seq)
+
+
+class Group:
+    """Encoded batches in order, and what to say once they are synced."""
+
+    def __init__(self) -> None:
+        self.encoded: list[bytes] = []
+        self.entries: list[tuple[int, HeadEntry]] = []
+        """Entries of the head, by the index of their batch."""
+        self.nbytes = 0
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.after: list[bytes] = []
+        """Frames to send once durable that answer nobody, such as republished messages."""
+        self._answers: list[_Answer] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.encoded or self._answers or self.after)
+
+    def add(self, encoded: bytes, entry: HeadEntry | None = None) -> None:
+        """Add one change."""
+        if entry is not None:
+            self.entries.append((len(self.encoded), entry))
+        self.encoded.append(encoded)
+        self.nbytes += len(encoded)
+
+    def acknowledge_run(self, replies: Sequence[bytes], first_seq: int) -> None:
+        """Have consecutive sequences acknowledged."""
+        self._answers.append(_Answer(replies, first_seq))
+
+    def acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object]) -> None:
+        """Have one message acknowledged, with further fields such as `duplicate`."""
+        if reply:
+            self._answers.append(_Answer((reply,), seq, more))
+
+    def refuse(self, reply: bytes, error: ApiError) -> None:
+        """Have one message refused, after the answers to all that came before it."""
+        if reply:
+            self._answers.append(_Answer((reply,), error=error))
+
+    def answers(self, acks: PubAcks) -> bytes:
+        """Return the frames to send now that the group is durable."""
+        return b"".join([*(answer.frames(acks) for answer in self._answers), *self.after])
+
+    def refusals(self, acks: PubAcks, error: ApiError) -> bytes:
+        """Return the frames to send when the group could not be made durable."""
+        return b"".join(
+            acks.error(reply, answer.error or error)
+            for answer in self._answers
+            for reply in answer.replies
+            if reply
+        )

@@ -1,0 +1,335 @@
+"""From published messages to changes of the stream: admitted, sequenced, limited, ready for the log.
+
+1. Each message is admitted or refused.
+2. It gets the next sequence and a time that never runs backwards.
+3. The ledger takes it in, the head holds it, and the limits take out what has no room any more.
+4. All of it is encoded as one batch, or a few, and joins the group that the next sync makes durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headwater.errors import ApiError, api_error
+from headwater.log.batch import Batch, encode
+from headwater.model import headers as header_block
+from headwater.model.run import Run
+from headwater.model.stream import Discard, Retention, StreamConfig
+from headwater.model.transform import SubjectTransform
+from headwater.stream import retention
+from headwater.stream.admission import PLAIN, Admission, Admitted, Duplicate
+from headwater.stream.counter import Counters
+from headwater.stream.group import Group
+from headwater.stream.head import HeadEntry
+from headwater.stream.ledger import Ledger
+from headwater.stream.offered import OfferedRun
+from headwater.stream.removal import Removal
+from headwater.stream.republish import Republisher
+from headwater.stream.store import Store
+
+BATCH_BYTES = 64 << 10
+"""About how much payload a batch holds at the most, so that a damaged one loses little."""
+
+_NOTHING_MORE: Mapping[str, object] = {}
+
+Item = tuple[bytes, bytes, bytes, bytes]
+"""Subject, reply, headers, data of one published message."""
+
+
+class Intake:
+    """The sequencer of one stream; all calls run on the event loop, so each is atomic."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.group = Group()
+        self.configure()
+
+    def configure(self) -> None:
+        """Take up the config, ledger and head that the store holds now."""
+        store, config = self._store, self._store.config
+        self._config = config
+        self._ledger: Ledger = store.ledger
+        self._admission = Admission(config, self._ledger, self.last_of)
+        self._transform = _transform(config)
+        self._republisher = Republisher(config) if config.republish else None
+        self._counters = Counters(store) if config.allow_msg_counter else None
+        self._limited = config.max_msgs > 0 or config.max_bytes > 0
+        self._keeps_only_interest = config.retention == Retention.INTEREST
+        self._plain = not (
+            config.sealed
+            or config.max_msgs_per_subject > 0
+            or (config.discard == Discard.NEW and self._limited)
+            or self._transform
+            or self._republisher
+            or self._counters
+            or self._keeps_only_interest
+        )
+
+    def offer(self, items: Sequence[Item]) -> None:
+        """Take in published messages; their answers go out when the group is durable."""
+        subjects, replies, headers, datas = zip(*items, strict=True)
+        if self._plain and not any(headers) and self._fits(datas) and b"".join(subjects).isascii():
+            self._offer_plain(subjects, replies, headers, datas)
+        else:
+            self._offer_checked(items)
+
+    def _fits(self, datas: Sequence[bytes]) -> bool:
+        return self._config.max_msg_size < 0 or max(map(len, datas)) <= self._config.max_msg_size
+
+    def _offer_plain(
+        self,
+        subjects: Sequence[bytes],
+        replies: Sequence[bytes],
+        headers: Sequence[bytes],
+        datas: Sequence[bytes],
+    ) -> None:
+        """Take in messages that nothing can refuse, in bulk."""
+        count = len(subjects)
+        base, now = self._ledger.last_seq + 1, self._now()
+        sizes = sum(map(len, datas)) + sum(map(len, subjects))
+        step = max(1, count * BATCH_BYTES // max(sizes, BATCH_BYTES))
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            run = OfferedRun(
+                range(base + start, base + stop),
+                range(now + start, now + stop),
+                subjects[start:stop],
+                headers[start:stop],
+                datas[start:stop],
+            )
+            size = run.payload_bytes + len(run) * self._ledger.overhead.per_message
+            self._ledger.append(run.seq_list, run.timestamps, run.subjects, size)
+            last = stop == count
+            self._add(run, self._hold(run), self._over_limits() if last and self._limited else None)
+        if not self._config.no_ack:
+            self.group.acknowledge_run(replies, base)
+
+    def _offer_checked(self, items: Sequence[Item]) -> None:
+        """Take in messages one by one."""
+        pending = _Pending()
+        now = self._now()
+        for subject, reply, headers, data in items:
+            try:
+                self._offer_one(pending, subject, reply, headers, data, now)
+            except ApiError as error:
+                if not self._config.no_ack:
+                    self.group.refuse(reply, error)
+            now += 1
+        self._flush(pending)
+
+    def _offer_one(
+        self, pending: _Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
+    ) -> None:
+        if self._transform is not None:
+            subject = self._transform.apply(subject) or subject
+        if not subject.isascii():
+            _require_text(subject)
+        ledger = self._ledger
+        verdict = self._admission.check(subject, headers, data, now, ledger.last_seq)
+        if isinstance(verdict, Duplicate):
+            self._acknowledge(reply, verdict.seq, {"duplicate": True})
+            return
+        if self._keeps_only_interest:
+            self._flush(pending)
+            self._consume(ledger.last_seq + 1)
+            self._acknowledge(reply, ledger.last_seq)
+            return
+        more: dict[str, object] = {}
+        if self._counters is not None and verdict.increment is not None:
+            total = self._counters.add(subject, verdict.increment)
+            data = b'{"val":"%d"}' % total
+            more["val"] = str(total)
+        self.store_one(pending, subject, headers, data, now, verdict)
+        self._acknowledge(reply, ledger.last_seq, more)
+
+    def store_one(
+        self,
+        pending: _Pending,
+        subject: bytes,
+        headers: bytes,
+        data: bytes,
+        now: int,
+        admitted: Admitted = PLAIN,
+    ) -> None:
+        """Give an admitted message its sequence and take out what it replaces."""
+        ledger = self._ledger
+        if pending.nbytes >= BATCH_BYTES:
+            self._flush(pending)
+        if admitted.rollup == b"all":
+            self._flush(pending)
+            pending.removal.everything = True
+            ledger.remove_everything()
+        previous = ledger.subjects.last.get(subject, 0) if self._republisher else 0
+        seq = ledger.last_seq + 1
+        size = ledger.overhead.of(subject, headers, data)
+        ledger.append((seq,), (now,), (subject,), (size,))
+        if headers:
+            ledger.note_headers(seq, now, headers, admitted.ttl_ns)
+        pending.add(seq, now, subject, headers, data)
+        if self._republisher is not None:
+            self.group.after += self._republisher.frames(seq, now, subject, headers, data, previous)
+        limit = 1 if admitted.rollup == b"sub" else self._config.max_msgs_per_subject
+        if limit > 0 and ledger.subjects.count[subject] > limit:
+            self._keep_newest(pending, subject, limit)
+
+    def _keep_newest(self, pending: _Pending, subject: bytes, limit: int) -> None:
+        """Take out the older messages of one subject, in the same change that adds the newest."""
+
+        def read(seq: int) -> Run | None:
+            if seq >= pending.seqs[0]:
+                return pending.run()
+            return self._store.view.read_run_at(seq) or pending.run()
+
+        removal = retention.over_subject_limit(limit, self._ledger, read, (subject,))
+        self._ledger.remove(removal)
+        pending.removal.merge(removal)
+
+    def _flush(self, pending: _Pending) -> None:
+        """Encode what is pending as one change."""
+        if not pending:
+            return
+        run = pending.run()
+        entry = self._hold(run)
+        if self._limited:
+            pending.removal.merge(self._over_limits())
+        self._add(run, entry, pending.removal)
+        pending.clear()
+
+    def remove(self, removal: Removal, *, last_seq: int = 0) -> None:
+        """Take out messages; with `last_seq`, also consume sequences up to it."""
+        if removal.everything:
+            self._ledger.remove_everything()
+        elif removal.seqs:
+            self._ledger.remove(removal)
+        self._ledger.skip_to(last_seq)
+        self._add(None, None, removal)
+
+    def enforce(self) -> None:
+        """Take out what the limits have no room for, after they were lowered."""
+        config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
+        if config.max_msgs_per_subject > 0:
+            removal = retention.over_subject_limit(
+                config.max_msgs_per_subject, ledger, read, list(ledger.subjects.count)
+            )
+            if removal:
+                self.remove(removal)
+        if self._limited:
+            removal = retention.over_limits(config, ledger, read)
+            if removal:
+                self.remove(removal)
+
+    def store_markers(self, subjects: Sequence[bytes], reason: bytes) -> None:
+        """Store a delete marker on each subject, as `subject_delete_marker_ttl` asks."""
+        seconds = self._config.subject_delete_marker_ttl // 1_000_000_000
+        block = header_block.build([(b"Nats-Marker-Reason", reason), (b"Nats-TTL", b"%ds" % seconds)])
+        admitted = Admitted(ttl_ns=self._config.subject_delete_marker_ttl)
+        pending = _Pending()
+        for subject in subjects:
+            self.store_one(pending, subject, block, b"", self._now(), admitted)
+        self._flush(pending)
+
+    def load(self, run: OfferedRun) -> None:
+        """Take in messages that bring their own sequences and times."""
+        ledger = self._ledger
+        sizes = ledger.overhead.sizes(run).tolist()
+        ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
+        self._store.note_headers(list(run.seq_list), list(run.timestamps), list(run.headers))
+        self._add(run, self._hold(run), None)
+
+    def _consume(self, last_seq: int) -> None:
+        self._ledger.skip_to(last_seq)
+        self._add(None, None, None)
+
+    def last_of(self, pattern: bytes) -> int:
+        """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
+        index = self._ledger.subjects
+        newest = 0
+        for subject in index.matching(pattern.decode(errors="replace")):
+            if subject in index.stale:
+                index.settle(subject, self._store.find_last(subject, index.last[subject]))
+            newest = max(newest, index.last[subject])
+        return newest
+
+    def _now(self) -> int:
+        return max(self._store.services.clock.now_ns(), self._ledger.last_ts + 1)
+
+    def _hold(self, run: OfferedRun) -> HeadEntry:
+        entry = HeadEntry.of(run, None)
+        self._store.head.append(entry)
+        return entry
+
+    def _over_limits(self) -> Removal:
+        removal = retention.over_limits(self._config, self._ledger, self._store.view.read_run_at)
+        if removal:
+            self._ledger.remove(removal)
+        return removal
+
+    def _add(self, run: OfferedRun | None, entry: HeadEntry | None, removal: Removal | None) -> None:
+        """Encode one change, already made to the ledger, into the group."""
+        ledger = self._ledger
+        seqs: Sequence[int] = run.seq_list if run else ()
+        base = seqs[0] if seqs else ledger.last_seq + 1
+        dense = not seqs or seqs[-1] - base + 1 == len(seqs)
+        self.group.add(
+            encode(
+                Batch(
+                    base_seq=base,
+                    timestamps=run.timestamps if run else (),
+                    subjects=run.subjects if run else (),
+                    headers=run.headers if run else (),
+                    datas=run.datas if run else (),
+                    first_seq=ledger.first_seq,
+                    last_seq=ledger.last_seq,
+                    offsets=None if dense else [seq - base for seq in seqs],
+                    removed=removal.seqs.serialize() if removal and removal.seqs else b"",
+                    notes=removal.notes() if removal else b"",
+                )
+            ),
+            entry,
+        )
+
+    def _acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object] = _NOTHING_MORE) -> None:
+        if not self._config.no_ack:
+            self.group.acknowledge(reply, seq, more)
+
+
+class _Pending:
+    """Messages admitted one by one that will share a batch, and what they take out."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.seqs: list[int] = []
+        self.timestamps: list[int] = []
+        self.subjects: list[bytes] = []
+        self.headers: list[bytes] = []
+        self.datas: list[bytes] = []
+        self.nbytes = 0
+        self.removal = Removal()
+
+    def __bool__(self) -> bool:
+        return bool(self.seqs)
+
+    def add(self, seq: int, ts: int, subject: bytes, headers: bytes, data: bytes) -> None:
+        self.seqs.append(seq)
+        self.timestamps.append(ts)
+        self.subjects.append(subject)
+        self.headers.append(headers)
+        self.datas.append(data)
+        self.nbytes += len(subject) + len(headers) + len(data)
+
+    def run(self) -> OfferedRun:
+        return OfferedRun(self.seqs, self.timestamps, self.subjects, self.headers, self.datas)
+
+
+def _transform(config: StreamConfig) -> SubjectTransform | None:
+    declared = config.subject_transform
+    return SubjectTransform(declared.src, declared.dest) if declared else None
+
+
+def _require_text(subject: bytes) -> None:
+    try:
+        subject.decode()
+    except UnicodeDecodeError:
+        raise api_error("stream_store_failed", err="subject is not valid UTF-8") from None

@@ -1,0 +1,95 @@
+"""A run of messages just admitted, still in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from headwater.model.columns import Buffer, Columns, Int64s, Lengths
+from headwater.model.message import Message
+
+
+class OfferedRun:
+    """Messages with their sequences and times, as lists; satisfies `Run`."""
+
+    def __init__(
+        self,
+        seqs: Sequence[int],
+        timestamps: Sequence[int],
+        subjects: Sequence[bytes],
+        headers: Sequence[bytes],
+        datas: Sequence[bytes],
+    ) -> None:
+        self.seq_list = seqs
+        self.timestamps = timestamps
+        self.subjects = list(subjects)
+        self.headers = headers
+        self.datas = datas
+
+    @classmethod
+    def of(cls, columns: Columns) -> OfferedRun:
+        """Return the messages of these columns."""
+        return cls(
+            columns.seqs.tolist(),
+            columns.ts.tolist(),
+            _split(columns.subjects, columns.subject_lengths),
+            _split(columns.headers, columns.header_lengths),
+            _split(columns.datas, columns.data_lengths),
+        )
+
+    def __len__(self) -> int:
+        return len(self.seq_list)
+
+    @cached_property
+    def payload_bytes(self) -> int:
+        """Return how many bytes the messages carry in all."""
+        return sum(map(len, self.subjects)) + sum(map(len, self.headers)) + sum(map(len, self.datas))
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory the run holds: three objects and four slots for each message."""
+        return self.payload_bytes + 160 * len(self.seq_list)
+
+    @cached_property
+    def seqs(self) -> Int64s:
+        """Return the sequences, ascending."""
+        return np.fromiter(self.seq_list, np.int64, len(self.seq_list))
+
+    @cached_property
+    def ts(self) -> Int64s:
+        """Return the timestamps in nanoseconds."""
+        return np.fromiter(self.timestamps, np.int64, len(self.timestamps))
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """Return len(subject) + len(headers) + len(data) of each message."""
+        count = len(self.seq_list)
+        sizes = np.fromiter(map(len, self.subjects), np.int64, count)
+        sizes += np.fromiter(map(len, self.headers), np.int64, count)
+        sizes += np.fromiter(map(len, self.datas), np.int64, count)
+        return sizes
+
+    @cached_property
+    def with_headers(self) -> npt.NDArray[np.bool_]:
+        """Return which messages carry headers."""
+        return np.fromiter(map(bool, self.headers), np.bool_, len(self.headers))
+
+    def message(self, index: int) -> Message:
+        """Return the message at this index of the run."""
+        return Message(
+            self.seq_list[index],
+            self.timestamps[index],
+            self.subjects[index],
+            self.headers[index],
+            self.datas[index],
+        )
+
+
+def _split(joined: Buffer, lengths: Lengths) -> list[bytes]:
+    """Return the pieces that the lengths cut the bytes into."""
+    whole = bytes(joined)
+    ends = np.cumsum(lengths, dtype=np.int64).tolist()
+    return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]

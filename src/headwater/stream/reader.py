@@ -1,0 +1,133 @@
+"""The questions that a stream answers about its messages; every answer is durable when it is given."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from headwater.model.message import Message
+from headwater.model.run import Run
+from headwater.model.subject import Filter
+from headwater.stream.store import Store
+
+SCAN_MESSAGES = 4096
+"""How many messages a scan hands over at once, at the most."""
+
+
+class Reader:
+    """Reads live messages of one stream through its ledger and its view."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def message(self, seq: int) -> Message | None:
+        """Return the message at a sequence."""
+        if not self._store.ledger.is_live(seq):
+            return None
+        run = await self._store.view.run_at(seq)
+        assert run is not None, f"live sequence {seq} has no run"
+        row = int(run.seqs.searchsorted(seq))
+        assert run.seqs[row] == seq, f"live sequence {seq} is not stored"
+        return run.message(row)
+
+    async def last(self, pattern: str, up_to_seq: int | None = None) -> Message | None:
+        """Return the newest message whose subject matches."""
+        ledger = self._store.ledger
+        if not ledger.messages:
+            return None
+        if up_to_seq is None or up_to_seq >= ledger.last_seq:
+            seqs = [await self.last_on(subject) for subject in ledger.subjects.matching(pattern or ">")]
+        else:
+            seqs = await self._last_before((pattern or ">",), up_to_seq)
+        return await self.message(max(seqs)) if seqs else None
+
+    async def last_on(self, subject: bytes) -> int:
+        """Return the newest sequence of a subject that the stream holds."""
+        index = self._store.ledger.subjects
+        if subject in index.stale:
+            upper_seq = index.last[subject]
+            newest = await self._store.on_thread(self._store.find_last, subject, upper_seq)
+            if subject not in index.stale:
+                return index.last[subject]
+            if newest and self._store.ledger.is_live(newest):
+                index.settle(subject, newest)
+            return newest
+        return index.last[subject]
+
+    async def last_seqs(self, patterns: Sequence[str], up_to_seq: int | None, limit: int) -> list[int] | None:
+        """Return the newest sequence of every matching subject, ascending; None beyond `limit` subjects."""
+        ledger = self._store.ledger
+        if up_to_seq is not None and up_to_seq < ledger.last_seq:
+            seqs = await self._last_before(patterns, up_to_seq)
+        else:
+            subjects = {s for pattern in patterns for s in ledger.subjects.matching(pattern)}
+            if len(subjects) > limit:
+                return None
+            seqs = [await self.last_on(subject) for subject in subjects]
+        return sorted(seqs) if len(seqs) <= limit else None
+
+    async def _last_before(self, patterns: Sequence[str], up_to_seq: int) -> list[int]:
+        """Return the newest sequence of every matching subject among those up to a sequence."""
+        newest: dict[bytes, int] = {}
+        async for run, rows in self._runs(self._store.ledger.first_seq, patterns, up_to_seq):
+            subjects, seqs = run.subjects, run.seqs
+            newest.update((subjects[row], int(seqs[row])) for row in rows)
+        return list(newest.values())
+
+    async def next(self, pattern: str, start_seq: int) -> Message | None:
+        """Return the oldest message from a sequence on whose subject matches."""
+        if (
+            pattern
+            and pattern != ">"
+            and not any(True for _ in self._store.ledger.subjects.matching(pattern))
+        ):
+            return None
+        async for run, rows in self._runs(start_seq, (pattern,) if pattern else ()):
+            if rows:
+                return run.message(rows[0])
+        return None
+
+    async def seq_at(self, ts: int) -> int:
+        """Return the first live sequence with a time not before `ts`; one past the last if there is none."""
+        ledger = self._store.ledger
+        found = await self._store.view.seq_at(ts)
+        return ledger.last_seq + 1 if found is None else ledger.next_live(found)
+
+    async def scan(
+        self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None
+    ) -> AsyncIterator[list[Message]]:
+        """Yield live matching messages in order, many at a time."""
+        async for run, rows in self._runs(start_seq, patterns, stop_seq):
+            for start in range(0, len(rows), SCAN_MESSAGES):
+                yield [run.message(row) for row in rows[start : start + SCAN_MESSAGES]]
+
+    async def pending(self, start_seq: int, patterns: Sequence[str] = ()) -> int:
+        """Return how many live messages match from a sequence on."""
+        ledger = self._store.ledger
+        if not patterns or ">" in patterns:
+            return ledger.live_between(start_seq, ledger.last_seq)
+        if start_seq <= ledger.first_seq:
+            subjects = {s for pattern in patterns for s in ledger.subjects.matching(pattern)}
+            return sum(ledger.subjects.count[subject] for subject in subjects)
+        return sum([len(rows) async for _, rows in self._runs(start_seq, patterns)])
+
+    async def _runs(
+        self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None
+    ) -> AsyncIterator[tuple[Run, list[int]]]:
+        """Yield runs with their rows that are alive, match, and lie between the sequences."""
+        ledger = self._store.ledger
+        filters = [] if ">" in patterns else [Filter(pattern) for pattern in patterns]
+        stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
+        seq = max(start_seq, ledger.first_seq)
+        while seq <= stop_seq:
+            run = await self._store.view.run_at(seq)
+            if run is None:
+                return
+            rows = self._store.ledger.live_rows(run, seq).tolist()
+            seqs = run.seqs
+            if seqs[-1] > stop_seq:
+                rows = [row for row in rows if seqs[row] <= stop_seq]
+            if filters:
+                subjects = run.subjects
+                rows = [row for row in rows if any(f.matches(subjects[row]) for f in filters)]
+            seq = int(seqs[-1]) + 1
+            yield run, rows

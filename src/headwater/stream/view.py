@@ -1,0 +1,142 @@
+"""Head and body of a stream read as one run."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Executor
+from itertools import count
+from threading import Lock
+from typing import TypeVar
+
+from headwater.errors import DiskError
+from headwater.model.run import Run
+from headwater.stream.head import Head, HeadEntry
+from headwater.table.datafile import DataFile
+from headwater.table.table import Table
+
+_T = TypeVar("_T")
+_MOVED_RETRIES = 5
+_ids = count()
+
+
+class RunCache:
+    """Decoded runs of all streams, least recently used first out; safe on any thread."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._runs: OrderedDict[tuple[object, ...], Run] = OrderedDict()
+        self._lock = Lock()
+        self.nbytes = 0
+
+    def get(self, key: tuple[object, ...]) -> Run | None:
+        """Return a run that is held."""
+        with self._lock:
+            run = self._runs.get(key)
+            if run is not None:
+                self._runs.move_to_end(key)
+            return run
+
+    def put(self, key: tuple[object, ...], run: Run) -> None:
+        """Hold a run, letting go of the least recently used ones."""
+        with self._lock:
+            if key in self._runs:
+                return
+            self._runs[key] = run
+            self.nbytes += run.nbytes
+            while self.nbytes > self._limit and len(self._runs) > 1:
+                self.nbytes -= self._runs.popitem(last=False)[1].nbytes
+
+
+class View:
+    """Finds the run that holds a sequence, in the head or in the body.
+
+    Readers prefer the head: a fold commits to the table first and releases the head afterwards, so a
+    sequence is always in one of them. A reader that meets a batch just trimmed looks again.
+    """
+
+    def __init__(self, head: Head, table: Table, cache: RunCache, executor: Executor) -> None:
+        self._id = next(_ids)
+        self.head = head
+        self.table = table
+        self._cache = cache
+        self._executor = executor
+
+    async def run_at(self, seq: int) -> Run | None:
+        """Return the first run that has a row at or after this sequence."""
+        entry = self._head_entry(seq)
+        if entry is not None and entry.run is not None:
+            return entry.run
+        return await self._on_thread(self.read_run_at, seq)
+
+    def read_run_at(self, seq: int) -> Run | None:
+        """Return the same as `run_at`, blocking."""
+        for _ in range(_MOVED_RETRIES):
+            entry = self._head_entry(seq)
+            if entry is not None:
+                try:
+                    return self._load_entry(entry)
+                except DiskError:
+                    continue  # folded and trimmed between the look and the read
+            file = self._file_at(seq)
+            if file is not None:
+                return self._load_group(file, seq)
+            entry = self.head.entry_at(seq)
+            if entry is None:
+                return None
+            return self._load_entry(entry)
+        return self._load_entry(entry) if entry is not None else None
+
+    def _head_entry(self, seq: int) -> HeadEntry | None:
+        first = self.head.first_seq
+        return self.head.entry_at(seq) if first is not None and seq >= first else None
+
+    def _file_at(self, seq: int) -> DataFile | None:
+        files = self.table.files
+        index = bisect_left(files, seq, key=lambda file: file.last_seq)
+        return files[index] if index < len(files) else None
+
+    def _load_entry(self, entry: HeadEntry) -> Run:
+        if entry.run is not None:
+            return entry.run
+        return self._cached((self._id, entry.position), lambda: self.head.load(entry))
+
+    def _load_group(self, file: DataFile, seq: int) -> Run:
+        groups = self.table.groups(file)
+        index = min(bisect_left(groups, seq, key=lambda bounds: bounds[1]), len(groups) - 1)
+        return self._cached((self._id, file.path, index), lambda: self.table.read_group(file, index))
+
+    def _cached(self, key: tuple[object, ...], load: Callable[[], Run]) -> Run:
+        run = self._cache.get(key)
+        if run is None:
+            run = load()
+            self._cache.put(key, run)
+        return run
+
+    async def seq_at(self, ts: int) -> int | None:
+        """Return the first stored sequence whose time is not before `ts`, alive or not."""
+        for file in self.table.files:
+            if file.last_ts >= ts:
+                return await self._on_thread(self._seq_in_file, file, ts)
+        entry = self.head.entry_since(ts)
+        if entry is None:
+            return None
+        run = await self._on_thread(self._load_entry, entry)
+        return int(run.seqs[int(run.ts.searchsorted(ts))])
+
+    def _seq_in_file(self, file: DataFile, ts: int) -> int:
+        low, high = 0, len(self.table.groups(file)) - 1
+        while low < high:
+            middle = (low + high) // 2
+            run = self._load_group(file, self.table.groups(file)[middle][0])
+            if run.ts[-1] >= ts:
+                high = middle
+            else:
+                low = middle + 1
+        run = self._load_group(file, self.table.groups(file)[low][0])
+        return int(run.seqs[int(run.ts.searchsorted(ts))])
+
+    async def _on_thread(self, call: Callable[..., _T], *args: object) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
