@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater import __version__
-from headwater.bus.credentials import connect_fields
+from headwater.bus.credentials import authorization, connect_fields
 from headwater.bus.lifeline import Info, Lifeline
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.errors import BusError, Error
@@ -202,6 +202,14 @@ class Connection:
             **connect_fields(self._options, address, info.get("nonce", "")),
         }
         return frames.connect(json.dumps(fields).encode())
+
+    def listening(self, address: Address) -> str:
+        """Return the line of server config that opens the client port."""
+        return f"listen: {address}"
+
+    def admission(self, address: Address) -> str:
+        """Return the line of server config that accepts our credentials."""
+        return authorization(self._options, address)
 
     def parse(self, data: bytes) -> list[Event]:
         """Take the messages of one socket read."""

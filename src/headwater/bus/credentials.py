@@ -37,6 +37,20 @@ def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dic
     return {}
 
 
+def authorization(options: ConnectOptions, address: Address) -> str:
+    """Return the line of server config that accepts these credentials, secrets left out."""
+    if options.creds_file:
+        return "resolver: …   # it must know the account that signed the JWT, and the JWT must not be expired"
+    if options.nkey_file:
+        key = connect_fields(options, address, "")["nkey"]
+        return f"authorization {{ users: [ {{ nkey: {key} }} ] }}"
+    if options.user or address.password:
+        return f"authorization {{ users: [ {{ user: {options.user or address.user}, password: … }} ] }}"
+    if options.token or address.user:
+        return "authorization { token: … }"
+    return "no_auth_user: …   # or give credentials: --user, --token, --nkey or --creds"
+
+
 def _text(path: str) -> str:
     try:
         return Path(path).read_text()

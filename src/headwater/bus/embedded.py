@@ -38,7 +38,7 @@ class EmbeddedOptions:
 
     directory: Path
     port: int = 4222  # zero takes a free one
-    # Zero keeps the default of 1 MiB, which is what clients expect of a server; more is the operator's choice.
+    # Zero keeps the default of 1 MiB, which clients expect of a server; more is the operator's choice.
     max_payload: int = 0
     # An engine that folds or compacts may read late; it must not be cut off as a slow consumer for that.
     max_pending: int = 512 << 20

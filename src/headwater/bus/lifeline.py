@@ -29,6 +29,14 @@ class Speaker(Protocol):
         """Return CONNECT and PING for a server that sent `info`; parsing starts anew."""
         ...
 
+    def listening(self, address: Address) -> str:
+        """Return the line of server config that opens the port."""
+        ...
+
+    def admission(self, address: Address) -> str:
+        """Return the line of server config that would let us in."""
+        ...
+
     def parse(self, data: bytes) -> list[Event]:
         """Take the messages of one socket read and return its control lines."""
         ...
@@ -164,13 +172,15 @@ class Lifeline:
                 await self._unless_lost(link, link.expect_pong())
             accepted = True
         except TimeoutError:
-            raise BusError(f"The server at {address} does not answer.", f"listen: {address}") from None
+            raise BusError(
+                f"The server at {address} does not answer.", self._speaker.listening(address)
+            ) from None
         except ssl.SSLError as error:
             problem = f"The TLS handshake with {address} failed: {error.reason or error}."
             raise BusError(problem, "tls { cert_file: …, key_file: …, ca_file: … }") from error
         except OSError as error:
             problem = f"Cannot connect to {address}: {error.strerror or error}."
-            raise BusError(problem, f"listen: {address}") from error
+            raise BusError(problem, self._speaker.listening(address)) from error
         finally:
             self._greeting = None
             if not accepted:
@@ -255,13 +265,11 @@ class Lifeline:
     def _refused(self, link: Link, rest: bytes) -> None:
         """Fail the handshake with what the server says, or hand it on when we are past it."""
         text = rest.decode(errors="replace").strip().strip("'")
-        if self._greeting is None:
+        if self._greeting is None or self.address is None:
             self._speaker.event(b"-ERR", text.encode())
             return
-        refusal = BusError(
-            f"The server at {self.address} refused the connection: {text}.",
-            "authorization { user: …, password: … }" if "uthoriz" in text else "",
-        )
+        fix = self._speaker.admission(self.address) if "authori" in text.lower() else ""
+        refusal = BusError(f"The server at {self.address} refused the connection: {text}.", fix)
         waiters: list[asyncio.Future[Any]] = [self._greeting, *link.pongs]
         for waiter in waiters:
             if not waiter.done():

@@ -1,0 +1,110 @@
+"""Who listens: the live view of all subscriptions that a leaf connection is told of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+_CACHED = 10_000
+Listener = tuple[bytes, bytes]
+"""A subscribed subject, wildcards included, and its queue group, empty for a plain subscription."""
+
+
+class _Node:
+    __slots__ = ("children", "queues")
+
+    def __init__(self) -> None:
+        self.children: dict[bytes, _Node] = {}
+        self.queues: set[bytes] = set()
+
+
+class Interest:
+    """The subscriptions on the server, by subject and queue group."""
+
+    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
+        self._on_change = on_change
+        self._listeners: set[Listener] = set()
+        self._root = _Node()
+        self._found: dict[bytes, frozenset[bytes]] = {}
+        self._waiting: asyncio.Future[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def __iter__(self) -> Iterator[Listener]:
+        return iter(self._listeners)
+
+    def __contains__(self, listener: Listener) -> bool:
+        return listener in self._listeners
+
+    def add(self, subject: bytes, queue: bytes = b"") -> None:
+        """Take in a subscription."""
+        self._listeners.add((subject, queue))
+        node = self._root
+        for token in subject.split(b"."):
+            node = node.children.setdefault(token, _Node())
+        node.queues.add(queue)
+        self._found.clear()
+
+    def remove(self, subject: bytes, queue: bytes = b"") -> None:
+        """Forget a subscription."""
+        if (subject, queue) not in self._listeners:
+            return
+        self._listeners.remove((subject, queue))
+        path = [self._root]
+        tokens = subject.split(b".")
+        for token in tokens:
+            path.append(path[-1].children[token])
+        path[-1].queues.remove(queue)
+        while tokens and not path[-1].queues and not path[-1].children:
+            path.pop()
+            del path[-1].children[tokens.pop()]
+        self._found.clear()
+
+    def clear(self) -> None:
+        """Forget all of it: the connection that told it is gone."""
+        self._listeners.clear()
+        self._root = _Node()
+        self._found.clear()
+
+    def queues(self, subject: bytes) -> frozenset[bytes]:
+        """Return the queue groups that listen on a literal subject, b"" among them for plain subscribers."""
+        found = self._found.get(subject)
+        if found is None:
+            if len(self._found) >= _CACHED:
+                self._found.clear()
+            found = self._found[subject] = frozenset(_matching(self._root, subject.split(b".")))
+        return found
+
+    def has(self, subject: bytes) -> bool:
+        """Return whether anybody listens on a literal subject."""
+        return bool(self.queues(subject))
+
+    async def changed(self) -> None:
+        """Return after the next change."""
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._waiting)
+
+    def announce(self) -> None:
+        """Tell whoever waits that there were changes."""
+        if self._waiting is not None:
+            self._waiting.set_result(None)
+            self._waiting = None
+        if self._on_change is not None:
+            self._on_change()
+
+
+def _matching(node: _Node, tokens: list[bytes]) -> Iterator[bytes]:
+    """Yield the queue groups of all subscriptions below `node` that match the remaining tokens."""
+    if not tokens:
+        yield from node.queues
+        return
+    rest = tokens[1:]
+    for token in {tokens[0], b"*"}:
+        child = node.children.get(token)
+        if child is not None:
+            yield from _matching(child, rest)
+    tail = node.children.get(b">")
+    if tail is not None:
+        yield from tail.queues

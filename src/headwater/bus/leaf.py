@@ -1,0 +1,176 @@
+"""The leaf connection to nats-server: deliveries that a client may not make, and the view of who listens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+
+from headwater.bus.credentials import authorization, connect_fields
+from headwater.bus.interest import Interest
+from headwater.bus.lifeline import Info, Lifeline
+from headwater.bus.options import LEAF_PORT, Address, ConnectOptions
+from headwater.errors import BusError
+from headwater.wire import frames, leaf_frames
+from headwater.wire.frames import Event, Sink
+from headwater.wire.leaf_frames import LeafParser
+
+logger = logging.getLogger(__name__)
+_LOOP_DETECTION = b"$LDS."
+_VERSION = "2.10.0"  # of the leaf protocol spoken here
+
+
+class LeafConnection:
+    """A leaf that stays connected; its interest is empty while there is no server."""
+
+    def __init__(
+        self,
+        options: ConnectOptions,
+        domain: str = "",
+        *,
+        sink: Sink | None = None,
+        on_interest: Callable[[], None] | None = None,
+        on_connected: Callable[[], None] | None = None,
+        on_disconnected: Callable[[str], None] | None = None,
+        on_error: Callable[[str], None] | None = None,
+    ) -> None:
+        self.interest = Interest(on_interest)
+        self._options = options
+        self._domain = domain
+        self._sink = sink
+        self._on_connected = on_connected
+        self._on_disconnected = on_disconnected
+        self._on_error = on_error
+        # The server takes a second connection of the same identity for a reconnect and drops the first.
+        self._id = f"{options.name}-{secrets.token_hex(8)}"
+        self._lifeline = Lifeline(options, self, LEAF_PORT)
+        self._parser = LeafParser()
+        self._subscriptions: set[tuple[bytes, bytes]] = set()
+
+    @property
+    def info(self) -> Info:
+        """Return the INFO of the server we are connected to, or were last."""
+        return self._lifeline.info
+
+    @property
+    def connected(self) -> bool:
+        """Return whether deliveries can be made right now."""
+        return self._lifeline.link is not None
+
+    async def connect(self) -> None:
+        """Return once connected and told of all interest; later losses are mended for ever."""
+        await self._lifeline.start()
+
+    def deliver(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> bool:
+        """Send a message to all who listen on `subject`; return whether anybody does.
+
+        With a reply `$JS.ACK.…@<stored subject>` they see the stored subject, and the reply before the `@`.
+        """
+        queues = self.interest.queues(subject)
+        if not queues:
+            return False
+        named = [queue for queue in queues if queue]
+        self.write(leaf_frames.lmsg(subject, reply, headers, data, named))
+        return True
+
+    def write(self, raw: bytes) -> None:
+        """Send frames that are encoded already, in one write with all else of this loop iteration."""
+        link = self._lifeline.link
+        if link is not None:
+            link.write(raw)
+
+    async def writable(self) -> None:
+        """Return once the server keeps up with what was written."""
+        if self._lifeline.link is not None:
+            await self._lifeline.link.writable()
+
+    def subscribe(self, subject: bytes, queue: bytes = b"") -> None:
+        """Have the messages of `subject` sent into the sink, from now on and after each reconnect."""
+        assert self._sink is not None
+        self._subscriptions.add((subject, queue))
+        self.write(leaf_frames.subscribe(subject, queue))
+
+    def unsubscribe(self, subject: bytes, queue: bytes = b"") -> None:
+        """End it."""
+        self._subscriptions.discard((subject, queue))
+        self.write(leaf_frames.unsubscribe(subject, queue))
+
+    async def flush(self, timeout_s: float = 5.0) -> None:
+        """Return once the server has handled all that was written before."""
+        await self._lifeline.round_trip(timeout_s)
+
+    async def close(self) -> None:
+        """Send what waits, close, and stop reconnecting."""
+        await self._lifeline.stop()
+        self.interest.clear()
+
+    # The Speaker half, called by the lifeline.
+
+    def hello(self, info: Info, address: Address) -> bytes:
+        """Return CONNECT and PING; without `lang`, by which a server knows a client on the wrong port."""
+        if "leafnode_urls" not in info:
+            raise BusError(f"{address} is no leaf port.", self.listening(replace(address, port=LEAF_PORT)))
+        self._parser = LeafParser()
+        fields = {
+            "version": _VERSION,
+            "server_id": self._id,
+            "name": self._id,
+            "headers": True,
+            "protocol": 1,
+            **({"domain": self._domain} if self._domain else {}),
+            **connect_fields(self._options, address, info.get("nonce", "")),
+        }
+        return frames.connect(json.dumps(fields).encode())
+
+    def listening(self, address: Address) -> str:
+        """Return the line of server config that opens the leaf port."""
+        return f"leafnodes {{ listen: {address} }}"
+
+    def admission(self, address: Address) -> str:
+        """Return the line of server config that accepts our credentials."""
+        return f"leafnodes {{ {authorization(self._options, address)} }}"
+
+    def parse(self, data: bytes) -> list[Event]:
+        """Take the messages and the interest of one socket read."""
+        items = [] if self._sink is None else self._sink.items
+        try:
+            events = self._parser.feed(data, items)
+        finally:
+            if self._sink is not None and items:
+                self._sink.flush()
+        if any(verb.startswith(b"LS") for verb, _ in events):
+            asyncio.get_running_loop().call_soon(self.interest.announce)
+        return events
+
+    def event(self, verb: bytes, rest: bytes) -> None:
+        """Take a change of interest, an error, or the notice of a server that is about to go."""
+        if verb in (b"LS+", b"LS-"):
+            subject, *queue = rest.split(b" ")[:2]
+            if not subject.startswith(_LOOP_DETECTION):
+                change = self.interest.add if verb == b"LS+" else self.interest.remove
+                change(subject, *queue)
+        elif verb == b"LDM":
+            if self._lifeline.alternatives:
+                self._lifeline.leave()
+        else:
+            text = rest.decode(errors="replace")
+            logger.error("nats-server says on the leaf connection: %s", text)
+            if self._on_error is not None:
+                self._on_error(text)
+
+    def up(self) -> None:
+        """Subscribe to everything again."""
+        self.write(b"".join([leaf_frames.subscribe(*subscription) for subscription in self._subscriptions]))
+        logger.info("connected as a leaf to nats-server at %s", self._lifeline.address)
+        if self._on_connected is not None:
+            self._on_connected()
+
+    def down(self, reason: str) -> None:
+        """Forget who listens, and pass on that the connection is lost."""
+        self.interest.clear()
+        self.interest.announce()
+        if self._on_disconnected is not None:
+            self._on_disconnected(reason)

@@ -1,0 +1,135 @@
+"""What must hold before the engine attaches to a running nats-server, and the line that mends each lack."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from headwater.bus.connection import Connection, Denial, NoRespondersError
+from headwater.bus.leaf import LeafConnection
+from headwater.bus.options import LEAF_PORT, ConnectOptions
+from headwater.errors import BusError
+from headwater.wire.frames import Frame
+
+PROBE_TIMEOUT_S = 2.0
+# What we publish to, and a subject below each that nobody listens on.
+_PUBLISH = {
+    "_INBOX.>": "_INBOX.headwater.preflight",
+    "$JSC.R.>": "$JSC.R.headwater.preflight",
+    "$JS.S.>": "$JS.S.headwater.preflight",
+    "$JS.M.>": "$JS.M.headwater.preflight",
+    "$JS.EVENT.>": "$JS.EVENT.headwater.preflight",
+}
+
+
+class _Nowhere:
+    """A sink for what arrives while permissions are tried out."""
+
+    def __init__(self) -> None:
+        self.items: list[Frame] = []
+
+    def flush(self) -> None:
+        self.items.clear()
+
+
+async def preflight(
+    options: ConnectOptions, leaf: ConnectOptions | None, domain: str
+) -> tuple[BusError, ...]:
+    """Raise a BusError for what keeps the engine from serving, and return what only limits it."""
+    denials: list[Denial] = []
+    connection = Connection(replace(options, name=f"{options.name} preflight"), on_denied=denials.append)
+    await connection.connect()
+    try:
+        _check_jetstream(connection, domain)
+        await _check_permissions(connection, denials, domain)
+        await _check_unserved(connection, domain)
+        account = await _account(connection)
+    finally:
+        await connection.close()
+    if leaf is None:
+        problem = "No leaf port was given, so messages cannot be delivered to consumers."
+        return (BusError(problem, f'leafnodes {{ listen: "0.0.0.0:{LEAF_PORT}" }}   # and --leaf URL'),)
+    limit = await _check_leaf(leaf, domain, account)
+    return () if limit is None else (limit,)
+
+
+def api_prefix(domain: str) -> str:
+    """Return the first tokens of all API subjects of a domain."""
+    return f"$JS.{domain}.API" if domain else "$JS.API"
+
+
+def _check_jetstream(connection: Connection, domain: str) -> None:
+    info = connection.info
+    if not info.get("jetstream"):
+        return
+    if not domain:
+        problem = (
+            "The server's own JetStream answers $JS.API, so a domain of our own is needed: --domain NAME."
+        )
+        raise BusError(problem, "jetstream: disabled   # or keep it, and give --domain")
+    if info.get("domain", "") == domain:
+        problem = (
+            f"The domain {domain} is the one of the server's own JetStream; choose another with --domain."
+        )
+        raise BusError(problem, f"jetstream {{ domain: {domain}-own }}   # or another --domain")
+
+
+async def _check_permissions(connection: Connection, denials: list[Denial], domain: str) -> None:
+    subscribe = [f"{api_prefix(domain)}.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "_INBOX.>"]
+    sink = _Nowhere()
+    sids = [connection.subscribe(subject.encode(), sink) for subject in subscribe]
+    for probe in _PUBLISH.values():
+        connection.publish(probe.encode(), b"")
+    await connection.flush()
+    for sid in sids:
+        connection.unsubscribe(sid)
+    denied = {denial.subject for denial in denials}
+    missing = [f"subscribe to {subject}" for subject in subscribe if subject in denied]
+    missing += [f"publish to {subject}" for subject, probe in _PUBLISH.items() if probe in denied]
+    if missing:
+        problem = f"The server's permissions do not let us {', '.join(missing)}."
+        allow = f"publish: {_allowed([*_PUBLISH])}, subscribe: {_allowed(subscribe)}"
+        raise BusError(
+            problem, f"permissions: {{ {allow} }}   # and the subjects of the streams in subscribe"
+        )
+
+
+def _allowed(subjects: list[str]) -> str:
+    return "[" + ", ".join(f'"{subject}"' for subject in subjects) + "]"
+
+
+async def _check_unserved(connection: Connection, domain: str) -> None:
+    """Raise if somebody answers for the domain already; a probe we may not send finds nobody."""
+    subject = f"{api_prefix(domain)}.INFO"
+    try:
+        await connection.request(subject.encode(), b"", PROBE_TIMEOUT_S)
+    except (NoRespondersError, TimeoutError):
+        return
+    what = f"The domain {domain}" if domain else "The API of JetStream without a domain"
+    raise BusError(f"{what} is already served by somebody, who answers on {subject}.", "--domain NAME")
+
+
+async def _account(connection: Connection) -> str:
+    """Return the account our user belongs to, or nothing if the server does not say."""
+    try:
+        answer = await connection.request(b"$SYS.REQ.USER.INFO", b"", PROBE_TIMEOUT_S)
+        return str(json.loads(answer[3])["data"]["account"])
+    except (NoRespondersError, TimeoutError, ValueError, KeyError, TypeError):
+        return ""
+
+
+async def _check_leaf(options: ConnectOptions, domain: str, account: str) -> BusError | None:
+    """Return why messages could not be delivered over the leaf port, if so."""
+    leaf = LeafConnection(replace(options, name=f"{options.name}-preflight"), domain)
+    try:
+        await leaf.connect()
+    except BusError as error:
+        problem = f"Messages cannot be delivered to consumers, for the leaf port fails: {error.problem}"
+        return BusError(problem, error.fix)
+    await leaf.close()
+    bound = str(leaf.info.get("remote_account", ""))
+    if account and bound and account != bound:
+        problem = f"The leaf connection belongs to the account {bound}, the client connection to {account}."
+        user = options.user or "USER"
+        return BusError(problem, f'leafnodes {{ authorization {{ user: {user}, account: "{account}" }} }}')
+    return None

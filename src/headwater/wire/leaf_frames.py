@@ -1,0 +1,99 @@
+"""Frames of the leaf protocol, as far as a leaf that delivers messages speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from headwater.wire.carry import Carry
+from headwater.wire.frames import CRLF, MAX_LINE, MAX_SIZE, Event, Frame, ProtocolError
+
+_MESSAGES = frozenset((b"LMSG", b"HMSG"))
+_CONTROL = frozenset((b"INFO", b"PING", b"PONG", b"+OK", b"-ERR", b"LS+", b"LS-"))
+
+
+class LeafParser:
+    """Turns socket reads into frames and control events."""
+
+    def __init__(self) -> None:
+        self._carry = Carry()
+
+    def feed(self, data: bytes, frames: list[Frame]) -> list[Event]:
+        """Append each whole message to `frames`, and return the control lines, LS+ and LS- among them."""
+        events: list[Event] = []
+        buf = self._carry.join(data) if self._carry else data
+        if not buf:
+            return events
+        start = 0
+        while (line_end := buf.find(CRLF, start)) >= 0:
+            line = buf[start:line_end]
+            verb, _, rest = line.partition(b" ")
+            if verb in _CONTROL:
+                events.append((verb, rest))
+                start = line_end + 2
+                continue
+            subject, reply, header_size, total = _message_line(line)
+            body = line_end + 2
+            split, end = body + header_size, body + total
+            if len(buf) < end + 2:
+                self._carry.keep(buf[start:], end + 2 - start)
+                return events
+            if not buf.startswith(CRLF, end):
+                raise ProtocolError(f"no line end behind {total} bytes: {line[:100]!r}")
+            frames.append((subject, reply, buf[body:split], buf[split:end]))
+            start = end + 2
+        if len(buf) - start > MAX_LINE:
+            raise ProtocolError(f"a line longer than {MAX_LINE} bytes: {buf[start : start + 100]!r}")
+        self._carry.keep(buf[start:])
+        return events
+
+
+def _message_line(line: bytes) -> tuple[bytes, bytes, int, int]:
+    """Return subject, reply, header size and total size of an LMSG or HMSG line, whatever queues it names."""
+    verb, *args = line.split(b" ")
+    if verb not in _MESSAGES:
+        raise ProtocolError(f"no frame of the leaf protocol: {line[:100]!r}")
+    try:
+        total = int(args.pop())
+        header_size = int(args.pop()) if verb == b"HMSG" else 0
+        subject, *target = args
+        # `+ reply queue…` and `| queue…` name queue groups, `reply` alone does not.
+        if target[:1] == [b"+"]:
+            reply = target[1]
+        elif not target or target[0] == b"|":
+            reply = b""
+        else:
+            (reply,) = target
+    except (ValueError, IndexError):
+        raise ProtocolError(f"no frame of the leaf protocol: {line[:100]!r}") from None
+    if not 0 <= header_size <= total <= MAX_SIZE:
+        raise ProtocolError(f"a size that cannot be: {line[:100]!r}")
+    return subject, reply, header_size, total
+
+
+def lmsg(subject: bytes, reply: bytes, headers: bytes, data: bytes, queues: Sequence[bytes] = ()) -> bytes:
+    """Return the frame that delivers to all plain subscribers and to one of each queue group named."""
+    if queues:
+        target = (b" + %b " % reply if reply else b" | ") + b" ".join(queues)
+    else:
+        target = reply and b" " + reply
+    if headers:
+        size, total = len(headers), len(headers) + len(data)
+        return b"HMSG %b%b %d %d\r\n%b%b\r\n" % (subject, target, size, total, headers, data)
+    return b"LMSG %b%b %d\r\n%b\r\n" % (subject, target, len(data), data)
+
+
+def lmsgs(
+    subject: bytes, messages: Iterable[tuple[bytes, bytes, bytes]], queues: Sequence[bytes] = ()
+) -> bytes:
+    """Return the frames that deliver many messages (reply, headers, data) to one subject."""
+    return b"".join([lmsg(subject, reply, headers, data, queues) for reply, headers, data in messages])
+
+
+def subscribe(subject: bytes, queue: bytes = b"") -> bytes:
+    """Return the frame that asks for the messages of a subject."""
+    return b"LS+ %b %b 1\r\n" % (subject, queue) if queue else b"LS+ %b\r\n" % subject
+
+
+def unsubscribe(subject: bytes, queue: bytes = b"") -> bytes:
+    """Return the frame that ends it."""
+    return b"LS- %b %b\r\n" % (subject, queue) if queue else b"LS- %b\r\n" % subject
