@@ -1,0 +1,96 @@
+"""Which subjects a stream may listen on, transform and republish to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from headwater.errors import ApiError, api_error
+from headwater.model.stream import StreamConfig
+from headwater.model.subject import collides, is_subset, valid_subject
+from headwater.model.transform import SubjectTransform, TransformError, check_mapping
+
+_API_SPACES = ("$JS.>", "$JSC.>", "$NRG.>")
+
+
+def check_subjects(config: StreamConfig) -> StreamConfig:
+    """Return the config with subjects, its name if it has no other input, or refuse them."""
+    if not config.subjects and config.mirror is None and not config.sources:
+        return replace(config, subjects=(config.name,))
+    for index, subject in enumerate(config.subjects):
+        if not valid_subject(subject):
+            raise _bad("invalid subject")
+        if subject in config.subjects[:index]:
+            raise _bad("duplicate subjects detected")
+        if subject == ">" and not config.no_ack:
+            raise _bad("capturing all subjects requires no-ack to be true")
+        if subject == ">" and config.num_replicas != 1:
+            raise _bad("capturing all subjects requires replicas of 1")
+        if not config.no_ack:
+            _check_reserved(subject)
+        for other in config.subjects[index + 1 :]:
+            if collides(other, subject):
+                raise _bad(f"subject {_quoted(subject)} overlaps with {_quoted(other)}")
+    return config
+
+
+def _check_reserved(subject: str) -> None:
+    """Refuse to acknowledge on the subjects of the server, where an ack would answer in its place."""
+    if any(collides(subject, space) for space in _API_SPACES) and not is_subset(subject, "$JS.EVENT.>"):
+        raise _bad("subjects that overlap with jetstream api require no-ack to be true")
+    if collides(subject, "$SYS.>") and not is_subset(subject, "$SYS.ACCOUNT.>"):
+        raise _bad("subjects that overlap with system api require no-ack to be true")
+
+
+def check_overlap(config: StreamConfig, others: Iterable[StreamConfig]) -> None:
+    """Refuse a subject that another stream listens on as well."""
+    for other in others:
+        if any(collides(ours, theirs) for theirs in other.subjects for ours in config.subjects):
+            raise api_error("stream_subject_overlap")
+
+
+def check_transform(config: StreamConfig) -> None:
+    """Refuse a stream's own subject transform that cannot be."""
+    transform = config.subject_transform
+    if transform is None:
+        return
+    if transform.src and not valid_subject(transform.src):
+        raise api_error("stream_transform_invalid_source", err=f"invalid subject {transform.src}")
+    try:
+        check_mapping(transform.src, transform.dest)
+    except TransformError as error:
+        raise api_error("stream_transform_invalid_destination", err=error) from None
+
+
+def check_republish(config: StreamConfig, pedantic: bool) -> StreamConfig:
+    """Return the config with its republish completed, or refuse one that cannot be or feeds itself."""
+    republish, transform = config.republish, config.subject_transform
+    if republish is None:
+        return config
+    if not republish.src:
+        if pedantic:
+            raise api_error("pedantic", err="republish source can not be empty")
+        republish = replace(republish, src=">")
+    # From `>` to `>` is a cycle, unless the stream's transform turns its only subject into another one.
+    if republish.src == republish.dest == ">" and transform and config.subjects == (transform.src,):
+        if pedantic:
+            raise api_error("pedantic", err="implicit republish based on subject transform")
+        republish = replace(republish, src=transform.dest, dest=transform.dest)
+    if any(collides(republish.dest, subject) for subject in config.subjects):
+        raise _bad("stream configuration for republish destination forms a cycle")
+    try:
+        SubjectTransform(republish.src, republish.dest)
+    except TransformError:
+        way = f"from '{republish.src}' to '{republish.dest}'"
+        raise _bad(f"stream configuration for republish with transform {way} not valid") from None
+    return replace(config, republish=republish)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _bad(err: str) -> ApiError:
+    return api_error("bad_config", err=err)

@@ -1,0 +1,208 @@
+"""What a stream may be copied from: its mirror, its sources, and the cycles they must not form."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from headwater.errors import ApiError, api_error
+from headwater.model.names import valid_asset_name
+from headwater.model.stream import StreamConfig
+from headwater.model.subject import collides, is_subset, valid_literal, valid_subject
+from headwater.model.transform import TransformError, check_mapping
+from headwater.model.upstream import StreamSource
+
+API_PREFIX = "$JS.API"
+
+
+def check_upstreams(
+    config: StreamConfig, existing: Mapping[str, StreamConfig], pedantic: bool
+) -> StreamConfig:
+    """Return the config, `mirror_direct` taken over from a visible origin, or refuse its upstreams."""
+    if config.mirror is not None:
+        config = _check_mirror(config, config.mirror, existing, pedantic)
+    if config.sources and config.allow_msg_schedules:
+        raise api_error("source_with_msg_schedules")
+    index_names: set[str] = set()
+    consumer_names: set[str] = set()
+    for source in config.sources:
+        _check_source(config, source, existing, index_names, consumer_names)
+    upstreams = ([config.mirror] if config.mirror is not None else []) + list(config.sources)
+    _check_prefixes(upstreams, existing)
+    _check_cycle(config, existing)
+    return config
+
+
+def check_filters(config: StreamConfig) -> None:
+    """Refuse a filter that could never match; nats-server looks at these last, and only on create."""
+    mirror = config.mirror
+    if mirror is not None and mirror.filter_subject and not valid_subject(mirror.filter_subject):
+        err = f"subject filter '{mirror.filter_subject}' for the mirror invalid subject"
+        raise api_error("stream_create", err=err)
+    for source in config.sources:
+        if source.filter_subject and not valid_subject(source.filter_subject):
+            err = f"subject filter '{source.filter_subject}' for the source: invalid subject"
+            raise api_error("stream_create", err=err)
+
+
+def _check_mirror(
+    config: StreamConfig, mirror: StreamSource, existing: Mapping[str, StreamConfig], pedantic: bool
+) -> StreamConfig:
+    for refused, name in (
+        (config.first_seq > 0, "mirror_with_first_seq"),
+        (config.subjects, "mirror_with_subjects"),
+        (config.sources, "mirror_with_sources"),
+        (config.allow_msg_counter, "mirror_with_counters"),
+        (config.allow_atomic, "mirror_with_atomic_publish"),
+        (config.allow_batched, "mirror_with_batch_publish"),
+        (config.allow_msg_schedules, "mirror_with_msg_schedules"),
+        (not _consumer_fits(mirror), "mirror_durable_consumer_cfg_invalid"),
+        (mirror.filter_subject and mirror.subject_transforms, "mirror_multiple_filters_not_allowed"),
+    ):
+        if refused:
+            raise api_error(name)
+    if config.subject_delete_marker_ttl > 0:
+        # A marker would take a sequence of its own, and the mirror would no longer be one.
+        raise _bad("subject delete markers forbidden on mirrors")
+    _check_mirror_transforms(mirror)
+    if mirror.external is not None:
+        return config
+    if not valid_asset_name(mirror.name):
+        raise api_error("mirror_invalid_stream_name")
+    origin = existing.get(mirror.name)
+    if origin is None:
+        return config
+    if _takes_less(config, origin):
+        raise api_error("mirror_max_message_size_too_big")
+    if pedantic and config.mirror_direct != origin.allow_direct:
+        raise api_error("pedantic", err="origin stream has direct get set, mirror has it disabled")
+    return replace(config, mirror_direct=origin.allow_direct)
+
+
+def _check_mirror_transforms(mirror: StreamSource) -> None:
+    for index, transform in enumerate(mirror.subject_transforms):
+        if transform.src and not valid_subject(transform.src):
+            raise api_error("mirror_invalid_subject_filter", err=f"invalid subject {transform.src}")
+        try:
+            check_mapping(transform.src, transform.dest)
+        except TransformError as error:
+            raise api_error("mirror_invalid_transform_destination", err=error) from None
+        others = mirror.subject_transforms[:index] + mirror.subject_transforms[index + 1 :]
+        if any(collides(transform.src, other.src) for other in others):
+            raise api_error("mirror_overlapping_subject_filters")
+
+
+def _check_source(
+    config: StreamConfig,
+    source: StreamSource,
+    existing: Mapping[str, StreamConfig],
+    index_names: set[str],
+    consumer_names: set[str],
+) -> None:
+    """Refuse one source, beside those whose names are in the sets; add its own."""
+    if not valid_asset_name(source.name):
+        raise api_error("source_invalid_stream_name")
+    if source.index_name in index_names:
+        raise api_error("source_duplicate_detected")
+    index_names.add(source.index_name)
+    if source.filter_subject and source.subject_transforms:
+        raise api_error("source_multiple_filters_not_allowed")
+    _check_source_transforms(source)
+    if not _consumer_fits(source):
+        raise api_error("source_durable_consumer_cfg_invalid")
+    if source.consumer is not None:
+        consumer_name = f"{source.origin_name} {source.consumer.name}"
+        if consumer_name in consumer_names:
+            raise api_error("source_durable_consumer_duplicate_detected")
+        consumer_names.add(consumer_name)
+    origin = existing.get(source.name)
+    if source.external is None and origin is not None and _takes_less(config, origin):
+        raise api_error("source_max_message_size_too_big")
+
+
+def _check_source_transforms(source: StreamSource) -> None:
+    transforms = source.subject_transforms
+    for transform in transforms:
+        if transform.src and not valid_subject(transform.src):
+            raise api_error("source_invalid_subject_filter", err=f"invalid subject {transform.src}")
+        try:
+            check_mapping(transform.src, transform.dest)
+        except TransformError as error:
+            raise api_error("source_invalid_transform_destination", err=error) from None
+    for index, transform in enumerate(transforms):
+        others = transforms[:index] + transforms[index + 1 :]
+        if any(is_subset(transform.src, other.src) for other in others):
+            raise api_error("source_overlapping_subject_filters")
+
+
+def _consumer_fits(source: StreamSource) -> bool:
+    """Return whether the named consumer, if any, can be used and is not told what it already knows."""
+    consumer = source.consumer
+    if consumer is None:
+        return True
+    starts = bool(source.opt_start_seq) or source.opt_start_time is not None
+    named = valid_asset_name(consumer.name) and valid_literal(consumer.deliver_subject)
+    return named and not starts and not source.filter_subject
+
+
+def _takes_less(config: StreamConfig, origin: StreamConfig) -> bool:
+    """Return whether a message of the origin may be too large for this stream."""
+    return 0 < config.max_msg_size < origin.max_msg_size
+
+
+def _check_prefixes(upstreams: list[StreamSource], existing: Mapping[str, StreamConfig]) -> None:
+    """Refuse prefixes of externals that are no subjects, or that lead back here."""
+    origins = [existing.get(upstream.name) for upstream in upstreams if upstream.external is None]
+    subjects = [subject for origin in origins if origin is not None for subject in origin.subjects]
+    externals = [upstream.external for upstream in upstreams if upstream.external is not None]
+    for prefix in (external.deliver for external in externals if external.deliver):
+        if not valid_literal(prefix):
+            raise api_error("stream_invalid_external_delivery_subj", prefix=prefix)
+        for subject in subjects:
+            if collides(subject, f"{prefix}.{subject}"):
+                raise api_error("stream_external_del_prefix_overlaps", prefix=prefix, subject=subject)
+    for prefix in (external.api for external in externals if external.api):
+        if not valid_literal(prefix):
+            shown = json.dumps(prefix, ensure_ascii=False)
+            raise _bad(f"stream external api prefix {shown} must be a valid subject without wildcards")
+        if collides(prefix, API_PREFIX):
+            raise api_error("stream_external_api_overlap", prefix=prefix, subject=API_PREFIX)
+
+
+def _check_cycle(config: StreamConfig, existing: Mapping[str, StreamConfig]) -> None:
+    """Refuse a stream that would be fed with its own messages, as far as this account can see.
+
+    As in nats-server any stream met twice counts, unless the filter of the edge takes none of the subjects of
+    the stream that the edge feeds.
+    """
+    to_visit = deque([config])
+    visited: set[str] = set()
+    while to_visit:
+        node = to_visit.popleft()
+        if node.name in visited:
+            continue
+        visited.add(node.name)
+        for source in node.sources:
+            if source.external is not None:
+                continue
+            if source.name in visited:
+                if _feeds(source.filter_subject, node.subjects):
+                    raise _bad("detected cycle")
+            elif source.name in existing:
+                to_visit.append(existing[source.name])
+        if node.mirror is not None and node.mirror.external is None:
+            if node.mirror.name in visited:
+                raise _bad("detected cycle")
+            if node.mirror.name in existing:
+                to_visit.append(existing[node.mirror.name])
+
+
+def _feeds(filter_subject: str, subjects: tuple[str, ...]) -> bool:
+    return not filter_subject or any(collides(subject, filter_subject) for subject in subjects)
+
+
+def _bad(err: str) -> ApiError:
+    return api_error("bad_config", err=err)

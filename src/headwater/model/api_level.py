@@ -1,0 +1,38 @@
+"""The API level: what a config needs of a server, and what this one tells in its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headwater.model.stream import PersistMode, StreamConfig
+
+API_LEVEL = 5
+REQUIRED = "_nats.req.level"
+_VERSION = "_nats.ver"
+_LEVEL = "_nats.level"
+
+
+def required_level(config: StreamConfig) -> int:
+    """Return the lowest API level that knows everything this config asks for."""
+    if config.allow_batched:
+        return 4
+    asynchronous = config.persist_mode is PersistMode.ASYNC
+    if config.allow_msg_counter or config.allow_atomic or config.allow_msg_schedules or asynchronous:
+        return 2
+    if config.allow_msg_ttl or config.subject_delete_marker_ttl > 0:
+        return 1
+    return 0
+
+
+def with_required_level(config: StreamConfig) -> StreamConfig:
+    """Return the config as it is stored: with the level it needs, without what only answers tell."""
+    stored = {key: value for key, value in config.metadata.items() if key not in (_VERSION, _LEVEL)}
+    stored[REQUIRED] = str(required_level(config))
+    return msgspec.structs.replace(config, metadata=stored)
+
+
+def shown_metadata(stored: Mapping[str, str], version: str) -> dict[str, str]:
+    """Return the metadata as answers show it: with the version and level of the server."""
+    return {**stored, _VERSION: version, _LEVEL: str(API_LEVEL)}
