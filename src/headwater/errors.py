@@ -64,6 +64,18 @@ class CorruptionError(Error):
         self.what = what
 
 
+class StoreLockedError(Error):
+    """Another engine owns the store."""
+
+    retryable = True
+
+    def __init__(self, store: Path, owner: str) -> None:
+        self.store = store
+        self.owner = owner
+        who = f"the engine with process id {owner}" if owner else "another engine"
+        super().__init__(f"the store {store} is in use by {who}; stop it first, or choose another store")
+
+
 class ErrorRow(NamedTuple):
     """One kind of API error: its name here, and the numbers and text a client sees."""
 

@@ -34,11 +34,11 @@ Rotated = tuple[int, dict[str, Any] | None]
 class Committer:
     """The task that owns a stream's log."""
 
-    def __init__(self, store: Store, intake: Intake, acks: PubAcks, send: Callable[[bytes], None]) -> None:
+    def __init__(self, store: Store, intake: Intake, acks: PubAcks) -> None:
         self._store = store
         self._intake = intake
         self._acks = acks
-        self._send = send
+        self._send = store.services.send
         self._wake = asyncio.Event()
         self._in_flight: Group | None = None
         self._rotation: tuple[asyncio.Future[Rotated], bool] | None = None

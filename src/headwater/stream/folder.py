@@ -134,8 +134,9 @@ class Folder:
         limit_ns = services.settings.erase_interval_s * 1e9
         return {path for path, since in self._dead_since.items() if now_ns - since >= limit_ns}
 
-    async def sweep(self) -> None:
-        """Unlink files that were replaced long enough ago."""
+    async def tidy(self) -> None:
+        """Compact, and unlink files that were replaced long enough ago."""
+        await self.compact()
         settings, clock = self._store.services.settings, self._store.services.clock
         await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
 

@@ -48,6 +48,10 @@ class Services:
     """Runs appends and syncs, which publishers wait for."""
     work_executor: Executor
     """Runs reads, folds and compaction."""
+    send: Callable[[bytes], None] = lambda frames: None
+    """Sends frames to nats-server."""
+    domain: str = ""
+    """The JetStream domain that acknowledgements name."""
 
 
 class Store:

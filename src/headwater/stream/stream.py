@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from headwater.errors import DiskError, api_error
+from headwater.errors import ApiError, DiskError, api_error
 from headwater.model.columns import Columns
 from headwater.model.message import Message
 from headwater.model.stream import LostMessages, StreamConfig, StreamState
@@ -32,16 +33,14 @@ class Stream:
         config: StreamConfig,
         created_ns: int,
         store: Store,
-        send: Callable[[bytes], None],
-        domain: str | None,
     ) -> None:
         self.config = config
         self.created_ns = created_ns
         self._store = store
         self._intake = Intake(store)
-        self._acks = PubAcks(config.name, domain)
-        self._send = send
-        self._committer = Committer(store, self._intake, self._acks, send)
+        self._acks = PubAcks(config.name, store.services.domain)
+        self._send = store.services.send
+        self._committer = Committer(store, self._intake, self._acks)
         self._reader = Reader(store)
         self.folder = Folder(store, self._committer)
         self._next_age_ns: int | None = None
@@ -56,13 +55,11 @@ class Stream:
         *,
         created_ns: int,
         services: Services,
-        send: Callable[[bytes], None] = lambda frames: None,
-        domain: str | None = None,
     ) -> Stream:
         """Return the stream that lies in this directory, made if there is none."""
         loop = asyncio.get_running_loop()
         store = await loop.run_in_executor(services.work_executor, Store, directory, config, services)
-        return cls(config, created_ns, store, send, domain)
+        return cls(config, created_ns, store)
 
     @property
     def name(self) -> str:
@@ -92,6 +89,12 @@ class Stream:
     async def settled(self) -> None:
         """Return once everything offered so far is durable."""
         await self._committer.settled()
+
+    async def caught_up(self) -> None:
+        """Return once nothing waits to become durable, or could not be made so."""
+        while self._committer.backlog_bytes:
+            with suppress(ApiError):
+                await self._committer.settled()
 
     async def state(self) -> StreamState:
         """Return what the stream holds."""

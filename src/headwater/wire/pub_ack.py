@@ -12,7 +12,7 @@ from headwater.errors import ApiError
 class PubAcks:
     """Writes the acknowledgements of one stream."""
 
-    def __init__(self, stream: str, domain: str | None) -> None:
+    def __init__(self, stream: str, domain: str) -> None:
         self._stream = stream
         named: dict[str, object] = {"stream": stream}
         if domain:

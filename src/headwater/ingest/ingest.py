@@ -1,0 +1,83 @@
+"""Subscribes to the subjects of every stream and hands each socket read to its stream whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headwater.bus.connection import Connection
+from headwater.model.stream import StreamConfig
+from headwater.stream.stream import Stream
+from headwater.wire.frames import Frame
+
+MAX_BACKLOG_BYTES = 128 << 20
+"""So much may wait for the disk over all streams; beyond it nothing more is read from the server."""
+
+
+class StreamSink:
+    """Takes the publishes of one stream, from all of its subjects, in the order they arrive."""
+
+    def __init__(self, stream: Stream, ingest: Ingest) -> None:
+        self.items: list[Frame] = []
+        self.stream = stream
+        self._ingest = ingest
+
+    def flush(self) -> None:
+        """Offer what one socket read brought."""
+        items, self.items = self.items, []
+        self.stream.offer(items)
+        if self.stream.backlog_bytes > self._ingest.share_bytes:
+            self._ingest.hold_back(self.stream)
+
+
+class Ingest:
+    """Keeps subscriptions in step with the streams, and reading in step with the disk."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sinks: dict[str, StreamSink] = {}
+        self._sids: dict[str, dict[str, bytes]] = {}
+        self._waiting: set[asyncio.Task[None]] = set()
+
+    @property
+    def share_bytes(self) -> int:
+        """Return how much of the backlog one stream may take."""
+        return MAX_BACKLOG_BYTES // max(1, min(len(self._sinks), 8))
+
+    def on_opened(self, stream: Stream) -> None:
+        """Begin to take the stream's publishes."""
+        self._sinks[stream.name] = StreamSink(stream, self)
+        self._sids[stream.name] = {}
+        self._subscribe(stream)
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """Take up the subjects that the stream listens on now."""
+        self._subscribe(stream)
+
+    def on_closed(self, stream: Stream) -> None:
+        """Take no more publishes for the stream."""
+        for sid in self._sids.pop(stream.name).values():
+            self._connection.unsubscribe(sid)
+        del self._sinks[stream.name]
+
+    def _subscribe(self, stream: Stream) -> None:
+        sink, sids = self._sinks[stream.name], self._sids[stream.name]
+        wanted = set(stream.config.subjects)
+        for subject in sids.keys() - wanted:
+            self._connection.unsubscribe(sids.pop(subject))
+        for subject in sorted(wanted - sids.keys()):
+            sids[subject] = self._connection.subscribe(subject.encode(), sink)
+
+    def hold_back(self, stream: Stream) -> None:
+        """Read nothing more until this stream's backlog is durable."""
+        if self._waiting:
+            return
+        self._connection.pause_reading()
+        task = asyncio.create_task(self._resume(stream), name=f"hold back for {stream.name}")
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    async def _resume(self, stream: Stream) -> None:
+        try:
+            await stream.caught_up()
+        finally:
+            self._connection.resume_reading()
