@@ -140,3 +140,4 @@ def test_secrets_never_show_in_repr_or_in_an_error() -> None:
     assert "hush" not in str(settings)
     assert "nats://(hidden)@h:4222" in repr(settings)
     assert settings.password == "hush2"
+    assert "hush" not in repr(Settings(nats_url="ann:hush@a:4222,ann:hush@b:4222"))

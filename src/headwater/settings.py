@@ -19,7 +19,7 @@ CONFIG_VARIABLE = "HEADWATER_CONFIG"
 _PREFIX = "HEADWATER_"
 _SIZE = re.compile(r"(\d+)\s*(KiB|MiB|GiB|TiB)?")
 _SIZE_UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_USERINFO = re.compile(r"//[^/@]*@")
+_USERINFO = re.compile(r"[^/,]*@")
 
 
 def default_memory_dir() -> Path:
@@ -63,7 +63,9 @@ class Settings:
         "Server",
         flag="--leaf",
     )
-    domain: str | None = _setting("JetStream domain to serve.", "Server", pattern=r"[^\s.*>]+")
+    domain: str | None = _setting(
+        "JetStream domain to serve beside the server's own JetStream.", "Server", pattern=r"[^\s.*>]+"
+    )
     account: str = _setting(
         "Account whose streams this engine holds.", "Server", "$G", pattern=r"[^\s.*>/\\]+"
     )
@@ -97,7 +99,11 @@ class Settings:
         "Messages in a stream's log that start a fold into its table.", "Folding", 200_000, low=1
     )
     fold_interval_s: float = _setting(
-        "How often a stream is looked at for folding.", "Folding", 1.0, low=0.01, high=3600
+        "Age at which messages leave a stream's log for its table, however few they are.",
+        "Folding",
+        1.0,
+        low=0.01,
+        high=3600,
     )
     compact_interval_s: float = _setting(
         "How often a stream's table is looked at for small files and erased messages.",
@@ -174,7 +180,7 @@ def shown(setting: Field[Any], value: Any) -> str:
         return "none"
     if setting.metadata.get("secret"):
         return "(hidden)"
-    return _USERINFO.sub("//(hidden)@", str(value))
+    return _USERINFO.sub("(hidden)@", str(value)) if setting.name.endswith("_url") else str(value)
 
 
 def load(
