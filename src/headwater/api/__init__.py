@@ -1,1 +1,1 @@
-"""The JetStream API: one of the doors."""
+"""The JetStream API: requests about streams and messages, answered as nats-server does."""

@@ -1,0 +1,34 @@
+"""Handler of the request about the account."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from headwater.api.context import Context
+from headwater.api.request import API_LEVEL, Request
+from headwater.control.account import reserved
+from headwater.model.stream import Storage
+from headwater.wire.stream_json import Json
+
+
+async def info(context: Context, request: Request) -> Json:
+    """Show what the account has taken, what it may take, and the level of the API."""
+    domain = context.domain
+    configs = domain.configs()
+    answer: Json = {
+        "memory": await domain.used(Storage.MEMORY),
+        "storage": await domain.used(Storage.FILE),
+        "reserved_memory": reserved(Storage.MEMORY, configs),
+        "reserved_storage": reserved(Storage.FILE, configs),
+        "streams": len(configs),
+        "consumers": 0,
+        "limits": dataclasses.asdict(domain.limits),
+        "api": {
+            "level": API_LEVEL,
+            "total": context.counters.total,
+            "errors": context.counters.errors,
+        },
+    }
+    if context.domain_name:
+        answer["domain"] = context.domain_name
+    return answer

@@ -1,0 +1,53 @@
+"""The JetStream API of one account, put together: requests, direct gets, snapshots, advisories."""
+
+from __future__ import annotations
+
+from headwater.api.advisories import Advisories
+from headwater.api.context import Context
+from headwater.api.direct import DirectGets
+from headwater.api.dispatcher import Dispatcher
+from headwater.api.transfers import Patience, Transfers
+from headwater.bus.connection import Connection
+from headwater.clock import Clock
+from headwater.control.domain import Domain
+
+
+class Api:
+    """Answers for a domain on `$JS.API`, or on `$JS.<name>.API` beside another JetStream, or on both."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        connection: Connection,
+        clock: Clock,
+        *,
+        prefixes: tuple[str, ...],
+        server_name: str,
+        domain_name: str = "",
+        patience: Patience | None = None,
+    ) -> None:
+        advisories = Advisories(connection, clock, domain.account, server_name, domain_name)
+        self._transfers = Transfers(patience)
+        context = Context(
+            domain=domain,
+            connection=connection,
+            clock=clock,
+            advisories=advisories,
+            server_name=server_name,
+            transfers=self._transfers,
+            domain_name=domain_name,
+        )
+        self._domain = domain
+        self._dispatcher = Dispatcher(context, prefixes)
+        self._direct = DirectGets(connection, prefixes)
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._domain.observe(self._direct)
+        self._dispatcher.start()
+
+    async def stop(self) -> None:
+        """Take no more requests, and return once those taken are answered and transfers have ended."""
+        await self._dispatcher.stop()
+        await self._transfers.close()
+        await self._direct.drain()

@@ -1,0 +1,39 @@
+"""What the handlers of requests work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headwater.api.advisories import Advisories
+from headwater.api.transfers import Transfers
+from headwater.bus.connection import Connection
+from headwater.clock import Clock
+from headwater.control.domain import Domain
+from headwater.errors import ApiError
+
+
+@dataclass(slots=True)
+class Counters:
+    """How many requests were answered, and how many of them with an error."""
+
+    total: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One account's API: its streams, its way out, and who it says it is."""
+
+    domain: Domain
+    connection: Connection
+    clock: Clock
+    advisories: Advisories
+    server_name: str
+    transfers: Transfers
+    domain_name: str = ""
+    counters: Counters = field(default_factory=Counters)
+
+    def count(self, error: ApiError | None) -> None:
+        """Count an answer."""
+        self.counters.total += 1
+        self.counters.errors += error is not None

@@ -1,0 +1,126 @@
+"""DIRECT.GET: messages read without the API's envelope, for streams that allow it."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from headwater.api.direct_answers import answers
+from headwater.api.direct_request import DirectRequest, Refusal, parse
+from headwater.api.lanes import Lanes
+from headwater.bus.connection import Connection
+from headwater.errors import Error
+from headwater.model import headers
+from headwater.model.stream import StreamConfig
+from headwater.stream.stream import Stream
+from headwater.wire import frames
+from headwater.wire.frames import Frame
+
+logger = logging.getLogger(__name__)
+QUEUE = b"_sys_"
+_BUFFER_BYTES = 1 << 20
+_WIDTH, _DEPTH, _TOTAL = 8, 8192, 65_536
+
+
+class DirectDoor:
+    """Answers the direct gets of one stream; the sink of its requests."""
+
+    def __init__(
+        self, stream: Stream, connection: Connection, lanes: Lanes, prefixes: tuple[str, ...]
+    ) -> None:
+        self.items: list[Frame] = []
+        self._stream = stream
+        self._connection = connection
+        self._lanes = lanes
+        self._subjects = tuple(f"{prefix}.DIRECT.GET.{stream.name}".encode() for prefix in prefixes)
+        self._sids: list[bytes] = []
+
+    def open(self) -> None:
+        """Answer from now on."""
+        for subject in self._subjects:
+            for wanted in (subject, subject + b".>"):
+                self._sids.append(self._connection.subscribe(wanted, self, QUEUE))
+
+    def close(self) -> None:
+        """Answer no more: whoever asks learns that nobody does."""
+        for sid in self._sids:
+            self._connection.unsubscribe(sid)
+
+    def flush(self) -> None:
+        """Begin to answer the requests that came in."""
+        asked, self.items[:] = list(self.items), []
+        for frame in asked:
+            if frame[1] and not self._lanes.submit(self._stream.name, partial(self._answer, frame)):
+                self._connection.publish(frame[1], b"", headers=headers.build(code=503))
+
+    async def _answer(self, frame: Frame) -> None:
+        """Answer one request; whatever fails becomes a status."""
+        subject, reply, header, body = frame
+        try:
+            request = parse(self._behind_name(subject), body, header)
+            await self._send(reply, request)
+        except Refusal as refusal:
+            self._connection.publish(reply, b"", headers=refusal.status)
+        except Exception as error:
+            logger.exception("a direct get of stream %r failed", self._stream.name)
+            text = str(error) if isinstance(error, Error) else "internal error"
+            failed = headers.build(code=500, description=text.encode())
+            self._connection.publish(reply, b"", headers=failed)
+
+    def _behind_name(self, subject: bytes) -> bytes:
+        for ours in self._subjects:
+            if subject.startswith(ours):
+                return subject[len(ours) + 1 :]
+        return b""
+
+    async def _send(self, reply: bytes, request: DirectRequest) -> None:
+        """Send the answers in buffers of bounded size, no faster than the server takes them."""
+        waiting: list[Frame] = []
+        size = 0
+        limit = self._connection.max_payload
+        try:
+            async for header, data in answers(self._stream, request):
+                if len(header) + len(data) > limit:
+                    raise Refusal(500, f"Message Larger Than Max Payload Of {limit}")
+                waiting.append((reply, b"", header, data))
+                size += len(header) + len(data)
+                if size >= _BUFFER_BYTES:
+                    self._connection.write(frames.pubs(waiting))
+                    waiting, size = [], 0
+                    await self._connection.writable()
+        finally:
+            if waiting:
+                self._connection.write(frames.pubs(waiting))
+
+
+class DirectGets:
+    """Keeps a door open for each stream that allows direct gets; an observer of the domain."""
+
+    def __init__(self, connection: Connection, prefixes: tuple[str, ...]) -> None:
+        self._connection = connection
+        self._prefixes = prefixes
+        self._lanes = Lanes(width=_WIDTH, depth=_DEPTH, total=_TOTAL)
+        self._doors: dict[str, DirectDoor] = {}
+
+    def on_opened(self, stream: Stream) -> None:
+        """Answer for the stream if it allows it."""
+        if stream.config.allow_direct:
+            door = DirectDoor(stream, self._connection, self._lanes, self._prefixes)
+            self._doors[stream.name] = door
+            door.open()
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """Begin or cease to answer for the stream."""
+        if stream.config.allow_direct != old.allow_direct:
+            self.on_closed(stream)
+            self.on_opened(stream)
+
+    def on_closed(self, stream: Stream) -> None:
+        """Answer no more for the stream."""
+        door = self._doors.pop(stream.name, None)
+        if door is not None:
+            door.close()
+
+    async def drain(self) -> None:
+        """Return once all requests taken are answered."""
+        await self._lanes.drain()

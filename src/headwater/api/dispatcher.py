@@ -1,0 +1,112 @@
+"""From a request's subject to its answer: the one place that finds, bounds, runs and answers requests."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from headwater.api.context import Context
+from headwater.api.endpoints import MSG_NEXT, UNANSWERED, Body, Endpoint, Found, find
+from headwater.api.lanes import Lanes
+from headwater.api.request import Request, check_level
+from headwater.errors import ApiError, CorruptionError, DiskError, api_error
+from headwater.model import headers
+from headwater.wire.frames import Frame
+from headwater.wire.stream_json import Json, error_json
+
+logger = logging.getLogger(__name__)
+_WIDTH, _DEPTH, _TOTAL = 8, 1024, 10_000
+_NO_RESPONDERS = headers.build(code=503)
+
+
+class Dispatcher:
+    """The sink of all requests below the API's prefixes, such as `$JS.API` and `$JS.<domain>.API`."""
+
+    def __init__(self, context: Context, prefixes: tuple[str, ...]) -> None:
+        self.items: list[Frame] = []
+        self._context = context
+        self._prefixes = tuple(f"{prefix}." for prefix in prefixes)
+        self._lanes = Lanes(width=_WIDTH, depth=_DEPTH, total=_TOTAL)
+        self._encoder = msgspec.json.Encoder()
+        self._sids: list[bytes] = []
+
+    def start(self) -> None:
+        """Answer requests from now on."""
+        for prefix in self._prefixes:
+            for subject in ("INFO", "STREAM.>", "CONSUMER.>", *UNANSWERED):
+                self._sids.append(self._context.connection.subscribe((prefix + subject).encode(), self))
+
+    async def stop(self) -> None:
+        """Take no more requests, and return once those taken are answered."""
+        for sid in self._sids:
+            self._context.connection.unsubscribe(sid)
+        self._sids.clear()
+        await self._lanes.drain()
+
+    def flush(self) -> None:
+        """Begin to answer the requests that came in."""
+        frames, self.items[:] = list(self.items), []
+        for subject, reply, header, body in frames:
+            self._begin(self._below_prefix(subject), reply, header, body)
+
+    def _below_prefix(self, subject: bytes) -> str:
+        text = subject.decode(errors="replace")
+        prefix = next((p for p in self._prefixes if text.startswith(p)), "")
+        return text[len(prefix) :]
+
+    def _begin(self, subject: str, reply: bytes, header: bytes, body: bytes) -> None:
+        found = find(subject)
+        if found is None:
+            if subject.startswith(MSG_NEXT) and reply:
+                self._context.connection.publish(reply, b"", headers=_NO_RESPONDERS)
+            return
+        request = Request(subject, found.stream, found.consumer, reply, header, body)
+        if not self._lanes.submit(found.stream, lambda: self._run(found, request)):
+            self._answer(found.endpoint, request, {}, api_error("cluster_not_avail"))
+
+    async def _run(self, found: Found, request: Request) -> None:
+        members, error = await self._handle(found.endpoint, request)
+        self._answer(found.endpoint, request, members, error)
+
+    async def _handle(self, endpoint: Endpoint, request: Request) -> tuple[Json, ApiError | None]:
+        """Return the members of the answer, or the error; every way a request can fail ends here."""
+        try:
+            check_level(request.headers)
+            if endpoint.body is Body.EMPTY and not request.is_empty:
+                raise api_error("not_empty_request")
+            if endpoint.body is Body.NEEDED and request.is_empty:
+                raise api_error("bad_request")
+            return await endpoint.handler(self._context, request), None
+        except ApiError as error:
+            return {}, error
+        except DiskError as error:
+            logger.error("%s failed: %s", request.subject, error)
+            return {}, api_error("storage_resources_exceeded") if error.full else _general(str(error))
+        except CorruptionError as error:
+            logger.error("%s met damaged data: %s", request.subject, error)
+            return {}, _general(str(error))
+        except Exception:
+            logger.exception("%s failed", request.subject)
+            return {}, _general("internal error, see the log of the engine")
+
+    def _answer(self, endpoint: Endpoint, request: Request, members: Json, error: ApiError | None) -> None:
+        response = self._encode(endpoint, members, error)
+        limit = self._context.connection.max_payload
+        if len(response) > limit:
+            error = _general(f"the answer has {len(response)} bytes, the server takes {limit}: ask for less")
+            response = self._encode(endpoint, {}, error)
+        self._context.count(error)
+        if request.reply:
+            self._context.connection.publish(request.reply, response)
+        if endpoint.audited or error is not None:
+            self._context.advisories.audit(request, response)
+
+    def _encode(self, endpoint: Endpoint, members: Json, error: ApiError | None) -> bytes:
+        if error is None:
+            return self._encoder.encode({"type": endpoint.type, **members})
+        return self._encoder.encode({"type": endpoint.type, "error": error_json(error), **endpoint.zero})
+
+
+def _general(err: str) -> ApiError:
+    return api_error("stream_general_error", err=err)

@@ -1,0 +1,73 @@
+"""Requests run as tasks, a few at a time for each stream, and refused when too many wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+
+Work = Callable[[], Coroutine[None, None, None]]
+
+
+class _Lane:
+    """The requests about one stream that wait, and how many run."""
+
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Work] = deque()
+        self.running = 0
+
+
+class Lanes:
+    """Runs work in named lanes: up to `width` at a time in each, `depth` waiting, `total` in all.
+
+    Work must not raise: whoever submits it answers for its errors.
+    """
+
+    def __init__(self, *, width: int, depth: int, total: int) -> None:
+        self._width = width
+        self._depth = depth
+        self._total = total
+        self._lanes: dict[str, _Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._load = 0
+
+    @property
+    def load(self) -> int:
+        """Return how much work runs or waits."""
+        return self._load
+
+    def submit(self, name: str, work: Work) -> bool:
+        """Run the work when its turn comes; False, and nothing will happen, if too much waits already."""
+        lane = self._lanes.get(name)
+        if self._load >= self._total or (lane is not None and len(lane.waiting) >= self._depth):
+            return False
+        if lane is None:
+            lane = self._lanes[name] = _Lane()
+        self._load += 1
+        lane.waiting.append(work)
+        if lane.running < self._width:
+            lane.running += 1
+            task = asyncio.create_task(self._run(name, lane), name=f"api {name}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _run(self, name: str, lane: _Lane) -> None:
+        try:
+            while lane.waiting:
+                work = lane.waiting.popleft()
+                try:
+                    await work()
+                finally:
+                    self._load -= 1
+        finally:
+            lane.running -= 1
+            if not lane.running and not lane.waiting:
+                self._lanes.pop(name, None)
+
+    async def drain(self) -> None:
+        """Return once nothing runs or waits any more."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))

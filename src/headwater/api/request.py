@@ -1,0 +1,73 @@
+"""One request to the API, as it arrived and as handlers ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.errors import api_error
+from headwater.model import headers
+from headwater.wire import go_json
+from headwater.wire.go_json import Reader
+
+API_LEVEL = 5
+"""The features we offer are those of nats-server 2.15."""
+
+VERSION = "2.15.1"
+"""The nats-server whose answers we give."""
+
+_BLANKS = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: its subject below the API prefix, the names in it, and what came with it."""
+
+    subject: str
+    stream: str
+    consumer: str
+    reply: bytes
+    headers: bytes
+    body: bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the body says nothing: it is empty or an empty object."""
+        if not self.body or self.body == b"{}":
+            return True
+        try:
+            return bool(json.loads(self.body) == {})
+        except (ValueError, RecursionError):
+            return False
+
+    @property
+    def has_members(self) -> bool:
+        """Return whether the body begins like an object or array; optional bodies are ignored otherwise."""
+        return self.body.lstrip(_BLANKS)[:1] in (b"{", b"[")
+
+    def decode(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
+        """Return the members of the body, which must be JSON with these fields only."""
+        return go_json.decode(self.body, fields, name)
+
+    def decode_optional(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
+        """Return the members of a body that may as well be missing or be no JSON object."""
+        return self.decode(fields, name) if self.has_members else {}
+
+
+def level_is_enough(raw: bytes) -> bool:
+    """Return whether we offer the API level that these headers require, if they do."""
+    required = headers.get(raw, b"Nats-Required-Api-Level") if raw else None
+    if required is None:
+        return True
+    try:
+        return int(required) <= API_LEVEL
+    except ValueError:
+        return False
+
+
+def check_level(raw: bytes) -> None:
+    """Refuse a request that requires a higher API level than ours."""
+    if not level_is_enough(raw):
+        raise api_error("required_api_level")

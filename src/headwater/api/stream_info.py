@@ -1,0 +1,47 @@
+"""A stream as the API shows it."""
+
+from __future__ import annotations
+
+from headwater.api.context import Context
+from headwater.api.request import API_LEVEL, VERSION
+from headwater.model.stream import StreamConfig, StreamState
+from headwater.model.times import format_time
+from headwater.stream.stream import Stream
+from headwater.wire.stream_json import Json, config_json, source_info_json, state_json
+
+
+async def stream_info(
+    context: Context,
+    stream: Stream,
+    state: StreamState | None = None,
+    *,
+    domain: bool = True,
+    cluster: bool = False,
+    versions: bool = True,
+) -> Json:
+    """Return the StreamInfo; which parts it has depends on the request, as with nats-server."""
+    config = config_json(stream.config)
+    if versions:
+        config["metadata"] = _with_versions(stream.config)
+    info: Json = {
+        "config": config,
+        "created": format_time(stream.created_ns),
+        "state": state_json(await stream.state() if state is None else state),
+    }
+    if domain and context.domain_name:
+        info["domain"] = context.domain_name
+    if cluster:
+        info["cluster"] = {"leader": context.server_name}
+    mirror, sources = context.domain.upstreams(stream)
+    if mirror is not None:
+        info["mirror"] = source_info_json(mirror)
+    if sources:
+        info["sources"] = [source_info_json(source) for source in sources]
+    info["ts"] = format_time(context.clock.now_ns())
+    return info
+
+
+def _with_versions(config: StreamConfig) -> dict[str, str]:
+    """Return the metadata with the server's version and level, which are shown but never stored."""
+    shown = {**config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
+    return dict(sorted(shown.items()))

@@ -1,0 +1,113 @@
+"""Handlers of the requests about streams as a whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headwater.api.context import Context
+from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, SUBJECTS_LIMIT, fitting, page
+from headwater.api.request import Request
+from headwater.api.stream_info import stream_info
+from headwater.errors import api_error
+from headwater.stream.stream import Stream
+from headwater.wire.go_json import boolean, int_, string, uint64
+from headwater.wire.stream_json import Json, decode_config
+
+_PAGE_FIELDS = {"offset": int_, "subject": string}
+_INFO_FIELDS = {"deleted_details": boolean, "subjects_filter": string, "offset": int_}
+_PURGE_FIELDS = {"filter": string, "seq": uint64, "keep": uint64}
+# Room for the rest of an answer beside a list in it.
+_ENVELOPE_BYTES = 64 * 1024
+
+
+async def create(context: Context, request: Request) -> Json:
+    """Declare a stream; declaring it again with the same config changes nothing."""
+    config, pedantic = decode_config(request.body)
+    stream, created = await context.domain.create_stream(config, pedantic=pedantic, name=request.stream)
+    if created:
+        context.advisories.stream_action(stream.name, "create")
+    return {**await stream_info(context, stream, domain=False), "did_create": True}
+
+
+async def update(context: Context, request: Request) -> Json:
+    """Replace the config of a stream."""
+    config, pedantic = decode_config(request.body)
+    stream = await context.domain.update_stream(config, pedantic=pedantic, name=request.stream)
+    context.advisories.stream_action(stream.name, "modify")
+    return await stream_info(context, stream)
+
+
+async def delete(context: Context, request: Request) -> Json:
+    """Remove a stream with all its messages."""
+    await context.domain.delete_stream(request.stream)
+    context.advisories.stream_action(request.stream, "delete")
+    return {"success": True}
+
+
+async def names(context: Context, request: Request) -> Json:
+    """List the names of streams, all or those that take a subject."""
+    asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamNamesRequest")
+    found = context.domain.names(asked.get("subject", ""))
+    shown, paging = page(found, asked.get("offset", 0), NAMES_LIMIT)
+    return {**paging, "streams": list(shown) or None}
+
+
+async def list_(context: Context, request: Request) -> Json:
+    """List streams, all or those that take a subject; a page holds no more than a message can."""
+    asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamListRequest")
+    found = context.domain.names(asked.get("subject", ""))
+    shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
+    infos, sizes = [], []
+    for name in shown:
+        if (stream := context.domain.find(name)) is not None:
+            infos.append(await stream_info(context, stream, versions=False))
+            sizes.append(len(msgspec.json.encode(infos[-1])) + 1)
+    fit = fitting(sizes, context.connection.max_payload - _ENVELOPE_BYTES)
+    if fit < len(infos):
+        infos, paging["limit"] = infos[:fit], fit
+    answer: Json = {**paging, "streams": infos}
+    offline = {name: context.domain.offline[name] for name in shown if name in context.domain.offline}
+    return {**answer, "offline": offline} if offline else answer
+
+
+async def info(context: Context, request: Request) -> Json:
+    """Show a stream, with its deleted sequences or the subjects it holds if asked for."""
+    asked = request.decode_optional(_INFO_FIELDS, "JSApiStreamInfoRequest")
+    stream = context.domain.stream(request.stream)
+    state = await stream.state()
+    if asked.get("deleted_details"):
+        state = msgspec.structs.replace(state, deleted=tuple(stream.deleted()))
+    paging: Json = {"total": 0, "offset": 0, "limit": 0}
+    if asked.get("subjects_filter"):
+        room = context.connection.max_payload - _ENVELOPE_BYTES
+        subjects, paging = _subjects(stream, asked["subjects_filter"], max(asked.get("offset", 0), 0), room)
+        state = msgspec.structs.replace(state, subjects=subjects)
+    return {**paging, **await stream_info(context, stream, state, cluster=True)}
+
+
+def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tuple[dict[str, int], Json]:
+    """Return a page of the subjects that match, with how many messages each holds."""
+    counts = stream.subject_counts(filter)
+    if not counts:
+        return {}, {"total": 0, "offset": 0, "limit": 0}
+    shown, paging = page(sorted(counts), offset, SUBJECTS_LIMIT)
+    fit = fitting([len(subject) + 16 for subject in shown], room)
+    if fit < len(shown):
+        shown, paging["limit"] = shown[:fit], fit
+    paging["offset"] = offset
+    return {subject.decode(errors="replace"): counts[subject] for subject in shown}, paging
+
+
+async def purge(context: Context, request: Request) -> Json:
+    """Remove messages: all, those of a subject, those below a sequence, or all but the newest."""
+    asked = request.decode_optional(_PURGE_FIELDS, "JSApiStreamPurgeRequest")
+    seq, keep = asked.get("seq", 0), asked.get("keep", 0)
+    if seq and keep:
+        raise api_error("bad_request")
+    stream = context.domain.stream(request.stream)
+    if stream.config.sealed:
+        raise api_error("stream_sealed")
+    if stream.config.deny_purge:
+        raise api_error("stream_purge_failed", err="stream purge not permitted")
+    purged = await stream.purge(filter=asked.get("filter", ""), seq=seq, keep=keep)
+    return {"success": True, "purged": purged}

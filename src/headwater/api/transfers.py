@@ -1,0 +1,46 @@
+"""Snapshots and restores under way: long work that outlives its request, bounded and owned here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from headwater.errors import api_error
+
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a transfer waits for its other side before it gives up."""
+
+    ack_s: float = 5.0
+    chunk_s: float = 5.0
+
+
+class Transfers:
+    """Runs a few snapshots and restores at a time, and ends them when the door closes."""
+
+    def __init__(self, patience: Patience | None = None) -> None:
+        self.patience = patience or Patience()
+        # Threads of their own: a restore's thread waits for the client between chunks.
+        self.executor = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="transfer")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, name: str, work: Coroutine[None, None, None]) -> None:
+        """Run the work in the background, or refuse when enough is under way."""
+        if len(self._tasks) >= AT_ONCE:
+            work.close()
+            raise api_error("cluster_not_avail")
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Return once every transfer has ended, those under way cancelled."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.executor.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,365 @@
+"""The streams of one account: declared, opened, changed, removed, each step safe against a crash.
+
+Create: directory with its identity → stream opened in it → row in the catalog. Delete: row → directory
+renamed to trash → removed later. A crash between two steps leaves a directory that no row names, swept at the
+next open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from headwater.control import rules
+from headwater.control.account import AccountLimits
+from headwater.control.catalog import Catalog, StreamRow
+from headwater.control.directories import Directories
+from headwater.errors import ApiError, DiskError, Error, api_error
+from headwater.model.names import directory_name
+from headwater.model.stream import Storage, StreamConfig
+from headwater.model.subject import collides
+from headwater.model.times import SECOND
+from headwater.model.upstream import StreamSource, StreamSourceInfo
+from headwater.stream.store import Services
+from headwater.stream.stream import Stream
+from headwater.wire.stream_json import decode_config, encode_config
+
+logger = logging.getLogger(__name__)
+Fill = Callable[[Stream], Awaitable[None]]
+"""Puts messages into a new stream before anyone else sees it."""
+_OPEN_AT_ONCE = 8
+
+
+class Observer(Protocol):
+    """Who keeps subscriptions or other things in step with the streams."""
+
+    def on_opened(self, stream: Stream) -> None:
+        """A stream is there and takes messages from now on."""
+        ...
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """A stream's config was replaced."""
+        ...
+
+    def on_closed(self, stream: Stream) -> None:
+        """A stream is about to be closed and takes no messages any more."""
+        ...
+
+
+class Domain:
+    """All streams of an account; operations on one name come one after the other."""
+
+    def __init__(
+        self,
+        *,
+        account: str,
+        store: Path,
+        catalog: Catalog,
+        services: Services,
+        limits: AccountLimits,
+    ) -> None:
+        self.account = account
+        self.limits = limits
+        self._catalog = catalog
+        self._services = services
+        memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
+        self._directories = {
+            Storage.FILE: Directories(store / directory_name(account), services.file_disk),
+            Storage.MEMORY: Directories(memory / directory_name(account), services.memory_disk),
+        }
+        # What is declared or about to be: nothing is awaited between the check of a config against these and
+        # its entry here, so no two streams can take one subject.
+        self._configs: dict[str, StreamConfig] = {}
+        self._rows: dict[str, StreamRow] = {}
+        self._streams: dict[str, Stream] = {}
+        self._offline: dict[str, str] = {}
+        self._observers: list[Observer] = []
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._removals: set[asyncio.Task[None]] = set()
+
+    def observe(self, observer: Observer) -> None:
+        """Tell the observer of every stream, those already open included."""
+        self._observers.append(observer)
+        for stream in self._streams.values():
+            observer.on_opened(stream)
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Return the declared streams that could not be opened, each with the reason."""
+        return MappingProxyType(self._offline)
+
+    def configs(self) -> Collection[StreamConfig]:
+        """Return the config of every declared stream."""
+        return self._configs.values()
+
+    def names(self, subject: str = "") -> list[str]:
+        """Return the names of the streams, all or those whose subjects meet this one, sorted."""
+        return sorted(name for name in self._rows if not subject or _listens(self._configs[name], subject))
+
+    def find(self, name: str) -> Stream | None:
+        """Return the stream, or nothing if it does not exist or is offline."""
+        return self._streams.get(name)
+
+    def stream(self, name: str) -> Stream:
+        """Return the stream, or refuse one that is unknown or offline."""
+        stream = self._streams.get(name)
+        if stream is not None:
+            return stream
+        if name in self._offline:
+            raise api_error("stream_offline_reason", err=self._offline[name])
+        raise api_error("stream_not_found")
+
+    async def used(self, storage: Storage) -> int:
+        """Return the bytes that the account's streams hold in one kind of storage."""
+        streams = [s for s in self._streams.values() if s.config.storage is storage]
+        return sum([(await stream.state()).bytes for stream in streams])
+
+    def upstreams(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
+        """Return how the stream's mirror and its sources fare: nobody has met any of them yet."""
+        mirror = stream.config.mirror
+        return (
+            _unmet(mirror) if mirror is not None else None,
+            [_unmet(source) for source in stream.config.sources],
+        )
+
+    async def open_all(self) -> None:
+        """Open every declared stream; one that cannot be opened is offline, the others go on."""
+        rows = await asyncio.to_thread(self._catalog.streams, self.account)
+        for directories in self._directories.values():
+            self._remove(directories, await asyncio.to_thread(directories.sweep, {r.identity for r in rows}))
+        turn = asyncio.Semaphore(_OPEN_AT_ONCE)
+
+        async def open_one(row: StreamRow) -> None:
+            async with turn:
+                await self._open(row)
+
+        await asyncio.gather(*(open_one(row) for row in rows))
+
+    async def _open(self, row: StreamRow) -> None:
+        self._rows[row.name] = row
+        try:
+            config, _ = decode_config(row.config.encode())
+            self._configs[row.name] = config
+            directory = await asyncio.to_thread(self._find_directory, config, row)
+            stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
+        except (Error, OSError) as error:
+            logger.error("stream %r is offline: %s", row.name, error)
+            self._configs.setdefault(row.name, StreamConfig(name=row.name))
+            self._offline[row.name] = str(error)
+            return
+        self._opened(stream)
+
+    def _find_directory(self, config: StreamConfig, row: StreamRow) -> Path:
+        """Return the directory of a declared stream; one in memory starts empty."""
+        directories = self._directories[config.storage]
+        if config.storage is Storage.MEMORY:
+            left = directories.root / row.directory
+            if left.exists():
+                directories.remove(directories.discard(left))
+            return directories.make(row)
+        return directories.find(row)
+
+    def _opened(self, stream: Stream) -> None:
+        self._streams[stream.name] = stream
+        for observer in self._observers:
+            observer.on_opened(stream)
+
+    async def close(self) -> None:
+        """Close every stream; what is under way on a stream ends first."""
+        for name in list(self._streams):
+            async with self._lock(name):
+                stream = self._streams.pop(name, None)
+                if stream is not None:
+                    await self._close(stream)
+        await asyncio.gather(*self._removals)
+
+    async def _close(self, stream: Stream) -> None:
+        for observer in self._observers:
+            observer.on_closed(stream)
+        try:
+            await stream.close()
+        except (DiskError, OSError):
+            logger.exception("stream %r did not close well", stream.name)
+
+    async def create_stream(
+        self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
+    ) -> tuple[Stream, bool]:
+        """Return the stream, and whether it is new; the same config again gives the stream that exists."""
+        async with self._lock(config.name):
+            known = config.name in self._configs
+            config = self._check_create(config, pedantic=pedantic, name=name)
+            if known:
+                return self.stream(config.name), False
+            return await self._create(config), True
+
+    async def restore_stream(self, config: StreamConfig, fill: Fill) -> Stream:
+        """Return a new stream that `fill` has filled; nobody sees it before; an error leaves none."""
+        self.check_restore(config)
+        async with self._lock(config.name):
+            return await self._create(self.check_restore(config), fill)
+
+    def check_restore(self, config: StreamConfig) -> StreamConfig:
+        """Return the config to be stored for a stream from an archive, or refuse it."""
+        if config.name in self._configs:
+            raise api_error("stream_name_exist_restore_failed")
+        return self._check_create(config)
+
+    def _check_create(
+        self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
+    ) -> StreamConfig:
+        return rules.check_create(
+            config,
+            self._configs,
+            name=name,
+            pedantic=pedantic,
+            limits=self.limits,
+            max_duplicate_window=self._max_duplicate_window,
+        )
+
+    @property
+    def _max_duplicate_window(self) -> int:
+        return int(self._services.settings.max_duplicate_window_s * SECOND)
+
+    async def _create(self, config: StreamConfig, fill: Fill | None = None) -> Stream:
+        self._configs[config.name] = config
+        try:
+            stream, row = await self._make(config, fill)
+        except BaseException as error:
+            del self._configs[config.name]
+            if isinstance(error, OSError | DiskError | sqlite3.Error):
+                raise _failed("stream_create", f"error creating store for stream: {error}") from error
+            raise
+        self._rows[config.name] = row
+        self._opened(stream)
+        return stream
+
+    async def _make(self, config: StreamConfig, fill: Fill | None) -> tuple[Stream, StreamRow]:
+        """Return a new stream once it is durably declared; on any error nothing of it is left."""
+        directories = self._directories[config.storage]
+        identity = uuid.uuid4().hex
+        row = StreamRow(
+            self.account,
+            config.name,
+            encode_config(config).decode(),
+            self._services.clock.now_ns(),
+            identity,
+            directories.free_name(config.name, identity),
+        )
+        directory = await asyncio.to_thread(directories.make, row)
+        try:
+            stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
+            try:
+                if fill is not None:
+                    await fill(stream)
+                await asyncio.to_thread(self._catalog.create, row)
+            except BaseException:
+                await stream.close()
+                raise
+        except BaseException:
+            self._remove(directories, [await asyncio.to_thread(directories.discard, directory)])
+            raise
+        return stream, row
+
+    async def update_stream(
+        self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
+    ) -> Stream:
+        """Return the stream once its new config is durable and holds."""
+        async with self._lock(config.name):
+            old = self._configs.get(config.name)
+            config = rules.check_update(
+                config,
+                self._configs,
+                name=name,
+                pedantic=pedantic,
+                limits=self.limits,
+                max_duplicate_window=self._max_duplicate_window,
+            )
+            assert old is not None
+            stream = self.stream(config.name)
+            self._configs[config.name] = config
+            try:
+                await asyncio.to_thread(self._declare, config)
+                await stream.reconfigure(config)
+            except BaseException as error:
+                self._configs[config.name] = old
+                await asyncio.to_thread(self._declare, old)
+                if isinstance(error, OSError | DiskError | sqlite3.Error):
+                    raise _failed("stream_update", str(error)) from error
+                raise
+            for observer in self._observers:
+                observer.on_changed(stream, old)
+            return stream
+
+    def _declare(self, config: StreamConfig) -> None:
+        self._catalog.update(self.account, config.name, encode_config(config).decode())
+
+    async def delete_stream(self, name: str) -> None:
+        """Return once the stream is gone for everyone; its files go in the background."""
+        async with self._lock(name):
+            row = self._rows.get(name)
+            if row is None:
+                raise api_error("stream_not_found")
+            try:
+                await asyncio.to_thread(self._catalog.delete, self.account, name)
+            except sqlite3.Error as error:
+                raise _failed("stream_delete", str(error)) from error
+            stream = self._streams.pop(name, None)
+            if stream is not None:
+                await self._close(stream)
+            directories = self._directories[self._configs[name].storage]
+            del self._configs[name], self._rows[name]
+            self._offline.pop(name, None)
+            await self._discard(directories, row)
+
+    async def _discard(self, directories: Directories, row: StreamRow) -> None:
+        """Throw the directory of a removed stream away; should that fail, the next open sweeps it."""
+        try:
+            directory = await asyncio.to_thread(directories.find, row)
+            self._remove(directories, [await asyncio.to_thread(directories.discard, directory)])
+        except Error as error:
+            logger.warning("the files of stream %r stay until the next start: %s", row.name, error)
+
+    def _remove(self, directories: Directories, trash: list[Path]) -> None:
+        """Remove directories in the background."""
+
+        async def remove() -> None:
+            for path in trash:
+                try:
+                    await asyncio.to_thread(directories.remove, path)
+                except DiskError as error:
+                    logger.warning("%s stays until the next start: %s", path, error)
+
+        if trash:
+            task = asyncio.create_task(remove(), name="remove streams")
+            self._removals.add(task)
+            task.add_done_callback(self._removals.discard)
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = asyncio.Lock()
+        return lock
+
+
+def _listens(config: StreamConfig, subject: str) -> bool:
+    return any(collides(subject, ours) for ours in config.subjects)
+
+
+def _unmet(source: StreamSource) -> StreamSourceInfo:
+    return StreamSourceInfo(
+        name=source.name,
+        external=source.external,
+        filter_subject=source.filter_subject,
+        subject_transforms=source.subject_transforms,
+    )
+
+
+def _failed(row: str, err: str) -> ApiError:
+    return api_error(row, err=err)

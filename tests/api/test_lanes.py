@@ -1,0 +1,73 @@
+"""Lanes bound what runs and what waits, and one lane does not hold up another."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headwater.api.lanes import Lanes, Work
+
+
+class Gate:
+    """Work that runs until it is let go, and counts how much of it runs at once."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.running = self.peak = self.done = 0
+
+    def work(self) -> Work:
+        async def work() -> None:
+            self.running += 1
+            self.peak = max(self.peak, self.running)
+            await self.open.wait()
+            self.running -= 1
+            self.done += 1
+
+        return work
+
+
+async def test_no_more_than_the_width_runs_at_once_and_everything_runs() -> None:
+    lanes, gate = Lanes(width=3, depth=100, total=100), Gate()
+    assert all(lanes.submit("s", gate.work()) for _ in range(20))
+    await asyncio.sleep(0)
+    gate.open.set()
+    await lanes.drain()
+    assert (gate.peak, gate.done, lanes.load) == (3, 20, 0)
+
+
+async def test_work_beyond_the_depth_is_refused_and_accepted_again_later() -> None:
+    lanes, gate = Lanes(width=1, depth=2, total=100), Gate()
+    assert [lanes.submit("s", gate.work()) for _ in range(4)] == [True, True, False, False]
+    gate.open.set()
+    await lanes.drain()
+    assert lanes.submit("s", gate.work())
+    await lanes.drain()
+    assert gate.done == 3
+
+
+async def test_work_beyond_the_total_is_refused_in_every_lane() -> None:
+    lanes, gate = Lanes(width=1, depth=10, total=2), Gate()
+    assert [lanes.submit(name, gate.work()) for name in "abc"] == [True, True, False]
+    gate.open.set()
+    await lanes.drain()
+
+
+async def test_a_busy_lane_does_not_hold_up_another() -> None:
+    lanes, busy, free = Lanes(width=1, depth=10, total=100), Gate(), Gate()
+    lanes.submit("busy", busy.work())
+    lanes.submit("busy", busy.work())
+    free.open.set()
+    lanes.submit("free", free.work())
+    while not free.done:
+        await asyncio.sleep(0)
+    assert busy.done == 0
+    busy.open.set()
+    await lanes.drain()
+
+
+async def test_a_lane_that_is_done_leaves_nothing_behind() -> None:
+    lanes, gate = Lanes(width=2, depth=10, total=100), Gate()
+    gate.open.set()
+    for number in range(50):
+        lanes.submit(f"s{number}", gate.work())
+    await lanes.drain()
+    assert lanes._lanes == {}
