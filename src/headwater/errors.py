@@ -109,6 +109,7 @@ _TABLE = """
 10002 400 account_resources_exceeded: resource limits exceeded for account
 10003 400 bad_request: bad request
 10008 503 cluster_not_avail: JetStream system temporarily unavailable
+10010 503 cluster_required: JetStream clustering support required
 10012 500 consumer_create: {err}
 10013 400 consumer_name_exist: consumer name already in use
 10014 404 consumer_not_found: consumer not found
