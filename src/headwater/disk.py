@@ -65,6 +65,10 @@ class Disk(Protocol):
         """Return once the content of the file would survive a power cut."""
         ...
 
+    def uncache(self, path: Path) -> None:
+        """Return once reads show what is on the medium, not what a failed sync left in memory."""
+        ...
+
     def sync_dir(self, path: Path) -> None:
         """Return once every entry made, renamed or removed in the directory stays so after a power cut."""
         ...
@@ -131,6 +135,12 @@ class RealDisk:
     def sync_file(self, path: Path) -> None:
         if self._sync:
             _fsync(path, os.O_RDONLY)
+
+    def uncache(self, path: Path) -> None:
+        # After a failed sync the kernel may hold pages as clean that never reached the medium.
+        if self._sync and hasattr(os, "posix_fadvise"):
+            with _Doing("read", path):
+                os.posix_fadvise(_ReadFile(path).fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_dir(self, path: Path) -> None:
         if self._sync:

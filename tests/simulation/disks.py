@@ -151,6 +151,9 @@ class BreakableDisk:
     def sync_file(self, path: Path) -> None:
         self.operate("sync", path, lambda: self.settle(path), broken=lambda: self.lose(path))
 
+    def uncache(self, path: Path) -> None:
+        self.operate("uncache", path, lambda: self._show_losses(path))
+
     def sync_dir(self, path: Path) -> None:
         self.operate("sync_dir", path, lambda: self._settle_dir(path))
 
@@ -258,11 +261,20 @@ class BreakableDisk:
             file.durable[begin:end] = bytes(max(0, end - begin))
 
     def lose(self, path: Path) -> None:
-        """Let the bytes that a refused sync was for never become durable."""
+        """Let the bytes that a refused sync was for never become durable, readable though they are."""
         self._take_in(path)
         file = self._live[path]
         start = 0 if file.rewritten else len(file.durable)
         file.lost.append((start, self._real.file_size(path)))
+
+    def _show_losses(self, path: Path) -> None:
+        """Let readers see what a failed sync dropped."""
+        file = self._live[path]
+        content = bytearray(path.read_bytes())
+        for begin, end in file.lost:
+            content[begin:end] = bytes(len(content[begin:end]))
+        path.write_bytes(content)
+        file.lost.clear()
 
     def cut(self, path: Path, length: int) -> None:
         """Note that the file was truncated."""

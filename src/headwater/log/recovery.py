@@ -37,18 +37,19 @@ def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
     disk.mkdir(directory)
     found = _numbers(directory, disk)
     recovered = Recovered(highest=max([from_segment - 1, 0, *found]))
-    numbers = [n for n in found if n >= from_segment]
-    headers = {n: read_header(disk, directory, n) for n in numbers}
-    kept = _not_void(numbers, headers)
-    newest = _cut_torn_tail(directory, disk, kept, headers, recovered)
+    kept = [n for n in found if n >= from_segment]
+    length = 0
+    while kept and not (length := _settle_newest(directory, disk, kept[-1], recovered.damage)):
+        kept.pop()
+    headers = {n: read_header(disk, directory, n) for n in kept}
+    kept = _not_void(kept, headers)
     for number in set(found).difference(kept):
         disk.remove(segment_path(directory, number))
-    # What a killed process wrote is visible by now, so it must be durable before anyone relies on it.
     disk.sync_dir(directory)
     for number, successor in pairwise(kept):
         recovered.lengths[number] = _sealed_length(directory, disk, number, headers[successor])
     if kept:
-        recovered.lengths[kept[-1]] = newest
+        recovered.lengths[kept[-1]] = length
     recovered.damage += _missing(kept, headers, from_segment)
     return recovered
 
@@ -58,41 +59,31 @@ def _numbers(directory: Path, disk: Disk) -> list[int]:
     return sorted(n for n in map(segment_number, disk.list(directory)) if n is not None)
 
 
-def _not_void(numbers: list[int], headers: Headers) -> list[int]:
-    """Return the segments that no later header jumps over."""
-    kept: list[int] = []
-    for number in numbers:
-        header = headers[number]
-        while header is not None and kept and kept[-1] > header.previous:
-            kept.pop()
-        kept.append(number)
-    return kept
+def _settle_newest(directory: Path, disk: Disk, number: int, damage: list[Damage]) -> int:
+    """Cut the segment after its last intact batch, and return its durable length, 0 if it was never begun."""
+    path = segment_path(directory, number)
+    # What a killed process wrote must be durable before anyone relies on it, and what a failed sync of it
+    # took back must not be seen.
+    disk.sync_file(path)
+    disk.uncache(path)
+    end, tail = _last_batch_end(directory, disk, number)
+    damage += tail
+    if end == 0 and read_header(disk, directory, number) is None:
+        return 0
+    end = max(end, SEGMENT_HEADER_SIZE)
+    _truncate(disk, path, end)
+    return end
 
 
-def _cut_torn_tail(
-    directory: Path, disk: Disk, kept: list[int], headers: Headers, recovered: Recovered
-) -> int:
-    """Cut the newest segment after its last intact batch, and return its durable length.
-
-    A newest one with neither header nor batch was never begun: it is taken out of those kept.
-    """
-    while kept:
-        number = kept[-1]
-        end, tail = _last_batch_end(directory, disk, number)
-        recovered.damage += tail
-        if headers[number] is None and end == 0:
-            kept.pop()
-            continue
-        file = disk.open_append(segment_path(directory, number))
-        try:
-            end = max(end, SEGMENT_HEADER_SIZE)
-            if file.size > end:
-                file.truncate(end)
+def _truncate(disk: Disk, path: Path, end: int) -> None:
+    """Let the file durably end here."""
+    file = disk.open_append(path)
+    try:
+        if file.size > end:
+            file.truncate(end)
             file.sync()
-        finally:
-            file.close()
-        return end
-    return 0
+    finally:
+        file.close()
 
 
 def _last_batch_end(directory: Path, disk: Disk, number: int) -> tuple[int, list[Damage]]:
@@ -107,6 +98,17 @@ def _last_batch_end(directory: Path, disk: Disk, number: int) -> tuple[int, list
             end = position.offset + position.length
             tail.clear()
     return end, tail
+
+
+def _not_void(numbers: list[int], headers: Headers) -> list[int]:
+    """Return the segments that no later header jumps over."""
+    kept: list[int] = []
+    for number in numbers:
+        header = headers[number]
+        while header is not None and kept and kept[-1] > header.previous:
+            kept.pop()
+        kept.append(number)
+    return kept
 
 
 def _sealed_length(directory: Path, disk: Disk, number: int, successor: SegmentHeader | None) -> int:
