@@ -166,13 +166,17 @@ class Connection:
         """Return once the server has handled all that was written before."""
         await self._lifeline.round_trip(timeout_s)
 
-    async def drain(self) -> None:
-        """Take no more messages, let those under way arrive, send all answers, then close."""
+    async def quiesce(self) -> None:
+        """Take no more messages, and return once those under way have arrived."""
         self._unsubscribe_all()
         try:
             await self.flush()
         except (TimeoutError, ConnectionError) as error:
             logger.warning("could not drain the connection: %s", error or type(error).__name__)
+
+    async def drain(self) -> None:
+        """Take no more messages, let those under way arrive, send all answers, then close."""
+        await self.quiesce()
         await self.close()
 
     async def close(self) -> None:

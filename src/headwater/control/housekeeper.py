@@ -27,6 +27,7 @@ class Housekeeper:
         self._clock = clock
         self._streams: dict[str, Stream] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._under_way: set[asyncio.Future[object]] = set()
         self._turn = asyncio.Semaphore(FOLDS_AT_ONCE)
 
     def on_opened(self, stream: Stream) -> None:
@@ -55,7 +56,7 @@ class Housekeeper:
         """End the rounds; what is under way ends first."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._under_way, return_exceptions=True)
 
     async def _rounds(self, pause_s: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -84,9 +85,12 @@ class Housekeeper:
                 await self._guarded(stream, work())
 
     async def _guarded(self, stream: Stream, work: Awaitable[object]) -> None:
-        """A stream in trouble must not keep the others from being looked after."""
+        """Await work that a stop lets end; trouble with one stream must not keep the others waiting."""
+        task = asyncio.ensure_future(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
         try:
-            await asyncio.shield(work)
+            await asyncio.shield(task)
         except Error as error:
             logger.error("stream %s: %s", stream.name, error)
         except Exception:

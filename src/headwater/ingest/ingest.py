@@ -59,6 +59,12 @@ class Ingest:
             self._connection.unsubscribe(sid)
         del self._sinks[stream.name]
 
+    async def stop(self) -> None:
+        """Take nothing more from the server, and return once all that was taken is durable and answered."""
+        await self._connection.quiesce()
+        for sink in list(self._sinks.values()):
+            await sink.stream.caught_up()
+
     def _subscribe(self, stream: Stream) -> None:
         sink, sids = self._sinks[stream.name], self._sids[stream.name]
         wanted = set(stream.config.subjects)

@@ -1,0 +1,166 @@
+"""The engine put together: the only place that knows all parts.
+
+Start: lock the store → nats-server (embedded, or checked and attached to) → open the streams → take
+publishes → answer the API → say so. Stop: the same in reverse, so that nothing is taken that cannot be
+stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from headwater.api.advisories import Advisories
+from headwater.api.context import Context
+from headwater.api.direct import DirectGets
+from headwater.api.dispatcher import Dispatcher
+from headwater.api.transfers import Transfers
+from headwater.bus.connection import Connection
+from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer
+from headwater.bus.options import ConnectOptions
+from headwater.bus.preflight import preflight
+from headwater.clock import SystemClock
+from headwater.control.account import AccountLimits
+from headwater.control.catalog import Catalog
+from headwater.control.domain import Domain
+from headwater.control.housekeeper import Housekeeper
+from headwater.control.store_lock import StoreLock
+from headwater.disk import RealDisk
+from headwater.ingest.ingest import Ingest
+from headwater.settings import Settings
+from headwater.stream.store import Services
+from headwater.stream.view import RunCache
+
+logger = logging.getLogger(__name__)
+
+SYNC_THREADS = 8
+WORK_THREADS = 4
+
+
+async def serve(settings: Settings) -> None:
+    """Serve the streams of a store until cancelled."""
+    began = time.monotonic()
+    async with AsyncExitStack() as stack:
+        store = settings.store
+        assert store is not None
+        lock = StoreLock(store)
+        lock.take()
+        stack.callback(lock.release)
+        options, where = await _reach_server(settings, store, stack)
+        connection = Connection(options)
+        await connection.connect()
+        stack.push_async_callback(connection.close)
+        domain = await _open_domain(settings, store, connection, stack)
+        ingest = Ingest(connection)
+        context = _context(settings, domain, connection)
+        dispatcher = Dispatcher(context, _prefixes(settings))
+        domain.observe(ingest)
+        domain.observe(DirectGets(connection, _prefixes(settings)))
+        dispatcher.start()
+        stack.push_async_callback(ingest.stop)
+        stack.push_async_callback(dispatcher.stop)
+        await connection.flush()
+        print(_ready_line(settings, where, domain, time.monotonic() - began), flush=True)
+        await asyncio.Event().wait()
+
+
+async def _reach_server(settings: Settings, store: Path, stack: AsyncExitStack) -> tuple[ConnectOptions, str]:
+    """Return how to connect to the nats-server, started or checked, and how a person would name it."""
+    if settings.nats_url is None:
+        embedded = EmbeddedServer(
+            EmbeddedOptions(store, port=settings.port, max_payload=settings.max_payload_bytes)
+        )
+        await embedded.start()
+        stack.push_async_callback(embedded.stop)
+        return ConnectOptions(servers=(embedded.client_url,), name="headwater engine"), embedded.client_url
+    options = _connect_options(settings, settings.nats_url)
+    leaf = _connect_options(settings, settings.leaf_url) if settings.leaf_url else None
+    for limit in await preflight(options, leaf, settings.domain or ""):
+        logger.warning("%s", limit)
+    return options, settings.nats_url.rsplit("@", 1)[-1]
+
+
+def _connect_options(settings: Settings, url: str) -> ConnectOptions:
+    return ConnectOptions(
+        servers=tuple(url.split(",")),
+        name="headwater engine",
+        user=settings.user or "",
+        password=settings.password or "",
+        token=settings.token or "",
+        nkey_file=str(settings.nkey or ""),
+        creds_file=str(settings.creds or ""),
+        tls_ca=str(settings.tls_ca or ""),
+        tls_cert=str(settings.tls_cert or ""),
+        tls_key=str(settings.tls_key or ""),
+    )
+
+
+async def _open_domain(
+    settings: Settings, store: Path, connection: Connection, stack: AsyncExitStack
+) -> Domain:
+    """Return the account's streams, open and looked after."""
+    clock = SystemClock()
+    sync_executor = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="sync")
+    work_executor = ThreadPoolExecutor(WORK_THREADS, thread_name_prefix="work")
+    stack.callback(work_executor.shutdown)
+    stack.callback(sync_executor.shutdown)
+    services = Services(
+        settings=settings,
+        clock=clock,
+        file_disk=RealDisk(),
+        memory_disk=RealDisk(sync=False),
+        cache=RunCache(settings.read_cache_bytes),
+        sync_executor=sync_executor,
+        work_executor=work_executor,
+        send=connection.write,
+        domain=settings.domain or "",
+    )
+    catalog = Catalog(store / "catalog.db")
+    stack.callback(catalog.close)
+    domain = Domain(
+        account=settings.account,
+        store=store,
+        catalog=catalog,
+        services=services,
+        limits=AccountLimits.of(settings),
+    )
+    await domain.open_all()
+    stack.push_async_callback(domain.close)
+    housekeeper = Housekeeper(settings, clock)
+    domain.observe(housekeeper)
+    housekeeper.start()
+    stack.push_async_callback(housekeeper.stop)
+    return domain
+
+
+def _context(settings: Settings, domain: Domain, connection: Connection) -> Context:
+    clock = SystemClock()
+    name, host = settings.domain or "", socket.gethostname()
+    return Context(
+        domain=domain,
+        connection=connection,
+        clock=clock,
+        advisories=Advisories(connection, clock, settings.account, host, name),
+        server_name=host,
+        transfers=Transfers(),
+        domain_name=name,
+    )
+
+
+def _prefixes(settings: Settings) -> tuple[str, ...]:
+    """Return below which subjects the API is served: plain too where no other JetStream can be."""
+    named = (f"$JS.{settings.domain}.API",) if settings.domain else ()
+    return named if named and settings.nats_url else ("$JS.API", *named)
+
+
+def _ready_line(settings: Settings, where: str, domain: Domain, took_s: float) -> str:
+    streams = len(domain.names())
+    offline = f", {len(domain.offline)} offline" if domain.offline else ""
+    named = f" domain {settings.domain}" if settings.domain else ""
+    held = f"{streams} streams{offline} in {settings.store}"
+    return f"headwater is ready:{named} on {where}, {held} ({took_s:.2f} s)"
