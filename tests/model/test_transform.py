@@ -72,7 +72,6 @@ def test_partitions_are_the_fnv_hash_of_the_picked_tokens() -> None:
         ("a.*", "x.$2", "invalid mapping destination: wildcard index out of range in $2: [2]"),
         ("a", "x.$1", "invalid mapping destination: wildcard index out of range in $1"),
         ("a.*", "{{foo(1)}}", "invalid mapping destination: unknown function in {{foo(1)}}"),
-        ("a.*", "{{left(1,1)}}", "invalid mapping destination: unknown function in {{left(1,1)}}"),
         ("a.*", "{{WILDCARD(1)}}", "invalid mapping destination: unknown function in {{WILDCARD(1)}}"),
         (
             "a.*",

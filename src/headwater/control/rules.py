@@ -12,7 +12,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from headwater.control.account import AccountLimits
-from headwater.control.subject_rules import check_overlap, check_republish, check_subjects, check_transform
+from headwater.control.subject_rules import (
+    check_overlap,
+    check_republish,
+    check_subjects,
+    check_transform,
+    complete_republish,
+)
 from headwater.control.upstream_rules import check_filters, check_upstreams
 from headwater.errors import ApiError, api_error
 from headwater.model import names
@@ -69,7 +75,7 @@ def check_create(
             raise api_error("stream_name_exist")
         return config
     limits.check_space(config, others.values())
-    check_filters(config)
+    check_filters(config, "stream_create")
     check_overlap(config, others.values())
     return config
 
@@ -100,9 +106,9 @@ def check_update(
     others = [theirs for other, theirs in existing.items() if other != config.name]
     limits.check_space(config, others)
     _check_consumers(old, config, consumers)
-    check_filters(config)
+    check_filters(config, "stream_update")
     check_overlap(config, others)
-    return config
+    return complete_republish(config)
 
 
 def normalise(config: StreamConfig, max_duplicate_window: int = 0) -> StreamConfig:
@@ -292,7 +298,9 @@ def _check_change(old: StreamConfig, new: StreamConfig) -> None:
 def _check_consumers(old: StreamConfig, new: StreamConfig, consumers: Iterable[ConsumerBounds]) -> None:
     """Refuse consumer limits that a consumer of the stream is already beyond."""
     inactive, pending = new.consumer_limits.inactive_threshold, new.consumer_limits.max_ack_pending
-    if new.consumer_limits == old.consumer_limits or not (inactive > 0 or pending > 0):
+    inactive_changes = 0 < inactive != old.consumer_limits.inactive_threshold
+    pending_changes = 0 < pending != old.consumer_limits.max_ack_pending
+    if not inactive_changes and not pending_changes:
         return
     beyond = [
         consumer.name

@@ -88,6 +88,23 @@ def check_republish(config: StreamConfig, pedantic: bool) -> StreamConfig:
     return replace(config, republish=republish)
 
 
+def complete_republish(config: StreamConfig) -> StreamConfig:
+    """Return the config of an update with an empty republish destination taken for `>`, or refuse that.
+
+    On create nats-server leaves it empty, and nothing is republished.
+    """
+    republish = config.republish
+    if republish is None or republish.dest:
+        return config
+    try:
+        SubjectTransform(republish.src, ">")
+    except TransformError as error:
+        way = f"from '{republish.src}' to '>'"
+        err = f"stream configuration for republish {way}: {error}"
+        raise api_error("stream_update", err=err) from None
+    return check_republish(replace(config, republish=replace(republish, dest=">")), pedantic=False)
+
+
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 

@@ -36,16 +36,16 @@ def check_upstreams(
     return config
 
 
-def check_filters(config: StreamConfig) -> None:
-    """Refuse a filter that could never match; nats-server looks at these last, and only on create."""
+def check_filters(config: StreamConfig, wrapper: str) -> None:
+    """Refuse a filter that could never match; nats-server does so on create only, as late as here."""
     mirror = config.mirror
     if mirror is not None and mirror.filter_subject and not valid_subject(mirror.filter_subject):
         err = f"subject filter '{mirror.filter_subject}' for the mirror invalid subject"
-        raise api_error("stream_create", err=err)
+        raise api_error(wrapper, err=err)
     for source in config.sources:
         if source.filter_subject and not valid_subject(source.filter_subject):
             err = f"subject filter '{source.filter_subject}' for the source: invalid subject"
-            raise api_error("stream_create", err=err)
+            raise api_error(wrapper, err=err)
 
 
 def _check_mirror(

@@ -31,8 +31,6 @@ _CALL = re.compile(rf"\{{\{{\s*({_NAMES})\s*\((.*)\)\s*\}}\}}", re.ASCII)
 _COMMA = re.compile(r",\s*", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _BLANKS = frozenset(" \t\r\n\f")
-# nats-server's check of declared destinations does not know these two, though its transforms do.
-_NOT_IN_CONFIGS = {"left", "right"}
 
 _BAD = "invalid mapping destination"
 _NOT_ENOUGH = f"{_BAD}: not enough arguments passed to the function"
@@ -140,8 +138,7 @@ def check_mapping(src: str, dest: str) -> None:
         if not token or ended:
             raise _error(_INVALID, token)
         if _looks_like_call(token):
-            call = _CALL.search(token)
-            if call is None or call[1].lower() in _NOT_IN_CONFIGS:
+            if _CALL.search(token) is None:
                 raise _error(_UNKNOWN, token)
         elif token == ">":
             ended = True
