@@ -55,6 +55,11 @@ class Log:
         """Return the length of all segments."""
         return sum(list(self._lengths.values()))
 
+    @property
+    def segment_count(self) -> int:
+        """Return how many segments there are."""
+        return len(self._lengths)
+
     def replay(self) -> Iterator[tuple[Position, StoredBatch]]:
         """Yield every intact batch in order; what is damaged is skipped and recorded."""
         self._found = []

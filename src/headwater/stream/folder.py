@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_RATIO = 4
 """A checkpoint is due when the log is this many times as large as the last one: O(1) a message."""
-MINIMUM_CHECKPOINT_LOG = 1 << 20
+MOST_SEGMENTS = 64
+"""A checkpoint is also due when folds have left so many segments."""
 
 
 class Folder:
@@ -60,8 +61,10 @@ class Folder:
         """Move everything that is durable now into the table."""
         async with self._lock:
             store = self._store
-            wants_checkpoint = force_checkpoint or store.log.size_bytes >= max(
-                MINIMUM_CHECKPOINT_LOG, CHECKPOINT_RATIO * store.checkpoint_bytes
+            wants_checkpoint = (
+                force_checkpoint
+                or store.log.size_bytes >= CHECKPOINT_RATIO * store.checkpoint_bytes
+                or store.log.segment_count >= MOST_SEGMENTS
             )
             segment, dumped = await self._committer.rotate(dump=wants_checkpoint)
             entries = store.head.below(segment)
