@@ -42,13 +42,13 @@ class Output:
 
     @property
     def rows(self) -> int:
-        """Return how many messages were taken."""
+        """Return how many messages were taken so far."""
         return self._writer.rows
 
     @property
-    def payload_bytes(self) -> int:
-        """Return how many bytes of payload were taken."""
-        return self._writer.payload_bytes
+    def size_bytes(self) -> int:
+        """Return the length of the file so far, without the last messages taken."""
+        return self._writer.size_bytes
 
     def append(self, columns: Columns) -> None:
         """Take messages."""

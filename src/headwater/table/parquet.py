@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 
 from headwater.errors import CorruptionError
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
+from headwater.table.checked_bytes import ByteRange, ChecksumSink
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import FILE, TIME, subject_text
 
@@ -23,6 +26,7 @@ Compression = Literal["none", "s2"]
 
 MAX_GROUP_ROWS = 16_384
 MAX_GROUP_BYTES = 4 << 20
+_GROUP_CRCS = "headwater.group_crcs"
 _MAGIC = b"PAR1"
 _TAIL = struct.Struct("<I4s")
 _CODECS: dict[str, dict[str, Any]] = {
@@ -50,10 +54,12 @@ class FileStats:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """A file's parsed footer, and the first and last offset of each of its row groups."""
+    """A file's parsed footer; of each row group the first and last offset, the place and the checksum."""
 
     metadata: pq.FileMetaData
     bounds: tuple[tuple[int, int], ...]
+    places: tuple[tuple[int, int], ...]
+    group_crcs: tuple[int, ...]
 
 
 def write(path: Path, columns: Columns, base_seq: int, compression: str = "none") -> FileStats:
@@ -71,13 +77,14 @@ class FileWriter:
         self._base_seq = base_seq
         self._rest: Columns | None = None
         self.rows = 0
-        self.payload_bytes = 0
         self._headerless_rows = 0
         self._first_offset = self._last_offset = -1
         self._ts: list[int] = []
         self._subjects: list[str] = []
+        self._group_crcs: list[int] = []
+        self._sink = ChecksumSink(path)
         self._writer = pq.ParquetWriter(
-            path,
+            pa.PythonFile(self._sink, mode="w"),
             FILE,
             use_dictionary=["subject"],
             column_encoding=dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
@@ -88,8 +95,14 @@ class FileWriter:
             **_CODECS[compression],
         )
 
+    @property
+    def size_bytes(self) -> int:
+        """Return the length of the file so far."""
+        return self._sink.size
+
     def append(self, columns: Columns) -> None:
         """Take messages; those that do not fill a row group wait for more."""
+        self.rows += len(columns)
         if self._rest is not None:
             columns = concat([self._rest, columns])
         self._rest = None
@@ -102,8 +115,9 @@ class FileWriter:
         """Write what waits and the footer, close the file and return what it holds."""
         if self._rest is not None:
             self._write_group(self._rest)
-        self._writer.close()
         assert self.rows > 0, "a file holds at least one message"
+        self._writer.add_key_value_metadata({_GROUP_CRCS: json.dumps(self._group_crcs)})
+        self._close()
         footer = read_footer_bytes(self._path)
         return FileStats(
             self.rows,
@@ -120,12 +134,17 @@ class FileWriter:
 
     def abandon(self) -> None:
         """Close the file, whose content is then worth nothing."""
+        self._close()
+
+    def _close(self) -> None:
+        """Write the footer and close the file."""
         self._writer.close()
+        self._sink.close()
 
     def _write_group(self, columns: Columns) -> None:
         """Write one row group."""
         offsets = columns.seqs - self._base_seq
-        assert offsets[0] > self._last_offset or self.rows == 0, "sequences ascend"
+        assert offsets[0] > self._last_offset, "sequences ascend"
         assert len(offsets) == 1 or (np.diff(offsets) > 0).all(), "sequences ascend"
         assert offsets[0] >= 0, "the base is not above the first sequence"
         subjects = _subject_codes(columns)
@@ -139,14 +158,14 @@ class FileWriter:
             headers,
             _values(columns.data_lengths, columns.datas),
         ]
-        self._writer.write_batch(pa.record_batch(arrays, schema=FILE), row_group_size=MAX_GROUP_ROWS)
+        self._sink.take_crc()
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=FILE), row_group_size=MAX_GROUP_ROWS)
+        self._group_crcs.append(self._sink.take_crc())
         self._subjects += pc.min_max(subjects.dictionary).as_py().values()
         self._ts += (int(columns.ts.min()), int(columns.ts.max()))
         self._headerless_rows += headers.null_count
-        self._first_offset = int(offsets[0]) if self.rows == 0 else self._first_offset
+        self._first_offset = int(offsets[0]) if self._first_offset < 0 else self._first_offset
         self._last_offset = int(offsets[-1])
-        self.rows += len(columns)
-        self.payload_bytes += len(columns.subjects) + len(columns.headers) + len(columns.datas)
 
 
 def cuts(columns: Columns) -> Iterator[Columns]:
@@ -186,43 +205,36 @@ def read_footer(path: Path, crc: int | None) -> Footer:
         raise CorruptionError(path, path.stat().st_size - len(raw), "the footer's checksum does not match")
     try:
         metadata = pq.read_metadata(pa.BufferReader(raw))
-        statistics = [metadata.row_group(i).column(0).statistics for i in range(metadata.num_row_groups)]
-        return Footer(metadata, tuple((s.min, s.max) for s in statistics))
-    except (pa.ArrowException, OSError, AttributeError) as error:
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        bounds = [group.column(0).statistics for group in groups]
+        crcs = json.loads((metadata.metadata or {})[_GROUP_CRCS.encode()])
+        places = tuple(_place(group) for group in groups)
+        return Footer(metadata, tuple((b.min, b.max) for b in bounds), places, tuple(crcs))
+    except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
         raise CorruptionError(path, path.stat().st_size - len(raw), f"unreadable footer: {error}") from error
 
 
 def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGroup:
-    """Return one row group, all of its checksums verified."""
-    group = footer.metadata.row_group(index)
+    """Return one row group, whose bytes are those that were written."""
+    start, stop = footer.places[index]
+    with path.open("rb", buffering=0) as file:
+        content = os.pread(file.fileno(), stop - start, start)
+    # The pages' own checksums, there for other readers, leave out the page headers.
+    if zlib.crc32(content) != footer.group_crcs[index]:
+        raise CorruptionError(path, start, f"row group {index}: the checksum does not match")
+    source = pa.PythonFile(ByteRange(content, start), mode="r")
     try:
-        with pq.ParquetFile(
-            path, metadata=footer.metadata, read_dictionary=["subject"], page_checksum_verification=True
-        ) as file:
-            table = file.read_row_group(index, use_threads=False)
-        rows = RowGroup(table, base_seq)
-    except FileNotFoundError:
-        raise
-    # Arrow tells damage in many ways: a checksum as OSError, a page header as ArrowException or ValueError.
-    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
-        raise CorruptionError(path, _start(group), f"row group {index}: {error}") from error
-    if not _is_sound(rows, group.num_rows, footer.bounds[index], base_seq):
-        raise CorruptionError(path, _start(group), f"row group {index}: offsets contradict the footer")
-    return rows
+        with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
+            return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise CorruptionError(path, start, f"row group {index}: {error}") from error
 
 
-def _is_sound(rows: RowGroup, length: int, bounds: tuple[int, int], base_seq: int) -> bool:
-    """Return whether the offsets are what the footer promises."""
-    seqs = rows.seqs
-    if len(rows) != length or (seqs[0] - base_seq, seqs[-1] - base_seq) != bounds:
-        return False
-    return bool((np.diff(seqs) > 0).all())
-
-
-def _start(group: Any) -> int:
-    """Return where a row group begins in its file."""
-    column = group.column(0)
-    return int(column.dictionary_page_offset or column.data_page_offset)
+def _place(group: Any) -> tuple[int, int]:
+    """Return where the bytes of a row group begin and end."""
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    starts = [chunk.dictionary_page_offset or chunk.data_page_offset for chunk in chunks]
+    return min(starts), max(s + c.total_compressed_size for s, c in zip(starts, chunks, strict=True))
 
 
 def _ends(lengths: Lengths) -> Int64s:

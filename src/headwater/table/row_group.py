@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.model.columns import Columns, Int64s
@@ -46,9 +47,10 @@ class RowGroup:
         dictionary = self._dictionary
         return [dictionary[code] for code in self._subject_codes.tolist()]
 
-    def has_headers(self, index: int) -> bool:
-        """Return whether the message at this index carries headers."""
-        return bool(self._header_ends[index] != self._header_ends[index + 1])
+    @cached_property
+    def with_headers(self) -> npt.NDArray[np.bool_]:
+        """Return which messages carry headers."""
+        return np.diff(self._header_ends) > 0
 
     def message(self, index: int) -> Message:
         """Return the message at this index."""

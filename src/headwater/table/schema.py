@@ -74,7 +74,8 @@ def stats_json(file: DataFile) -> str:
     if file.headerless_rows is not None:
         nulls["headers"] = file.headerless_rows
     stats = {"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls}
-    return json.dumps(stats, separators=(",", ":"))
+    # Not as \u escapes: deltalake 1.6 reads pairs of surrogates wrongly.
+    return json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
 
 
 def data_files(adds: pa.Table) -> list[DataFile]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.disk import Disk
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, DiskError, Error
 from headwater.model.columns import Columns, Int64s, keep
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
@@ -122,8 +122,8 @@ class Table:
         """Return the messages of one row group, all checksums verified."""
         try:
             return parquet.read_group(self._path(file), self._footer(file), index, file.base_seq)
-        except FileNotFoundError as error:
-            raise self._missing(file) from error
+        except OSError as error:
+            raise self._unreadable(file, error) from error
 
     def rewrite(
         self,
@@ -142,7 +142,7 @@ class Table:
             while (columns := next(rows, None)) is not None:
                 with self._output(base_seq) as output:
                     output.append(columns)
-                    while not (output.payload_bytes >= max_bytes or output.rows >= max_rows):
+                    while output.size_bytes < max_bytes and output.rows < max_rows:
                         if (columns := next(rows, None)) is None:
                             break
                         output.append(columns)
@@ -215,19 +215,21 @@ class Table:
                 return footer
         try:
             footer = parquet.read_footer(self._path(file), footer_crc_of(file.path))
-        except FileNotFoundError as error:
-            raise self._missing(file) from error
+        except OSError as error:
+            raise self._unreadable(file, error) from error
         with self._footers_lock:
             self._footers[file.path] = footer
             if len(self._footers) > KEPT_FOOTERS:
                 self._footers.popitem(last=False)
         return footer
 
-    def _missing(self, file: DataFile) -> Exception:
-        """Return what a missing file means: damage, or a reader that came after the grace."""
+    def _unreadable(self, file: DataFile, error: OSError) -> Error:
+        """Return what it means that the system refused to read: damage, a late reader, or a sick disk."""
+        if not isinstance(error, FileNotFoundError):
+            return DiskError(self._path(file), "read", error.errno or 0)
         if file in self._files:
             return CorruptionError(self._path(file), 0, "the file is missing")
-        return FileNotFoundError(f"{file.path} was replaced and swept")
+        return ConflictError(f"{file.path} was replaced, and swept after the grace")
 
     def _path(self, file: DataFile) -> Path:
         """Return where the file lies."""

@@ -1,0 +1,77 @@
+"""Bytes to and from Parquet: a sink that sums what is written, a range that stands for its file."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+
+class ChecksumSink:
+    """A file being written that knows its length and the CRC-32 of what was written lately."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._crc = 0
+        self.size = 0
+
+    @property
+    def closed(self) -> bool:
+        """Return whether the file is closed."""
+        return self._file.closed
+
+    def write(self, data: bytes) -> int:
+        """Write all of the data."""
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+        self._crc = zlib.crc32(data, self._crc)
+        self.size += len(data)
+        return len(data)
+
+    def take_crc(self) -> int:
+        """Return the checksum of what was written since this was last asked."""
+        crc, self._crc = self._crc, 0
+        return crc
+
+    def tell(self) -> int:
+        """Return the length of the file so far."""
+        return self.size
+
+    def flush(self) -> None:
+        """Do nothing: what is written is with the system."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class ByteRange:
+    """A range of a file's bytes in memory, read at the places where they stand in the file."""
+
+    def __init__(self, content: bytes, start: int) -> None:
+        self._content = memoryview(content)
+        self._start = start
+        self._at = 0
+        self.closed = False
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place of the file; its end is where the range ends."""
+        assert whence in (0, 2)
+        self._at = offset if whence == 0 else self._start + len(self._content) + offset
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place in the file."""
+        return self._at
+
+    def read(self, length: int) -> bytes:
+        """Return the bytes at this place."""
+        begin = self._at - self._start
+        assert begin >= 0, "only the range is read"
+        piece = self._content[begin : begin + length]
+        self._at += len(piece)
+        return bytes(piece)
+
+    def close(self) -> None:
+        """Let the bytes go."""
+        self.closed = True
