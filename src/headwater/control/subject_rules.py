@@ -22,8 +22,6 @@ def check_subjects(config: StreamConfig) -> StreamConfig:
     for index, subject in enumerate(config.subjects):
         if not valid_subject(subject):
             raise _bad("invalid subject")
-        if subject in config.subjects[:index]:
-            raise _bad("duplicate subjects detected")
         if subject == ">" and not config.no_ack:
             raise _bad("capturing all subjects requires no-ack to be true")
         if subject == ">" and config.num_replicas != 1:
