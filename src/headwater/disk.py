@@ -140,7 +140,8 @@ class RealDisk:
         # After a failed sync the kernel may hold pages as clean that never reached the medium.
         if self._sync and hasattr(os, "posix_fadvise"):
             with _Doing("read", path):
-                os.posix_fadvise(_ReadFile(path).fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                file = _ReadFile(path)
+                os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_dir(self, path: Path) -> None:
         if self._sync:
