@@ -109,7 +109,7 @@ async def query(store: Path, expected: int) -> None:
             break
         await asyncio.sleep(0.1)
     say(f"the same stream as a Delta table, read by DuckDB {duckdb.__version__}:")
-    console.print(
+    print(
         duckdb.sql(
             """SELECT subject, count(*) AS messages, min(base_seq + "offset") AS first_seq,
                       max(base_seq + "offset") AS last_seq, max(time) AS newest
