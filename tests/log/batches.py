@@ -1,11 +1,11 @@
-"""Batches for the tests of the log."""
+"""Batches for the tests of the log, and those that a log holds."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from headwater.log import Batch, encode
+from headwater.log import Batch, Log, encode
 
 _texts = st.binary(max_size=20)
 
@@ -48,3 +48,8 @@ def numbered(seq: int, count: int = 1, data: bytes = b"data") -> bytes:
             last_seq=seq + count - 1,
         )
     )
+
+
+def contents(log: Log) -> list[bytes]:
+    """Return the batches of a log, as they were encoded."""
+    return [batch.encoded for _, batch in log.replay()]
