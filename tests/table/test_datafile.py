@@ -12,8 +12,8 @@ def file(first: int, last: int, base: int = 0) -> DataFile:
 
 
 def test_another_base_moves_all_sequences() -> None:
-    moved = file(1, 5, base=1).at(101)
-    assert (moved.base_seq, moved.first_seq, moved.last_seq, moved.rows) == (101, 101, 105, 5)
+    moved = file(1, 5, base=1).at(101, "y")
+    assert (moved.base_seq, moved.first_seq, moved.last_seq, moved.path) == (101, 101, 105, "y")
 
 
 @pytest.mark.parametrize(

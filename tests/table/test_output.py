@@ -14,17 +14,17 @@ from table.samples import BreakableDisk, columns
 @pytest.fixture
 def disk(tmp_path: Path) -> BreakableDisk:
     disk = BreakableDisk()
-    disk.mkdir(tmp_path / "data")
+    disk.mkdir(tmp_path / "base_seq=1")
     return disk
 
 
 def test_a_finished_file_is_synced_before_and_after_its_renaming(tmp_path: Path, disk: BreakableDisk) -> None:
-    disk.calls.clear()
     with Output(tmp_path, disk, 1, "none") as output:
+        disk.calls.clear()
         output.append(columns([1, 2, 5]))
         file = output.finish()
     assert [operation for operation, _ in disk.calls] == ["sync_file", "rename", "sync_dir"]
-    assert disk.list(tmp_path / "data") == [Path(file.path).name]
+    assert disk.list(tmp_path / "base_seq=1") == [Path(file.path).name]
     assert (file.first_seq, file.last_seq, file.rows) == (1, 5, 3)
     assert file.size_bytes == (tmp_path / file.path).stat().st_size
 
@@ -36,12 +36,13 @@ def test_a_refused_step_leaves_nothing_behind(tmp_path: Path, disk: BreakableDis
         output.append(columns([1]))
         with pytest.raises(DiskError):
             output.finish()
-    assert disk.list(tmp_path / "data") == []
+    assert disk.list(tmp_path / "base_seq=1") == []
 
 
-def test_a_missing_directory_is_a_refusal_of_the_disk(tmp_path: Path, disk: BreakableDisk) -> None:
+def test_a_file_that_cannot_be_made_is_a_refusal_of_the_disk(tmp_path: Path, disk: BreakableDisk) -> None:
+    (tmp_path / "base_seq=2").write_bytes(b"in the way")
     with pytest.raises(DiskError):
-        Output(tmp_path / "nowhere", disk, 1, "none")
+        Output(tmp_path, disk, 2, "none")
 
 
 def test_the_name_tells_the_footers_checksum() -> None:

@@ -50,7 +50,7 @@ def test_a_very_long_subject_is_no_bound() -> None:
 
 
 def test_files_come_back_from_add_actions_in_order() -> None:
-    earlier = replace(FILE.at(10), path="data/y.parquet")
+    earlier = FILE.at(10, "data/y.parquet")
     adds = pa.table(
         {
             "path": [f.path for f in (FILE, earlier)],

@@ -36,7 +36,7 @@ def reopened(table: Table) -> Table:
 
 def data_of(table: Table) -> set[str]:
     """Return the data files on disk."""
-    return {f"data/{path.name}" for path in (table.directory / "data").iterdir()}
+    return {f"{path.parent.name}/{path.name}" for path in table.directory.glob("base_seq=*/*")}
 
 
 def test_a_new_table_is_empty(table: Table) -> None:
@@ -75,11 +75,16 @@ def test_any_messages_come_back_after_opening(runs: list[list[Message]], compres
 
 
 def test_a_file_gets_its_place_when_it_is_committed(table: Table) -> None:
-    file = table.write(columns([1, 2, 4]), base_seq=0).at(1000)
+    file = table.place(table.write(columns([1, 2, 4])), 1000)
+    assert table.sweep(0, 0) == 0
     table.commit([file])
     again = reopened(table)
     (file,) = again.files
     assert again.read_group(file, 0).seqs.tolist() == [1001, 1002, 1004]
+    again.commit(again.rewrite([file], BitMap64(), 1), [file])
+    assert again.sweep(0, 0) == 1
+    assert not (again.directory / "base_seq=1000").exists()
+    assert [m.seq for m in everything(again)] == [1001, 1002, 1004]
 
 
 def test_every_sequence_is_located_and_no_other(table: Table) -> None:
@@ -140,7 +145,7 @@ def test_a_crash_between_write_and_commit_leaves_an_orphan_that_is_swept(table: 
 
 
 def test_a_half_written_file_is_removed_on_opening(table: Table) -> None:
-    leftover = table.directory / "data" / "part-1234.tmp"
+    leftover = table.directory / "base_seq=0" / "part-1234.tmp"
     leftover.write_bytes(b"PAR1")
     reopened(table)
     assert not leftover.exists()
@@ -175,7 +180,7 @@ def test_a_replaced_file_stays_for_its_grace_and_while_pinned(table: Table) -> N
 
 def test_a_sweep_does_bounded_work(table: Table) -> None:
     for number in range(300):
-        (table.directory / "data" / f"part-{number}-00000000.parquet").write_bytes(b"")
+        (table.directory / "base_seq=0" / f"part-{number}-00000000.parquet").write_bytes(b"")
     assert table.sweep(0, 0) == 256
     assert table.sweep(0, 0) == 44
 

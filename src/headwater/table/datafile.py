@@ -26,12 +26,11 @@ class DataFile:
         assert self.base_seq <= self.first_seq
         assert self.rows <= self.last_seq - self.first_seq + 1
 
-    def at(self, base_seq: int) -> DataFile:
-        """Return the same file with its offsets counted from another base."""
-        shift = base_seq - self.base_seq
-        return replace(
-            self, base_seq=base_seq, first_seq=self.first_seq + shift, last_seq=self.last_seq + shift
-        )
+    def at(self, base_seq: int, path: str) -> DataFile:
+        """Return the same file at another path, with its offsets counted from another base."""
+        first_seq = self.first_seq - self.base_seq + base_seq
+        last_seq = self.last_seq - self.base_seq + base_seq
+        return replace(self, path=path, base_seq=base_seq, first_seq=first_seq, last_seq=last_seq)
 
     def overlaps(self, other: DataFile) -> bool:
         """Return whether the ranges of sequences of the two files meet."""

@@ -11,8 +11,8 @@ from headwater.errors import DiskError
 from headwater.model.columns import Columns
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import FileWriter
+from headwater.table.schema import PARTITION
 
-DATA = "data"
 TEMPORARY = ".tmp"
 
 
@@ -23,9 +23,10 @@ class Output:
         self._disk = disk
         self._base_seq = base_seq
         self._id = uuid.uuid4().hex
-        self._data = directory / DATA
-        self._temporary = self._data / f"part-{self._id}{TEMPORARY}"
+        self._folder = directory / folder_of(base_seq)
+        self._temporary = self._folder / f"part-{self._id}{TEMPORARY}"
         self._finished = False
+        disk.mkdir(self._folder)
         try:
             self._writer = FileWriter(self._temporary, base_seq, compression)
         except OSError as error:
@@ -65,11 +66,11 @@ class Output:
             raise DiskError(self._temporary, "write", error.errno or 0) from error
         name = f"part-{self._id}-{stats.footer_crc:08x}.parquet"
         self._disk.sync_file(self._temporary)
-        self._disk.rename(self._temporary, self._data / name)
+        self._disk.rename(self._temporary, self._folder / name)
         self._finished = True
-        self._disk.sync_dir(self._data)
+        self._disk.sync_dir(self._folder)
         return DataFile(
-            path=f"{DATA}/{name}",
+            path=f"{self._folder.name}/{name}",
             base_seq=self._base_seq,
             rows=stats.rows,
             first_seq=self._base_seq + stats.first_offset,
@@ -89,6 +90,11 @@ class Output:
             self._disk.remove(self._temporary)
         except (OSError, DiskError):
             pass
+
+
+def folder_of(base_seq: int) -> str:
+    """Return the folder of files with this base; Polars takes partition values from the path alone."""
+    return f"{PARTITION}={base_seq}"
 
 
 def footer_crc_of(path: str) -> int | None:

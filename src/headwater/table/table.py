@@ -19,8 +19,9 @@ from headwater.model.columns import Columns, Int64s, keep
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
-from headwater.table.output import DATA, TEMPORARY, Output, footer_crc_of
+from headwater.table.output import TEMPORARY, Output, folder_of, footer_crc_of
 from headwater.table.row_group import RowGroup
+from headwater.table.schema import PARTITION
 
 Dead = BitMap64 | Callable[[Int64s], npt.NDArray[np.bool_]]
 
@@ -50,11 +51,10 @@ class Table:
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table, made if it was missing; what a crash left half done is put right."""
-        data = directory / DATA
-        disk.mkdir(data)
-        for leftover in disk.list(data):
-            if leftover.endswith(TEMPORARY):
-                disk.remove(data / leftover)
+        disk.mkdir(directory / folder_of(0))
+        for path in _data_paths(directory, disk):
+            if path.endswith(TEMPORARY):
+                disk.remove(directory / path)
         return cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
 
     @property
@@ -76,9 +76,8 @@ class Table:
         """Return the number last committed under this name."""
         return self._log.transaction(app)
 
-    def write(self, columns: Columns, base_seq: int | None = None) -> DataFile:
+    def write(self, columns: Columns, base_seq: int = 0) -> DataFile:
         """Return a finished and durable file of these messages, to which nothing refers yet."""
-        base_seq = int(columns.seqs[0]) if base_seq is None else base_seq
         with self._output(base_seq) as output:
             output.append(columns)
             return self._remember(output.finish())
@@ -98,6 +97,18 @@ class Table:
         with self._footers_lock:
             for file in remove:
                 self._footers.pop(file.path, None)
+
+    def place(self, file: DataFile, base_seq: int) -> DataFile:
+        """Return an uncommitted file durably moved to another base: offsets stay, sequences change."""
+        folder = self._directory / folder_of(base_seq)
+        placed = file.at(base_seq, f"{folder.name}/{Path(file.path).name}")
+        with self._changing:
+            self._disk.mkdir(folder)
+            self._disk.rename(self._path(file), self._path(placed))
+            self._disk.sync_dir(folder)
+            self._remember(placed)
+        self.discard([file])
+        return placed
 
     def discard(self, files: Sequence[DataFile]) -> None:
         """Let go of files that will not be committed; the next sweep takes them."""
@@ -137,10 +148,9 @@ class Table:
         """Return new uncommitted files with the rows of these that are neither dead nor below first_seq."""
         written: list[DataFile] = []
         rows = self._live(files, dead, first_seq)
-        base_seq = min(file.base_seq for file in files)
         try:
             while (columns := next(rows, None)) is not None:
-                with self._output(base_seq) as output:
+                with self._output(0) as output:
                     output.append(columns)
                     while output.size_bytes < max_bytes and output.rows < max_rows:
                         if (columns := next(rows, None)) is None:
@@ -161,14 +171,15 @@ class Table:
         """Unlink files that no version has referred to for the grace, and return how many were."""
         with self._changing:
             kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
-            names = (f"{DATA}/{name}" for name in self._disk.list(self._directory / DATA))
-            found = [path for path in names if path not in kept and path.endswith(".parquet")]
+            paths = _data_paths(self._directory, self._disk)
+            found = [path for path in paths if path not in kept and path.endswith(".parquet")]
             since = {path: self._unreferenced_since.get(path, now_s) for path in found}
             ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
             for path in ripe:
                 self._disk.remove(self._directory / path)
                 del since[path]
             self._unreferenced_since = since
+            self._remove_empty_folders()
             return len(ripe)
 
     def close(self) -> None:
@@ -186,12 +197,20 @@ class Table:
 
     def _output(self, base_seq: int) -> Output:
         """Return a new file to write into."""
-        return Output(self._directory, self._disk, base_seq, self._compression)
+        # Under the lock, or sweep might take the folder for one that is no longer used.
+        with self._changing:
+            return Output(self._directory, self._disk, base_seq, self._compression)
 
     def _remember(self, file: DataFile) -> DataFile:
         """Keep sweep away from a file that waits for its commit."""
         self._uncommitted.add(file.path)
         return file
+
+    def _remove_empty_folders(self) -> None:
+        """Remove the folders of bases that no file has any more."""
+        for folder in _folders(self._directory, self._disk):
+            if folder != folder_of(0) and not self._disk.list(self._directory / folder):
+                self._disk.remove_tree(self._directory / folder)
 
     def _live(self, files: Sequence[DataFile], dead: Dead, first_seq: int) -> Iterator[Columns]:
         """Yield the rows to keep, row group by row group; groups with none are not read."""
@@ -250,6 +269,17 @@ def _changed(
         if one.overlaps(two):
             raise ConflictError(f"{one.path} and {two.path} hold the same sequences")
     return changed
+
+
+def _data_paths(directory: Path, disk: Disk) -> Iterator[str]:
+    """Yield the path of every data file, finished or not, relative to the table."""
+    for folder in _folders(directory, disk):
+        yield from (f"{folder}/{name}" for name in disk.list(directory / folder))
+
+
+def _folders(directory: Path, disk: Disk) -> list[str]:
+    """Return the folders that hold data files."""
+    return [name for name in disk.list(directory) if name.startswith(f"{PARTITION}=")]
 
 
 def _is_dead(dead: Dead, seqs: Int64s) -> npt.NDArray[np.bool_]:
