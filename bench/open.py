@@ -6,6 +6,7 @@ import argparse
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,7 +56,7 @@ def state(server: Server) -> dict[str, int]:
     return answer
 
 
-def fill(directory: Path, messages: int, size: int) -> None:
+def fill(directory: Path, messages: int, size: int, settle_s: float) -> None:
     """Publish the messages, and print memory and files as their number grows."""
     with headwater(directory) as server:
         print(f"empty store: ready in {server.ready_s:.2f} s")
@@ -72,6 +73,8 @@ def fill(directory: Path, messages: int, size: int) -> None:
             )
         connection.close()
         print(f"stream: {state(server)}")
+        time.sleep(settle_s)
+        print(f"{settle_s:g} s later: {count_files(directory / 'store')} files")
 
 
 def reopen(server: Server, directory: Path, how: str) -> None:
@@ -99,11 +102,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000_000)
     parser.add_argument("--size", type=int, default=128, help="payload bytes")
+    parser.add_argument("--settle", type=float, default=75.0, help="seconds to wait for replaced files to go")
     arguments = parser.parse_args()
     print(describe(nats_server_program()))
     directory = Path(tempfile.mkdtemp(prefix="headwater-bench-"))
     try:
-        fill(directory, arguments.messages, arguments.size)
+        fill(directory, arguments.messages, arguments.size, arguments.settle)
         with headwater(directory) as server:
             reopen(server, directory, "after a clean stop")
             publish_and_kill(server, arguments.messages // 100, arguments.size)
