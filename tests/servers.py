@@ -25,8 +25,8 @@ class RunningServer:
         self.leaf_port = free_port() if leaf else 0
         lines = [f"listen: 127.0.0.1:{self.port}"]
         if jetstream:
-            domain = f"domain: {jetstream}" if isinstance(jetstream, str) else ""
-            lines.append(f'jetstream {{ store_dir: "{directory}/jetstream" {domain} }}')
+            domain = f", domain: {jetstream}" if isinstance(jetstream, str) else ""
+            lines.append(f'jetstream {{ store_dir: "{directory}/jetstream"{domain} }}')
         if leaf:
             inside = leaf if isinstance(leaf, str) else ""
             lines.append(f"leafnodes {{ listen: 127.0.0.1:{self.leaf_port}\n{inside} }}")

@@ -177,7 +177,10 @@ def test_publishing_frames() -> None:
     for frame, expected in cases.items():
         assert pub(*frame) == expected
     assert pubs(cases) == b"".join(cases.values())
-    assert answers([(b"i.1", b"ok"), (b"i.2", b"")]) == b"PUB i.1 2\r\nok\r\nPUB i.2 0\r\n\r\n"
+    assert (
+        answers([(b"i.1", b"ok"), (b"", b"asked for none"), (b"i.2", b"")])
+        == b"PUB i.1 2\r\nok\r\nPUB i.2 0\r\n\r\n"
+    )
 
 
 @pytest.mark.parametrize("name", [b"", b"a b", b"a\r\nPUB evil 0", b" a", b"a\t"])

@@ -199,14 +199,16 @@ class EmbeddedServer:
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _relay(self, process: asyncio.subprocess.Process) -> None:
-        """Put what the server says into our own log: a slow consumer there is our trouble here."""
+        """Put what the server says into our own log."""
         assert process.stderr is not None
         while raw := await process.stderr.readline():
             line = raw.decode(errors="replace").rstrip()
             self._last_words.append(line)
             found = _LEVEL.search(line)
             level, text = (found[1], found[2]) if found else ("ERR", line)
-            logger.log(_LEVELS.get(level, logging.DEBUG), "nats-server: %s", text)
+            # The server takes note of a slow consumer; to us it is trouble, for it may be the engine.
+            quiet = logging.WARNING if "Slow Consumer" in text else logging.DEBUG
+            logger.log(_LEVELS.get(level, quiet), "nats-server: %s", text)
 
 
 def _refuse_taken_port(port: int) -> None:

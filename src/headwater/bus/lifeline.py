@@ -73,6 +73,7 @@ class Lifeline:
         self._servers = [Address.parse(url, default_port) for url in options.servers]
         self._dialled: Link | None = None
         self._greeting: asyncio.Future[Info] | None = None
+        self._refusal: BusError | None = None
         self._task: asyncio.Task[None] | None = None
         self._leaving = False
 
@@ -164,6 +165,7 @@ class Lifeline:
         link = Link(self._received, self._options.max_pending_bytes)
         self._dialled, self.address = link, address
         self._greeting = asyncio.get_running_loop().create_future()
+        self._refusal = None
         accepted = False
         try:
             async with asyncio.timeout(self._options.connect_timeout_s):
@@ -179,6 +181,8 @@ class Lifeline:
             problem = f"The TLS handshake with {address} failed: {error.reason or error}."
             raise BusError(problem, "tls { cert_file: …, key_file: …, ca_file: … }") from error
         except OSError as error:
+            if self._refusal is not None:
+                raise self._refusal from None
             problem = f"Cannot connect to {address}: {error.strerror or error}."
             raise BusError(problem, self._speaker.listening(address)) from error
         finally:
@@ -269,9 +273,5 @@ class Lifeline:
             self._speaker.event(b"-ERR", text.encode())
             return
         fix = self._speaker.admission(self.address) if "authori" in text.lower() else ""
-        refusal = BusError(f"The server at {self.address} refused the connection: {text}.", fix)
-        waiters: list[asyncio.Future[Any]] = [self._greeting, *link.pongs]
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_exception(refusal)
-                break
+        self._refusal = BusError(f"The server at {self.address} refused the connection: {text}.", fix)
+        link.drop(text)

@@ -11,7 +11,9 @@ from headwater.bus.options import LEAF_PORT, ConnectOptions
 from headwater.errors import BusError
 from headwater.wire.frames import Frame
 
-PROBE_TIMEOUT_S = 2.0
+# Nobody listening is answered at once; this is for one who listens and is silent, such as a tap on `>`.
+PROBE_TIMEOUT_S = 0.75
+_USER_INFO = "$SYS.REQ.USER.INFO"
 # What we publish to, and a subject below each that nobody listens on.
 _PUBLISH = {
     "_INBOX.>": "_INBOX.headwater.preflight",
@@ -41,9 +43,9 @@ async def preflight(
     await connection.connect()
     try:
         _check_jetstream(connection, domain)
-        await _check_permissions(connection, denials, domain)
-        await _check_unserved(connection, domain)
-        account = await _account(connection)
+        silent = await _check_permissions(connection, denials, domain)
+        await _check_unserved(connection, domain, silent)
+        account = await _account(connection, silent)
     finally:
         await connection.close()
     if leaf is None:
@@ -74,12 +76,14 @@ def _check_jetstream(connection: Connection, domain: str) -> None:
         raise BusError(problem, f"jetstream {{ domain: {domain}-own }}   # or another --domain")
 
 
-async def _check_permissions(connection: Connection, denials: list[Denial], domain: str) -> None:
+async def _check_permissions(connection: Connection, denials: list[Denial], domain: str) -> set[str]:
+    """Raise if we may not do what serving takes, and return those of the questions below we may not ask."""
     subscribe = [f"{api_prefix(domain)}.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "_INBOX.>"]
     sink = _Nowhere()
     sids = [connection.subscribe(subject.encode(), sink) for subject in subscribe]
-    for probe in _PUBLISH.values():
-        connection.publish(probe.encode(), b"")
+    questions = {f"{api_prefix(domain)}.INFO", _USER_INFO}
+    for probe in (*_PUBLISH.values(), *questions):
+        connection.publish(probe.encode(), b"", reply=b"_INBOX.headwater.preflight")
     await connection.flush()
     for sid in sids:
         connection.unsubscribe(sid)
@@ -92,15 +96,18 @@ async def _check_permissions(connection: Connection, denials: list[Denial], doma
         raise BusError(
             problem, f"permissions: {{ {allow} }}   # and the subjects of the streams in subscribe"
         )
+    return denied & questions
 
 
 def _allowed(subjects: list[str]) -> str:
     return "[" + ", ".join(f'"{subject}"' for subject in subjects) + "]"
 
 
-async def _check_unserved(connection: Connection, domain: str) -> None:
-    """Raise if somebody answers for the domain already; a probe we may not send finds nobody."""
+async def _check_unserved(connection: Connection, domain: str, silent: set[str]) -> None:
+    """Raise if somebody answers for the domain already, as far as we may ask."""
     subject = f"{api_prefix(domain)}.INFO"
+    if subject in silent:
+        return
     try:
         await connection.request(subject.encode(), b"", PROBE_TIMEOUT_S)
     except (NoRespondersError, TimeoutError):
@@ -109,10 +116,12 @@ async def _check_unserved(connection: Connection, domain: str) -> None:
     raise BusError(f"{what} is already served by somebody, who answers on {subject}.", "--domain NAME")
 
 
-async def _account(connection: Connection) -> str:
+async def _account(connection: Connection, silent: set[str]) -> str:
     """Return the account our user belongs to, or nothing if the server does not say."""
+    if _USER_INFO in silent:
+        return ""
     try:
-        answer = await connection.request(b"$SYS.REQ.USER.INFO", b"", PROBE_TIMEOUT_S)
+        answer = await connection.request(_USER_INFO.encode(), b"", PROBE_TIMEOUT_S)
         return str(json.loads(answer[3])["data"]["account"])
     except (NoRespondersError, TimeoutError, ValueError, KeyError, TypeError):
         return ""

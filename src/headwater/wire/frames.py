@@ -197,8 +197,13 @@ def pubs(frames: Iterable[Frame]) -> bytes:
 
 
 def answers(replies: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the frames that answer many requests: pairs of reply subject, taken as it is, and data."""
-    return b"".join([b"PUB %b %d\r\n%b\r\n" % (subject, len(data), data) for subject, data in replies])
+    """Return the frames that answer many requests: pairs of reply subject, taken as it is, and data.
+
+    A request without a reply subject gets none: the server would close the connection over an empty one.
+    """
+    return b"".join(
+        [b"PUB %b %d\r\n%b\r\n" % (subject, len(data), data) for subject, data in replies if subject]
+    )
 
 
 def sub(subject: bytes, sid: bytes, queue: bytes = b"") -> bytes:

@@ -1,0 +1,174 @@
+"""The nats-server that the engine brings along."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.bus.embedded import CONFIG_NAME, EmbeddedOptions, EmbeddedServer, find_server
+from headwater.bus.leaf import LeafConnection
+from headwater.bus.options import ConnectOptions
+from headwater.errors import BusError
+from sinks import KeptSink, until
+
+
+@asynccontextmanager
+async def running(options: EmbeddedOptions) -> AsyncIterator[EmbeddedServer]:
+    """Run an embedded server and end it."""
+    server = EmbeddedServer(options)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs; one that nobody has waited for does not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+async def test_clients_and_leaves_connect_and_nobody_answers_for_jetstream(tmp_path: Path) -> None:
+    async with running(EmbeddedOptions(tmp_path, port=0)) as server:
+        connection = Connection(ConnectOptions((server.client_url,)))
+        leaf = LeafConnection(ConnectOptions((server.leaf_url,)))
+        await connection.connect()
+        await leaf.connect()
+        with pytest.raises(NoRespondersError):
+            await connection.request(b"$JS.API.INFO", b"", 5)
+        assert not connection.info.get("jetstream")
+        assert connection.max_payload == 1 << 20
+        await leaf.close()
+        await connection.close()
+
+
+async def test_the_leaf_port_is_for_the_engine_alone(tmp_path: Path) -> None:
+    async with running(EmbeddedOptions(tmp_path, port=0)) as server:
+        with pytest.raises(BusError, match="Authorization Violation"):
+            await LeafConnection(ConnectOptions((f"nats://127.0.0.1:{server.leaf_port}",))).connect()
+
+
+async def test_the_config_is_private_and_goes_with_the_server(tmp_path: Path) -> None:
+    server = EmbeddedServer(EmbeddedOptions(tmp_path / "store", port=0, max_payload=8 << 20))
+    await server.start()
+    config = tmp_path / "store" / CONFIG_NAME
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert "max_payload: 8388608" in config.read_text()
+    pid = server.pid
+    assert pid is not None
+    await server.stop()
+    assert not config.exists()
+    assert not alive(pid)
+
+
+async def test_a_server_that_dies_is_started_again_and_the_connection_comes_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(EmbeddedOptions(tmp_path, port=0, restart_wait_s=0.01)) as server:
+        connection, sink = Connection(ConnectOptions((server.client_url,))), KeptSink()
+        leaf = LeafConnection(ConnectOptions((server.leaf_url,)))
+        await connection.connect()
+        await leaf.connect()
+        connection.subscribe(b"a", sink)
+        for round_ in range(2):
+            pid = server.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            await until(lambda: server.pid not in (pid, None) and connection.connected and leaf.connected)  # noqa: B023
+            connection.publish(b"a", b"%d" % round_)
+            await sink.got(round_ + 1)
+        assert sink.datas == [b"0", b"1"]
+        assert "died with status -9" in caplog.text
+        await leaf.close()
+        await connection.close()
+
+
+async def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(BusError) as caught:
+            await EmbeddedServer(EmbeddedOptions(tmp_path, port=port)).start()
+    assert caught.value.problem == f"The port {port} cannot be used: address already in use."
+    assert "--port" in caught.value.fix
+
+
+async def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+    options = EmbeddedOptions(tmp_path, port=0, max_payload=1 << 40)
+    with pytest.raises(BusError, match=r"ended with status 1: .*max_payload"):
+        await EmbeddedServer(options).start()
+
+
+async def test_a_slow_consumer_shows_in_our_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running(EmbeddedOptions(tmp_path, port=0, max_pending=2 << 20, max_payload=1 << 20)) as server:
+        slow, fast = (Connection(ConnectOptions((server.client_url,))) for _ in range(2))
+        await slow.connect()
+        await fast.connect()
+        slow.subscribe(b"a", KeptSink())
+        await slow.flush()
+        slow.pause_reading()
+        for _ in range(64):
+            fast.publish(b"a", b"x" * (1 << 20))
+            await fast.flush()
+        await until(lambda: "Slow Consumer" in caplog.text)
+        slow.resume_reading()
+        await fast.close()
+        await slow.close()
+
+
+def test_a_missing_nats_server_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(BusError, match="no nats-server") as caught:
+        find_server()
+    assert "pip install" in caught.value.fix
+
+
+ENGINE = """
+import asyncio, sys
+from pathlib import Path
+from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer
+
+async def main():
+    server = EmbeddedServer(EmbeddedOptions(Path(sys.argv[1]), port=0))
+    await server.start()
+    print(server.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+async def test_the_server_dies_with_a_killed_engine(tmp_path: Path) -> None:
+    engine = subprocess.Popen(
+        [sys.executable, "-c", ENGINE, str(tmp_path)], stdout=subprocess.PIPE, env=_path()
+    )
+    assert engine.stdout is not None
+    try:
+        pid = int(await asyncio.to_thread(engine.stdout.readline))
+        assert alive(pid)
+    finally:
+        engine.kill()
+        engine.wait()
+        engine.stdout.close()
+    await until(lambda: not alive(pid))
+
+
+def _path() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

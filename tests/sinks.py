@@ -1,0 +1,38 @@
+"""Sinks and waits for tests of the bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from headwater.wire.frames import Frame
+
+
+class KeptSink:
+    """Keeps every frame it was given."""
+
+    def __init__(self) -> None:
+        self.items: list[Frame] = []
+        self.frames: list[Frame] = []
+
+    def flush(self) -> None:
+        """Keep what came."""
+        self.frames += self.items
+        self.items.clear()
+
+    @property
+    def datas(self) -> list[bytes]:
+        """Return the data of all frames."""
+        return [frame[3] for frame in self.frames]
+
+    async def got(self, count: int) -> list[Frame]:
+        """Return the frames once there are `count` of them."""
+        await until(lambda: len(self.frames) >= count)
+        return self.frames
+
+
+async def until(condition: Callable[[], object], within_s: float = 20.0) -> None:
+    """Return once the condition holds; fail when it does not come to that."""
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.002)
