@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from headwater.errors import DiskError
 from headwater.table.datafile import DataFile
@@ -91,6 +92,21 @@ def test_a_commit_that_cannot_be_taken_back_ends_committing(
         log.commit([file(1)], [], {"fold": 20})
     again = DeltaLog.open(tmp_path, disk)
     assert (again.load_files(), again.transaction("fold")) == ([file(0)], 10)
+
+
+def test_a_commit_that_cannot_be_written_may_be_tried_again(
+    tmp_path: Path, log: DeltaLog, disk: BreakableDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DeltaError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "create_write_transaction", refuse)
+        with pytest.raises(DiskError) as caught:
+            log.commit([file(0)], [], {"fold": 10})
+    assert caught.value.retryable
+    log.commit([file(0)], [], {"fold": 10})
+    assert DeltaLog.open(tmp_path, disk).load_files() == [file(0)]
 
 
 def test_another_writers_commit_is_not_taken_back(tmp_path: Path, log: DeltaLog, disk: BreakableDisk) -> None:

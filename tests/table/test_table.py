@@ -15,6 +15,7 @@ from pyroaring import BitMap64
 from headwater.errors import CorruptionError, DiskError
 from headwater.model.message import Message
 from headwater.table import Table
+from headwater.table.compaction import CompactionSettings, dead_rows, most_files, plan
 from headwater.table.delta_log import ConflictError
 from table.samples import BreakableDisk, append, columns, columns_of, everything, message, runs_of_messages
 
@@ -102,6 +103,11 @@ def test_a_sequence_between_two_groups_is_in_none(table: Table) -> None:
     table.commit([table.write(columns_of([Message(seq, 1, b"a", b"", b"") for seq in seqs]))])
     assert table.groups(table.files[0]) == ((1, 16_384), (20_000, 20_009))
     assert table.locate(18_000) is None
+
+
+def test_a_commit_of_nothing_is_none(table: Table) -> None:
+    table.commit()
+    assert table.version == reopened(table).version == 0
 
 
 def test_overlapping_files_are_refused(table: Table) -> None:
@@ -294,3 +300,26 @@ def test_a_dropped_table_is_gone(table: Table) -> None:
     table.drop()
     assert not table.directory.exists()
     assert table.files == ()
+
+
+def test_folding_and_compacting_keeps_every_live_message_in_few_files(table: Table) -> None:
+    goal = CompactionSettings(target_file_bytes=1 << 30, target_file_rows=2000, max_small_files=8)
+    deleted, first_seq = BitMap64(), 1
+    for start in range(1, 6001, 60):
+        append(table, range(start, start + 60))
+        deleted.update(range(start, start + 60, 7))
+        first_seq = max(1, start - 3000)
+        todo = plan(
+            table.files, {f.path: dead_rows(f, deleted, first_seq) for f in table.files}, first_seq, goal
+        )
+        table.commit(remove=todo.drop)
+        for run in todo.rewrite:
+            table.commit(table.rewrite(run, deleted, first_seq, max_rows=goal.target_file_rows), run)
+        table.maintain()
+        live = (start + 60 - first_seq) * 6 / 7
+        assert len(table.files) <= most_files(live / goal.target_file_rows, goal) + 1
+    table.sweep(0, 0)
+    again = reopened(table)
+    served = [m.seq for m in everything(again) if m.seq >= first_seq and m.seq not in deleted]
+    assert served == [seq for seq in range(first_seq, 6001) if seq not in deleted]
+    assert data_of(again) == {file.path for file in again.files}

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from errno import EIO
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,9 @@ class DeltaLog:
             self._take_back(path, commit_id)
             if isinstance(error, DiskError):
                 raise
-            if isinstance(error, OSError):
-                raise DiskError(path, "commit", error.errno or 0) from error
-            raise ConflictError(f"{path} cannot be committed: {error}") from error
+            if self._broken:
+                raise ConflictError(f"{path} cannot be committed: {error}") from error
+            raise DiskError(path, "commit", getattr(error, "errno", None) or EIO) from error
         self._version += 1
         self._transactions.update(transactions)
 

@@ -89,6 +89,8 @@ class Table:
         transactions: Mapping[str, int] | None = None,
     ) -> None:
         """Return once adds, removes and transactions are one durable version; on an error none of them is."""
+        if not (add or remove or transactions):
+            return
         with self._changing:
             files = _changed(self._files, add, remove)
             self._log.commit(add, remove, transactions or {})
