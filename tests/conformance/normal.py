@@ -1,0 +1,68 @@
+"""What of an answer may differ between two runs, replaced by a placeholder once its form is checked."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+# Go writes RFC 3339 with up to nine digits and without trailing zeros.
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,8}[1-9])?Z")
+ZERO_TIME = "0001-01-01T00:00:00Z"
+VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+NUID = re.compile(r"[0-9A-Za-z]{22}")
+TIME_IN_TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def _time(value: Any) -> Any:
+    if value == ZERO_TIME or not isinstance(value, str) or not TIME.fullmatch(value):
+        return value
+    return "<time>"
+
+
+def _matching(form: re.Pattern[str], placeholder: str) -> Callable[[Any], Any]:
+    return lambda value: placeholder if isinstance(value, str) and form.fullmatch(value) else value
+
+
+def _api(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    counted = {key: "<count>" for key in ("total", "errors") if isinstance(value.get(key), int)}
+    return {key: item for key, item in (value | counted).items() if key != "inflight"}
+
+
+def _named(value: Any) -> Any:
+    return "<server>" if isinstance(value, str) and value else value
+
+
+def _client(value: Any) -> Any:
+    return "<client>" if isinstance(value, dict) and value else value
+
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "created": _time,
+    "ts": _time,
+    "first_ts": _time,
+    "last_ts": _time,
+    "time": _time,
+    "timestamp": _time,
+    "start": _time,
+    "end": _time,
+    "Nats-Time-Stamp": _time,
+    "_nats.ver": _matching(VERSION, "<version>"),
+    "id": _matching(NUID, "<id>"),
+    "batch": _matching(NUID, "<id>"),
+    "Nats-Batch-Id": _matching(NUID, "<id>"),
+    "leader": _named,
+    "server": _named,
+    "server_id": _named,
+    "client": _client,
+    "api": _api,
+}
+
+
+def normalise(value: Any) -> Any:
+    """Return the value with placeholders in place of times, identifiers, names of servers and versions."""
+    if isinstance(value, dict):
+        return {key: normalise(RULES[key](item) if key in RULES else item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [normalise(item) for item in value]
+    return value

@@ -1,0 +1,44 @@
+"""A scenario: a named piece of the script, run against one server and recorded."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from conformance.probe import Answer, Probe
+from conformance.server import Server
+
+Script = Callable[[Probe], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What one function of the script does, under the name of its module and its own."""
+
+    name: str
+    script: Script
+
+    async def record(self, server: Server) -> list[Answer]:
+        """Return what the reference answered, and leave it without streams."""
+        async with Probe.connected(server) as probe:
+            await self.script(probe)
+            assert not probe.stumbles, f"{self.name}: {probe.stumbles}"
+            return probe.answers
+
+    async def attempt(self, server: Server) -> list[Answer]:
+        """Record as far as it goes: a script that stumbles over an answer says so as its last one."""
+        async with Probe.connected(server) as probe:
+            try:
+                await self.script(probe)
+            except Exception as error:
+                probe.record("the script broke off", self.name, repr(error))
+            return probe.answers
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(script: Script) -> Script:
+    """Add the function to the script."""
+    name = f"{script.__module__.rsplit('.', 1)[-1]}.{script.__name__}"
+    assert name not in SCENARIOS, name
+    SCENARIOS[name] = Scenario(name, script)
+    return script

@@ -1,0 +1,22 @@
+"""The script: one module per part of JetStream, one function per behaviour."""
+
+from conformance.scenarios import (  # noqa: F401
+    account,
+    advisories,
+    batches,
+    counters,
+    direct,
+    expiry,
+    keyvalue,
+    lifecycle,
+    limits,
+    messages,
+    publishing,
+    purge,
+    republish,
+    rollup,
+    schedules,
+    snapshots,
+    transform,
+    validation,
+)

@@ -1,0 +1,98 @@
+"""Snapshots: what a server hands out, the same server takes back."""
+
+from typing import Any
+
+from conformance.probe import ANSWER_WITHIN_S, Probe
+from conformance.scenario import scenario
+
+
+async def snapshot(probe: Probe, stream: str, **request: Any) -> tuple[dict[str, Any], list[bytes]]:
+    """Take a snapshot, acknowledging each chunk; what the chunks hold is the server's own affair."""
+    inbox = probe.nc.new_inbox()
+    subscription = await probe.nc.subscribe(inbox)
+    body = {"deliver_subject": inbox} | request
+    answer = await probe.quietly(f"STREAM.SNAPSHOT.{stream}", body)
+    probe.record(f"snapshot of {stream}", f"$JS.API.STREAM.SNAPSHOT.{stream} {request}", answer)
+    chunks: list[bytes] = []
+    while "error" not in answer:
+        msg = await subscription.next_msg(ANSWER_WITHIN_S)
+        if not msg.data:
+            probe.record(f"end of the snapshot of {stream}", "", dict(msg.headers or {}))
+            break
+        if msg.reply:
+            await msg.respond(b"")
+        chunks.append(msg.data)
+    await subscription.unsubscribe()
+    return answer, chunks
+
+
+async def restore(probe: Probe, stream: str, config: Any, state: Any, chunks: list[bytes]) -> None:
+    """Send a snapshot back, and record how the restore began and ended."""
+    answer = await probe.quietly(f"STREAM.RESTORE.{stream}", {"config": config, "state": state})
+    shown = answer | ({"deliver_subject": "<subject>"} if "deliver_subject" in answer else {})
+    probe.record(f"restore of {stream}", f"$JS.API.STREAM.RESTORE.{stream}", shown)
+    if "error" in answer:
+        return
+    for chunk in chunks:
+        await probe.ask(answer["deliver_subject"], chunk)
+    await probe.publish(answer["deliver_subject"], b"", label=f"end of the restore of {stream}")
+
+
+@scenario
+async def a_restored_stream_holds_what_it_held(probe: Probe) -> None:
+    config = {
+        "name": "S",
+        "subjects": ["s.>"],
+        "max_msgs": 50,
+        "metadata": {"own": "kept"},
+        "allow_direct": True,
+    }
+    await probe.create(config)
+    for number in range(60):
+        await probe.ask(f"s.{number % 5}", b"%d" % number * 500, {"N": f"{number}"})
+    for seq in (20, 21, 40):
+        await probe.api("STREAM.MSG.DELETE.S", {"seq": seq})
+    await probe.state("S", subjects_filter=">", deleted_details=True)
+    answer, chunks = await snapshot(probe, "S")
+    await restore(probe, "S", answer.get("config"), answer.get("state"), chunks)
+    await probe.api("STREAM.DELETE.S")
+    await restore(probe, "S", answer.get("config"), answer.get("state"), chunks)
+    await probe.state("S", subjects_filter=">", deleted_details=True)
+    await probe.contents("S")
+    await probe.publish("s.0", b"goes on")
+    await probe.api("STREAM.INFO.S")
+
+
+@scenario
+async def an_empty_stream_can_be_restored(probe: Probe) -> None:
+    await probe.create({"name": "S", "subjects": ["s"]})
+    await probe.fill("s", b"x", b"x")
+    await probe.api("STREAM.PURGE.S")
+    answer, chunks = await snapshot(probe, "S", chunk_size=1024, no_consumers=True)
+    await probe.api("STREAM.DELETE.S")
+    await restore(probe, "S", answer.get("config"), answer.get("state"), chunks)
+    await probe.state("S")
+    await probe.publish("s", b"goes on")
+
+
+@scenario
+async def what_is_no_snapshot_is_refused(probe: Probe) -> None:
+    await probe.create({"name": "S", "subjects": ["s"]})
+    await probe.api("STREAM.SNAPSHOT.S", b"", label="snapshot of nothing")
+    await probe.api("STREAM.SNAPSHOT.S", {}, label="snapshot to nowhere")
+    await probe.api("STREAM.SNAPSHOT.S", {"deliver_subject": "a.*"}, label="snapshot to a wildcard")
+    await probe.api("STREAM.SNAPSHOT.S", b"{", label="torn snapshot")
+    await probe.api("STREAM.RESTORE.S", b"", label="restore of nothing")
+    await probe.api("STREAM.RESTORE.S", b"{", label="torn restore")
+    await probe.api(
+        "STREAM.RESTORE.S", {"config": {"name": "OTHER"}, "state": {}}, label="restore of another"
+    )
+    await probe.api("STREAM.RESTORE.S", {"config": {"name": "S"}, "state": {}}, label="restore over a stream")
+    await probe.api("STREAM.DELETE.S")
+    answer = await probe.quietly(
+        "STREAM.RESTORE.S", {"config": {"name": "S", "subjects": ["s"]}, "state": {}}
+    )
+    if "deliver_subject" in answer:
+        await probe.ask(answer["deliver_subject"], b"no snapshot at all")
+        await probe.publish(answer["deliver_subject"], b"", label="restore of nonsense")
+    await probe.api("STREAM.INFO.S")

