@@ -11,7 +11,7 @@ Last figures, CPython 3.11, one of 2 cores, 128 B of data, millions of messages 
     MSG, CRLF in data          1.7      1.3            0.9
 
 The parser wins where it counts by splitting the whole read at once: lines and payloads come out of one pass
-in C, and the announced size is compared as text, not parsed. It pays with a second pass when data holds a CRLF.
+in C, and the announced size is compared as text, not parsed. Data that holds a CRLF costs it a second pass.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from headwater.bus.connection import Connection
 from headwater.bus.lifeline import backoff_s
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from sinks import until
+from sinks import KeptSink, until
 
 INFO = b'INFO {"max_payload":1048576,"headers":true}\r\n'
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
@@ -125,12 +125,58 @@ async def test_bytes_that_are_no_frame_end_the_link_but_not_the_line(
         await connection.close()
 
 
+async def test_a_link_cut_in_the_midst_of_a_frame_does_not_spoil_the_next() -> None:
+    greeted = 0
+
+    async def cut_at_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal greeted
+        await greet(reader, writer)
+        greeted += 1
+        await reader.readline()
+        if greeted == 1:
+            writer.write(b"MSG a 1 1000000\r\nonly the beginning")
+            writer.close()
+            return
+        writer.write(b"MSG a 1 5\r\nwhole\r\n")
+        await asyncio.Event().wait()
+
+    async with server_that(cut_at_first) as options:
+        connection, sink = Connection(options), KeptSink()
+        await connection.connect()
+        connection.subscribe(b"a", sink)
+        assert await sink.got(1) == [(b"a", b"", b"", b"whole")]
+        await connection.close()
+
+
+async def test_a_callback_that_fails_does_not_end_the_line() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await greet(reader, writer)
+        await reader.readline()
+        writer.close()
+
+    calls: list[str] = []
+
+    def fail(reason: str = "") -> None:
+        calls.append(reason)
+        raise RuntimeError("a bug elsewhere")
+
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    async with server_that(hang_up) as options:
+        connection = Connection(options, on_connected=fail, on_disconnected=fail)
+        await connection.connect()
+        await until(lambda: len(calls) >= 6)
+        await connection.close()
+    assert len(failures) >= 6
+
+
 @pytest.mark.parametrize(
     ("first", "problem"),
     [
         (b"", "does not answer"),
         (b"HTTP/1.1 400 Bad Request\r\n", "does not answer|Cannot connect"),
         (b"INFO {broken\r\n", "Cannot connect"),
+        (b"INFO [1]\r\n", "Cannot connect"),
         (b"-ERR 'maximum connections exceeded'\r\n", "maximum connections exceeded"),
         (INFO + b"-ERR 'Authentication Timeout'\r\n", "Authentication Timeout"),
     ],

@@ -190,9 +190,12 @@ class Connection:
 
     # The Speaker half, called by the lifeline.
 
+    def begin(self) -> None:
+        """Drop the unfinished frame of the link before."""
+        self._parser = FrameParser()
+
     def hello(self, info: Info, address: Address) -> bytes:
         """Return CONNECT and PING."""
-        self._parser = FrameParser()
         fields = {
             "verbose": False,
             "pedantic": False,
@@ -246,12 +249,12 @@ class Connection:
         self.write(b"".join([frames.sub(subject, sid, queue) for sid, (subject, queue) in subscriptions]))
         logger.info("connected to nats-server at %s", self._lifeline.address)
         if self._on_connected is not None:
-            self._on_connected()
+            asyncio.get_running_loop().call_soon(self._on_connected)
 
     def down(self, reason: str) -> None:
         """Pass on that the connection is lost."""
         if self._on_disconnected is not None:
-            self._on_disconnected(reason)
+            asyncio.get_running_loop().call_soon(self._on_disconnected, reason)
 
     async def _move(self) -> None:
         """Leave a lame duck for another server of the cluster, losing no message on the way."""

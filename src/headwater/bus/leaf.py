@@ -109,11 +109,15 @@ class LeafConnection:
 
     # The Speaker half, called by the lifeline.
 
+    def begin(self) -> None:
+        """Drop the unfinished frame of the link before, and what it said of interest."""
+        self._parser = LeafParser()
+        self.interest.clear()
+
     def hello(self, info: Info, address: Address) -> bytes:
         """Return CONNECT and PING; without `lang`, by which a server knows a client on the wrong port."""
         if "leafnode_urls" not in info:
             raise BusError(f"{address} is no leaf port.", self.listening(replace(address, port=LEAF_PORT)))
-        self._parser = LeafParser()
         fields = {
             "version": _VERSION,
             "server_id": self._id,
@@ -166,11 +170,11 @@ class LeafConnection:
         self.write(b"".join([leaf_frames.subscribe(*subscription) for subscription in self._subscriptions]))
         logger.info("connected as a leaf to nats-server at %s", self._lifeline.address)
         if self._on_connected is not None:
-            self._on_connected()
+            asyncio.get_running_loop().call_soon(self._on_connected)
 
     def down(self, reason: str) -> None:
         """Forget who listens, and pass on that the connection is lost."""
         self.interest.clear()
         self.interest.announce()
         if self._on_disconnected is not None:
-            self._on_disconnected(reason)
+            asyncio.get_running_loop().call_soon(self._on_disconnected, reason)

@@ -7,11 +7,12 @@ import json
 import logging
 import random
 import ssl
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from headwater.bus.credentials import tls_context
 from headwater.bus.link import Link
-from headwater.bus.options import Address, ConnectOptions
+from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.wire.frames import PING, PONG, Event, ProtocolError
 
@@ -25,8 +26,12 @@ T = TypeVar("T")
 class Speaker(Protocol):
     """The protocol spoken over the link: the client's or the leaf's."""
 
+    def begin(self) -> None:
+        """Forget the rest of the link before: a new one is being made."""
+        ...
+
     def hello(self, info: Info, address: Address) -> bytes:
-        """Return CONNECT and PING for a server that sent `info`; parsing starts anew."""
+        """Return CONNECT and PING for a server that sent `info`."""
         ...
 
     def listening(self, address: Address) -> str:
@@ -166,6 +171,7 @@ class Lifeline:
         self._dialled, self.address = link, address
         self._greeting = asyncio.get_running_loop().create_future()
         self._refusal = None
+        self._speaker.begin()
         accepted = False
         try:
             async with asyncio.timeout(self._options.connect_timeout_s):
@@ -241,9 +247,9 @@ class Lifeline:
 
     def _informed(self, link: Link, text: bytes) -> None:
         try:
-            info = json.loads(text)
-        except ValueError:
-            link.drop(f"broken protocol: an INFO that is no JSON: {text[:100]!r}")
+            info = dict(json.loads(text))
+        except (ValueError, TypeError):
+            link.drop(f"broken protocol: an INFO that is no JSON object: {text[:100]!r}")
             return
         self.info = {**self.info, **info} if self._greeting is None else info
         self._learn(info)
@@ -254,17 +260,16 @@ class Lifeline:
             self._speaker.event(b"LDM", b"")
 
     def _learn(self, info: Info) -> None:
-        """Add the servers of the cluster that this one announces."""
-        assert self.address is not None
-        urls = info.get("connect_urls" if self._default_port == 4222 else "leafnode_urls") or ()
+        """Add the servers of the cluster that this one announces, to be met as the first one is."""
         known = {(server.host, server.port) for server in self._servers}
-        for url in urls:
-            found = Address.parse(url, self._default_port)
+        for url in info.get("connect_urls" if self._default_port == CLIENT_PORT else "leafnode_urls") or ():
+            try:
+                found = Address.parse(str(url), self._default_port)
+            except BusError as error:
+                logger.warning("the server at %s announces %s", self.address, error.problem)
+                continue
             if (found.host, found.port) not in known and len(self._servers) < _MAX_SERVERS:
-                first = self._servers[0]
-                self._servers.append(
-                    Address(found.host, found.port, first.tls, first.user, first.password, first.tls_name)
-                )
+                self._servers.append(replace(self._servers[0], host=found.host, port=found.port))
 
     def _refused(self, link: Link, rest: bytes) -> None:
         """Fail the handshake with what the server says, or hand it on when we are past it."""
