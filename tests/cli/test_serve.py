@@ -1,10 +1,15 @@
-"""`headwater serve` around the engine: refusal without a store, and how signals end it."""
+"""`headwater serve`: how it starts, how signals end it, and what it says when it cannot."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +54,35 @@ def test_an_error_of_the_work_reaches_the_caller() -> None:
 
     with pytest.raises(OSError, match="no space"):
         run_until_told(work())
+
+
+@contextmanager
+def engine(store: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run an engine on a free port, and leave no process behind."""
+    command = [sys.executable, "-m", "headwater", "serve", "--store", str(store), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_an_engine_says_on_one_line_that_it_is_ready_and_sigterm_ends_it_cleanly(tmp_path: Path) -> None:
+    with engine(tmp_path / "store") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("headwater is ready")
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate()
+    assert (process.returncode, output) == (0, "")
+    assert "Traceback" not in errors
+
+
+def test_a_store_that_another_engine_holds_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with engine(tmp_path / "store") as first:
+        assert first.stdout is not None
+        assert first.stdout.readline()
+        with engine(tmp_path / "store") as second:
+            output, errors = second.communicate()
+    assert (second.returncode, output) == (1, "")
+    assert errors.startswith("headwater: ")
+    assert errors.count("\n") == 1

@@ -38,9 +38,9 @@ def serve(config: Path | None, **flags: str | None) -> None:
         raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
     start_journal(settings.log_level, settings.log_format)
     # Imported here: help and usage errors need not wait for the engine's libraries.
-    from headwater import app
+    from headwater.app import serve as serve_streams
 
-    run_until_told(app.serve(settings))
+    run_until_told(serve_streams(settings))
 
 
 def run_until_told(work: Coroutine[Any, Any, None]) -> None:
