@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from headwater.errors import ApiError, api_error
 from headwater.model.stream import StreamConfig
 from headwater.model.subject import collides, is_subset, valid_subject
+from headwater.model.subject_set import SubjectSet
 from headwater.model.transform import SubjectTransform, TransformError, check_mapping
 
 _API_SPACES = ("$JS.>", "$JSC.>", "$NRG.>")
@@ -19,6 +20,7 @@ def check_subjects(config: StreamConfig) -> StreamConfig:
     """Return the config with subjects, its name if it has no other input, or refuse them."""
     if not config.subjects and config.mirror is None and not config.sources:
         return replace(config, subjects=(config.name,))
+    listed = SubjectSet(config.subjects)
     for index, subject in enumerate(config.subjects):
         if not valid_subject(subject):
             raise _bad("invalid subject")
@@ -28,9 +30,9 @@ def check_subjects(config: StreamConfig) -> StreamConfig:
             raise _bad("capturing all subjects requires replicas of 1")
         if not config.no_ack:
             _check_reserved(subject)
-        for other in config.subjects[index + 1 :]:
-            if collides(other, subject):
-                raise _bad(f"subject {_quoted(subject)} overlaps with {_quoted(other)}")
+        other = min((i for i in listed.colliding(subject) if i > index), default=None)
+        if other is not None:
+            raise _bad(f"subject {_quoted(subject)} overlaps with {_quoted(config.subjects[other])}")
     return config
 
 
@@ -44,8 +46,9 @@ def _check_reserved(subject: str) -> None:
 
 def check_overlap(config: StreamConfig, others: Iterable[StreamConfig]) -> None:
     """Refuse a subject that another stream listens on as well."""
-    for other in others:
-        if any(collides(ours, theirs) for theirs in other.subjects for ours in config.subjects):
+    ours = SubjectSet(config.subjects)
+    for theirs in (subject for other in others for subject in other.subjects):
+        if next(ours.colliding(theirs), None) is not None:
             raise api_error("stream_subject_overlap")
 
 

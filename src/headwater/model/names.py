@@ -29,10 +29,11 @@ def valid_consumer_name(name: str) -> bool:
 def directory_name(name: str) -> str:
     """Return a file name for this name: readable, safe, and another one for every other name.
 
-    Long names are cut and carry a hash; `%%` never comes from encoding, so no short name meets a cut one.
+    Other bytes are written as `~` and two digits: readers of tables take paths as URLs and decode a `%`.
+    Long names are cut and carry a hash; `~~` never comes from encoding, so no short name meets a cut one.
     """
-    encoded = "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in name.encode())
+    encoded = "".join(chr(b) if b in _PLAIN else f"~{b:02X}" for b in name.encode())
     if len(encoded) <= _MAX_DIRECTORY_LENGTH:
         return encoded
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
-    return encoded[: _MAX_DIRECTORY_LENGTH - _HASH_LENGTH - 2] + "%%" + digest
+    return encoded[: _MAX_DIRECTORY_LENGTH - _HASH_LENGTH - 2] + "~~" + digest
