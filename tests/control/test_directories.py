@@ -37,7 +37,7 @@ def test_a_name_that_is_taken_by_a_stranger_is_left_alone(directories: Directori
     (directories.root / "a").mkdir()
     (directories.root / "a" / "precious").touch()
     made = directories.make(row("a", "1", directories.free_name("a", "1")))
-    assert made.name == "a~1"
+    assert made.name == "a.1"
     assert directories.sweep({"1"}) == []
     assert (directories.root / "a" / "precious").exists()
 

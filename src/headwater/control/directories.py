@@ -46,7 +46,7 @@ class Directories:
     def free_name(self, name: str, identity: str) -> str:
         """Return a directory name for the stream that nothing bears yet."""
         wanted = directory_name(name)
-        return f"{wanted}~{identity}" if (self.root / wanted).exists() else wanted
+        return f"{wanted}.{identity}" if (self.root / wanted).exists() else wanted
 
     def make(self, row: StreamRow) -> Path:
         """Return the stream's directory once it durably exists and bears its identity."""
