@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from pyroaring import BitMap64
 
 from headwater.log import checkpoint
-from headwater.log.batch import StoredBatch
 from headwater.model.columns import Columns, concat, keep
 from headwater.stream.committer import Committer
 from headwater.stream.head import HeadEntry
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_RATIO = 4
 """A checkpoint is due when the log is this many times as large as the last one: O(1) a message."""
+PART_BYTES = 4 << 20
 MOST_SEGMENTS = 64
 """A checkpoint is also due when folds have left so many segments."""
 
@@ -77,8 +78,8 @@ class Folder:
 
     def _move(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> None:
         table = self._store.table
-        parts = [part for entry in entries if len(part := self._live(entry, deleted, first_seq))]
-        files = [table.write(concat(chunk)) for chunk in _chunks(parts)]
+        parts = self._parts(entries, deleted, first_seq)
+        files = table.write_parts(parts, self._limits.target_file_bytes)
         try:
             table.commit(add=files, transactions={FOLD: entries[-1].last_seq})
         except BaseException:
@@ -86,10 +87,24 @@ class Folder:
             raise
         table.maintain()
 
+    def _parts(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> Iterator[Columns]:
+        """Yield the live messages, a row group or so at a time: joining more would hold up the event loop."""
+        waiting: list[Columns] = []
+        size = 0
+        for entry in entries:
+            columns = self._live(entry, deleted, first_seq)
+            if len(columns):
+                waiting.append(columns)
+                size += len(columns.datas)
+            if size >= PART_BYTES:
+                yield concat(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield concat(waiting)
+
     def _live(self, entry: HeadEntry, deleted: BitMap64, first_seq: int) -> Columns:
         assert entry.position is not None
-        batch: StoredBatch = self._store.log.read(entry.position)
-        columns = batch.columns()
+        columns = self._store.log.read(entry.position).columns()
         mask = columns.seqs >= first_seq
         if deleted.range_cardinality(entry.first_seq, entry.last_seq + 1):
             mask &= ~np.isin(columns.seqs, members(deleted, entry.first_seq, entry.last_seq))
@@ -142,16 +157,3 @@ class Folder:
         await self.compact()
         settings, clock = self._store.services.settings, self._store.services.clock
         await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
-
-
-def _chunks(parts: list[Columns]) -> list[list[Columns]]:
-    """Return the parts in runs of at most about a gigabyte."""
-    chunks: list[list[Columns]] = []
-    size = 1 << 30
-    for part in parts:
-        if size + len(part.datas) > 1 << 30:
-            chunks.append([])
-            size = 0
-        chunks[-1].append(part)
-        size += len(part.datas)
-    return chunks

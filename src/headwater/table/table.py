@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,6 +81,22 @@ class Table:
         with self._output(base_seq) as output:
             output.append(columns)
             return self._remember(output.finish())
+
+    def write_parts(self, parts: Iterable[Columns], max_bytes: int = TARGET_FILE_BYTES) -> list[DataFile]:
+        """Return finished and durable files of these messages, to which nothing refers yet; none if empty."""
+        written: list[DataFile] = []
+        rest = iter(parts)
+        try:
+            while (columns := next(rest, None)) is not None:
+                with self._output(0) as output:
+                    output.append(columns)
+                    while output.size_bytes < max_bytes and (columns := next(rest, None)) is not None:
+                        output.append(columns)
+                    written.append(self._remember(output.finish()))
+        except BaseException:
+            self.discard(written)
+            raise
+        return written
 
     def commit(
         self,
