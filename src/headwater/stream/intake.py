@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from headwater.errors import ApiError, api_error
 from headwater.log.batch import Batch, encode
@@ -16,7 +16,7 @@ from headwater.model import headers as header_block
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention, StreamConfig
 from headwater.model.transform import SubjectTransform
-from headwater.stream import retention
+from headwater.stream import notes, retention
 from headwater.stream.admission import PLAIN, Admission, Admitted, Duplicate
 from headwater.stream.counter import Counters
 from headwater.stream.group import Group
@@ -31,6 +31,7 @@ BATCH_BYTES = 64 << 10
 """About how much payload a batch holds at the most, so that a damaged one loses little."""
 
 _NOTHING_MORE: Mapping[str, object] = {}
+_NO_CONSUMERS: Mapping[str, bytes] = {}
 
 Item = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, headers, data of one published message."""
@@ -42,6 +43,9 @@ class Intake:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.group = Group()
+        self.wants: Callable[[bytes], bool] = lambda subject: False
+        """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
+        self.on_removed: Callable[[Removal], None] = lambda removal: None
         self.configure()
 
     def configure(self) -> None:
@@ -129,7 +133,7 @@ class Intake:
         if isinstance(verdict, Duplicate):
             self._acknowledge(reply, verdict.seq, {"duplicate": True})
             return
-        if self._keeps_only_interest:
+        if self._keeps_only_interest and not self.wants(subject):
             self._flush(pending)
             self._consume(ledger.last_seq + 1)
             self._acknowledge(reply, ledger.last_seq)
@@ -204,6 +208,12 @@ class Intake:
         self._ledger.skip_to(last_seq)
         self._add(None, None, removal)
 
+    def record(self, consumers: Mapping[str, bytes], removal: Removal | None = None) -> None:
+        """Have changes of consumers made durable, with what they let go in the same change."""
+        if removal:
+            self._ledger.remove(removal)
+        self._add(None, None, removal, consumers)
+
     def enforce(self) -> None:
         """Take out what the limits have no room for, after they were lowered."""
         config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
@@ -264,7 +274,13 @@ class Intake:
             self._ledger.remove(removal)
         return removal
 
-    def _add(self, run: OfferedRun | None, entry: HeadEntry | None, removal: Removal | None) -> None:
+    def _add(
+        self,
+        run: OfferedRun | None,
+        entry: HeadEntry | None,
+        removal: Removal | None,
+        consumers: Mapping[str, bytes] = _NO_CONSUMERS,
+    ) -> None:
         """Encode one change, already made to the ledger, into the group."""
         ledger = self._ledger
         seqs: Sequence[int] = run.seq_list if run else ()
@@ -282,11 +298,14 @@ class Intake:
                     last_seq=ledger.last_seq,
                     offsets=None if dense else [seq - base for seq in seqs],
                     removed=removal.seqs.serialize() if removal and removal.seqs else b"",
-                    notes=removal.notes() if removal else b"",
+                    notes=notes.encode(removal, consumers),
                 )
             ),
             entry,
         )
+        self.group.last_seq = ledger.last_seq
+        if removal:
+            self.on_removed(removal)
 
     def _acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object] = _NOTHING_MORE) -> None:
         if not self._config.no_ack:

@@ -6,7 +6,7 @@ made and when the log is replayed, so both give the same ledger. It never holds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -46,6 +46,9 @@ class Ledger:
         self.subjects = SubjectIndex(history=history)
         self.dedupe = DedupeWindow(dedupe_window_ns)
         self.expiry = ExpiryIndex()
+        self.consumers: dict[str, list[bytes]] = {}
+        """What replay found of each consumer: its state at the checkpoint, then its changes."""
+        self.dump_consumers: Callable[[], dict[str, list[bytes]]] = lambda: self.consumers
 
     def is_live(self, seq: int) -> bool:
         """Return whether a message stands at this sequence."""
@@ -191,6 +194,13 @@ class Ledger:
                 seq += step
         return min(seq, self.last_seq + 1)
 
+    def note_consumer(self, name: str, change: bytes) -> None:
+        """Keep a replayed change of a consumer for delivery; an empty one says that it is gone."""
+        if change:
+            self.consumers.setdefault(name, []).append(change)
+        else:
+            self.consumers.pop(name, None)
+
     def record_loss(self, first_seq: int, last_seq: int) -> None:
         """Mark sequences whose stored bytes were found damaged."""
         self.lost.add_range(first_seq, last_seq + 1)
@@ -210,6 +220,7 @@ class Ledger:
             "subjects": self.subjects.dump(),
             "ids": self.dedupe.dump(),
             "expiry": self.expiry.dump(),
+            "consumers": self.dump_consumers(),
         }
 
     def restore(self, dumped: dict[str, Any]) -> None:
@@ -226,6 +237,7 @@ class Ledger:
         self.subjects = SubjectIndex.restore(dumped["subjects"])
         self.dedupe.restore(dumped["ids"])
         self.expiry.restore(dumped["expiry"])
+        self.consumers = dumped["consumers"]
 
 
 def members(bitmap: BitMap64, first_seq: int, last_seq: int) -> Int64s:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
@@ -56,16 +55,6 @@ class Removal:
         self.subjects.update(other.subjects)
         self.everything = self.everything or other.everything
 
-    def notes(self) -> bytes:
-        """Encode the sums for the log; the sequences travel beside them."""
-        return _encoder.encode(_Sums(self.size, dict(self.subjects), self.everything))
-
-    @classmethod
-    def replayed(cls, seqs: BitMap64 | None, notes: bytes) -> Removal:
-        """Rebuild a removal from what the log kept."""
-        sums = _decoder.decode(notes)
-        return cls(seqs or BitMap64(), sums.size, Counter(sums.subjects), sums.everything)
-
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
@@ -93,13 +82,3 @@ class Overhead:
 
 FILE_OVERHEAD = Overhead(per_message=30, per_headers=4)
 MEMORY_OVERHEAD = Overhead(per_message=16, per_headers=0)
-
-
-class _Sums(msgspec.Struct, array_like=True):
-    size: int
-    subjects: dict[bytes, int]
-    everything: bool
-
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Sums)

@@ -19,10 +19,11 @@ from headwater.log.segment import Damage
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
+from headwater.stream import notes
 from headwater.stream.admission import stored_ttl
 from headwater.stream.head import Head, HeadEntry
 from headwater.stream.ledger import Ledger, decode
-from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD, Removal
+from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.subjects import HISTORY_LIMIT
 from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
@@ -113,8 +114,8 @@ class Store:
 
     def _replay(self, batch: StoredBatch) -> None:
         ledger = self.ledger
-        removal = Removal.replayed(batch.removed, batch.notes) if batch.notes else None
-        if removal is not None and removal.everything:
+        noted = notes.decode(batch.notes)
+        if noted.removed_everything:
             ledger.remove_everything()
         if batch.count:
             seqs = batch.seqs.tolist()
@@ -122,8 +123,10 @@ class Store:
             ledger.append(seqs, ts, batch.subjects, self.overhead.sizes(batch).tolist())
             if batch.with_headers.any():
                 self.note_headers(seqs, ts, batch.headers)
-        if removal is not None and removal.seqs:
-            ledger.remove(removal)
+        if batch.removed:
+            ledger.remove(noted.removal(batch.removed))
+        for name, change in noted.consumers.items():
+            ledger.note_consumer(name, change)
         ledger.skip_to(batch.last_seq)
         assert ledger.first_seq == batch.first_seq, (ledger.first_seq, batch.first_seq)
 

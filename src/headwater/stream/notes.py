@@ -1,0 +1,47 @@
+"""What a change says in the log beside its messages: what its removals counted for, and consumers' states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+from pyroaring import BitMap64
+
+from headwater.stream.removal import Removal
+
+GONE = b""
+"""The change of a consumer that was deleted."""
+
+
+class Notes(msgspec.Struct, array_like=True, frozen=True):
+    """The notes of one batch; consumers' changes are opaque here and replayed by delivery."""
+
+    removed_size: int = 0
+    removed_subjects: dict[bytes, int] = {}
+    removed_everything: bool = False
+    consumers: dict[str, bytes] = {}
+
+    def removal(self, seqs: BitMap64 | None) -> Removal:
+        """Return the removal whose sequences stand beside these notes."""
+        subjects = Counter(self.removed_subjects)
+        return Removal(seqs or BitMap64(), self.removed_size, subjects, self.removed_everything)
+
+
+def encode(removal: Removal | None, consumers: Mapping[str, bytes]) -> bytes:
+    """Return the notes as bytes, nothing if there is nothing to say."""
+    if not removal and not consumers:
+        return b""
+    removal = removal or Removal()
+    notes = Notes(removal.size, dict(removal.subjects), removal.everything, dict(consumers))
+    return _encoder.encode(notes)
+
+
+def decode(encoded: bytes) -> Notes:
+    """Return the notes of a batch."""
+    return _decoder.decode(encoded) if encoded else _NOTHING
+
+
+_NOTHING = Notes()
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Notes)
