@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import ENOENT
 from pathlib import Path
 from threading import Event, Thread
 
@@ -133,6 +134,22 @@ def test_appending_after_a_failure_without_rollback_is_a_bug(tmp_path: Path) -> 
     assert contents(log) == [numbered(2)]
 
 
+@pytest.mark.parametrize("operation", [1, 2, 3, 4])
+def test_appending_after_a_failed_rotate_is_a_bug_since_its_header_may_be_on_disk(
+    tmp_path: Path, operation: int
+) -> None:
+    disk = BreakableDisk(tmp_path)
+    log = Log.open(tmp_path / "log", disk)
+    disk.break_at(disk.operations + operation, Fault.LATE)
+    with pytest.raises(DiskError):
+        log.rotate()
+    with pytest.raises(AssertionError):
+        log.append([numbered(1)])
+    log.rollback()
+    log.append([numbered(1)])
+    assert contents(log) == [numbered(1)]
+
+
 def test_rotating_what_is_not_synced_is_a_bug(directory: Path, disk: RealDisk) -> None:
     log = Log.open(directory, disk)
     log.append([numbered(1)])
@@ -144,8 +161,10 @@ def test_a_rollback_forgets_what_was_not_synced(directory: Path, disk: RealDisk)
     log = Log.open(directory, disk)
     log.append([numbered(1)])
     log.sync()
+    durable = log.size_bytes
     log.append([numbered(2, data=b"old")])
     log.rollback()
+    assert segment_path(directory, 1).stat().st_size == durable
     log.append([numbered(2, data=b"new")])
     log.sync()
     expected = [numbered(1), numbered(2, data=b"new")]
@@ -203,6 +222,10 @@ def test_other_threads_read_while_the_log_grows_and_is_trimmed(directory: Path, 
             try:
                 if log.read(kept).encoded != numbered(1, count=50) or log.size_bytes < kept.length:
                     wrong.append("another batch")
+            except DiskError as error:
+                # The position is older than the trim; the owner of a stream looks in the table then.
+                if error.errno != ENOENT:
+                    wrong.append(error)
             except Exception as error:
                 wrong.append(error)
 
@@ -210,7 +233,7 @@ def test_other_threads_read_while_the_log_grows_and_is_trimmed(directory: Path, 
     for reader in readers:
         reader.start()
     for seq in range(51, 251):
-        [kept] = [*log.append([numbered(1, count=50)])]
+        [kept] = log.append([numbered(1, count=50)])
         log.append([numbered(seq)])
         log.sync()
         log.rotate()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headwater.disk import RealDisk
 from headwater.errors import CorruptionError
 from headwater.log import Log
-from headwater.log.segment import SEGMENT_HEADER_SIZE, STAMP_SIZE, segment_path
+from headwater.log.segment import SEGMENT_HEADER_SIZE, STAMP_SIZE, SegmentHeader, segment_path
 from log.batches import contents, numbered
 
 
@@ -100,6 +100,18 @@ def test_a_batch_inside_a_payload_is_never_taken_for_a_record(directory: Path, d
     damaged[damaged.index(numbered(2, data=numbered(666)))] ^= 1
     path.write_bytes(damaged)
     assert contents(Log.open(directory, disk)) == [numbered(1), numbered(3)]
+
+
+def test_what_a_later_header_jumps_over_is_void(directory: Path, disk: RealDisk) -> None:
+    path = two_batches(directory, disk)
+    sealed = path.stat().st_size - len(numbered(2)) - STAMP_SIZE
+    segment_path(directory, 2).write_bytes(b"a segment that a failed rollback left behind")
+    segment_path(directory, 3).write_bytes(SegmentHeader(3, 1, sealed).encode())
+    log = Log.open(directory, disk)
+    assert contents(log) == [numbered(1)]
+    assert log.damage == []
+    assert not segment_path(directory, 2).exists()
+    assert log.segment == 3
 
 
 def three_segments(directory: Path, disk: RealDisk) -> dict[int, list[bytes]]:

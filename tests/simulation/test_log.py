@@ -169,6 +169,34 @@ def test_a_power_cut_at_any_operation_keeps_every_synced_batch(seed: int) -> Non
                 run(script, ["append", "sync", "reopen"])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_seen_after_a_kill_survives_a_power_cut_though_its_sync_had_failed(
+    tmp_path: Path, seed: int
+) -> None:
+    script = Script(tmp_path / "log", BreakableDisk(tmp_path, seed), killed=True)
+    run(script, ["open", "append", "sync", "append"])
+    script.disk.break_at(script.disk.operations + 1, Fault.REFUSED)
+    run(script, ["sync"])
+    seen = list(script.synced)
+    script.power_cut(seed)
+    assert script.synced == seen
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_segment_that_a_kill_left_without_a_durable_name_gets_one_at_open(
+    tmp_path: Path, seed: int
+) -> None:
+    disk = BreakableDisk(tmp_path, seed)
+    script = Script(tmp_path / "log", disk, killed=True)
+    run(script, ["open", "append", "sync"])
+    for operation in (4, 5):  # after opening, writing and syncing the file: its directory, and taking it back
+        disk.break_at(disk.operations + operation, Fault.REFUSED)
+    run(script, ["rotate", "append", "sync"])
+    assert script.log is not None
+    assert script.log.segment == 2
+    script.power_cut(seed)
+
+
 random_steps = st.lists(
     st.sampled_from(["append", "append", "sync", "rotate", "trim", "rollback", "reopen"]), max_size=25
 )
