@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -249,6 +249,10 @@ class StoredBatch:
     def with_headers(self) -> npt.NDArray[np.bool_]:
         """Return which messages carry headers."""
         return self._header_lengths > 0
+
+    def subject_mask(self, takes: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
+        """Return for each message whether its subject is taken."""
+        return np.fromiter(map(takes, self.subjects), np.bool_, len(self))
 
     def message(self, index: int) -> Message:
         """Return the message at this index."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -46,6 +47,10 @@ class Run(Protocol):
     @property
     def with_headers(self) -> npt.NDArray[np.bool_]:
         """Return which messages carry headers."""
+        ...
+
+    def subject_mask(self, takes: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
+        """Return for each message whether its subject is taken."""
         ...
 
     def message(self, index: int) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -76,6 +76,10 @@ class OfferedRun:
     def with_headers(self) -> npt.NDArray[np.bool_]:
         """Return which messages carry headers."""
         return np.fromiter(map(bool, self.headers), np.bool_, len(self.headers))
+
+    def subject_mask(self, takes: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
+        """Return for each message whether its subject is taken."""
+        return np.fromiter(map(takes, self.subjects), np.bool_, len(self))
 
     def message(self, index: int) -> Message:
         """Return the message at this index of the run."""

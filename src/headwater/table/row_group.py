@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -53,6 +54,11 @@ class RowGroup:
     def with_headers(self) -> npt.NDArray[np.bool_]:
         """Return which messages carry headers."""
         return np.diff(self._header_ends) > 0
+
+    def subject_mask(self, takes: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
+        """Return for each message whether its subject is taken; each subject is asked for once."""
+        taken = np.fromiter(map(takes, self._dictionary), np.bool_, len(self._dictionary))
+        return taken[self._subject_codes]
 
     def message(self, index: int) -> Message:
         """Return the message at this index."""

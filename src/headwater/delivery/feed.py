@@ -1,0 +1,52 @@
+"""The messages of a stream that a consumer takes, found a run at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headwater.delivery.pending import Tally
+from headwater.model.run import Run
+from headwater.stream.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows of one run that are alive and wanted, and the sequence where to look next."""
+
+    run: Run
+    rows: list[int]
+    next_seq: int
+
+
+class Feed:
+    """Looks forward from a sequence; never past what is durable."""
+
+    def __init__(self, stream: Stream, tally: Tally) -> None:
+        self._stream = stream
+        self._tally = tally
+
+    def resident(self, start_seq: int) -> Slice | None:
+        """Return the next rows if they lie in memory, without reading anything."""
+        if start_seq > self._stream.durable_seq:
+            return None
+        run = self._stream.resident_run(start_seq)
+        return None if run is None else self._slice(run, start_seq)
+
+    async def read(self, start_seq: int) -> Slice | None:
+        """Return the next rows, from wherever they lie; None at the end of what is durable."""
+        if start_seq > self._stream.durable_seq:
+            return None
+        run = await self._stream.run_at(start_seq)
+        return None if run is None else self._slice(run, start_seq)
+
+    def _slice(self, run: Run, start_seq: int) -> Slice:
+        rows = self._stream.live_rows(run, start_seq)
+        durable_seq = self._stream.durable_seq
+        last = int(run.seqs[-1])
+        if last > durable_seq:
+            rows = rows[run.seqs[rows] <= durable_seq]
+        if self._tally.filters and len(rows):
+            rows = rows[run.subject_mask(self._tally.takes)[rows]]
+        return Slice(run, np.asarray(rows).tolist(), min(last, durable_seq) + 1)

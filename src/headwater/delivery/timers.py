@@ -1,0 +1,78 @@
+"""Deadlines of many, kept as one timer: whoever has none costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from itertools import count
+from typing import Protocol
+
+from headwater.clock import Clock
+
+MIN_WAIT_S = 0.001
+
+
+class Timed(Protocol):
+    """Something with deadlines of its own."""
+
+    def tick(self, now_ns: int) -> int | None:
+        """Do what is due; return when to come back, None for not before `Timers.at` is called again."""
+        ...
+
+
+class Timers:
+    """Calls each one at the time it asked for, or a little later."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[int, int, Timed]] = []
+        self._wanted: dict[int, int] = {}
+        self._number = count()
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed_ns = 0
+
+    def at(self, due_ns: int | None, timed: Timed) -> None:
+        """Have it ticked at this time; an earlier wish of the same one stays."""
+        if due_ns is None or self._wanted.get(id(timed), due_ns + 1) <= due_ns:
+            return
+        self._wanted[id(timed)] = due_ns
+        heapq.heappush(self._heap, (due_ns, next(self._number), timed))
+        self._arm()
+
+    def forget(self, timed: Timed) -> None:
+        """Tick it no more."""
+        self._wanted.pop(id(timed), None)
+
+    def close(self) -> None:
+        """Tick nobody any more."""
+        self._heap.clear()
+        self._wanted.clear()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _arm(self) -> None:
+        if not self._heap:
+            return
+        due_ns = self._heap[0][0]
+        if self._handle is not None:
+            if self._armed_ns <= due_ns:
+                return
+            self._handle.cancel()
+        wait_s = max(MIN_WAIT_S, (due_ns - self._clock.now_ns()) / 1e9)
+        self._armed_ns = due_ns
+        self._handle = asyncio.get_running_loop().call_later(wait_s, self._fire)
+
+    def _fire(self) -> None:
+        self._handle = None
+        now_ns = self._clock.now_ns()
+        due = []
+        while self._heap and self._heap[0][0] <= now_ns:
+            due_ns, _, timed = heapq.heappop(self._heap)
+            # A wish that was withdrawn or overtaken by an earlier one is stale.
+            if self._wanted.get(id(timed)) == due_ns:
+                del self._wanted[id(timed)]
+                due.append(timed)
+        for timed in due:
+            self.at(timed.tick(now_ns), timed)
+        self._arm()
