@@ -17,7 +17,7 @@ from headwater.wire import frames
 from headwater.wire.frames import Frame
 
 logger = logging.getLogger(__name__)
-QUEUE = b"_sys_"
+QUEUE = b"headwater"
 _BUFFER_BYTES = 1 << 20
 _WIDTH, _DEPTH, _TOTAL = 8, 8192, 65_536
 

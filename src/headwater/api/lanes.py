@@ -40,28 +40,28 @@ class Lanes:
 
     def submit(self, name: str, work: Work) -> bool:
         """Run the work when its turn comes; False, and nothing will happen, if too much waits already."""
-        lane = self._lanes.get(name)
-        if self._load >= self._total or (lane is not None and len(lane.waiting) >= self._depth):
+        lane = self._lanes.get(name) or _Lane()
+        if self._load >= self._total or len(lane.waiting) >= self._depth:
             return False
-        if lane is None:
-            lane = self._lanes[name] = _Lane()
+        self._lanes[name] = lane
         self._load += 1
-        lane.waiting.append(work)
-        if lane.running < self._width:
-            lane.running += 1
-            task = asyncio.create_task(self._run(name, lane), name=f"api {name}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if lane.running == self._width:
+            lane.waiting.append(work)
+            return True
+        lane.running += 1
+        task = asyncio.create_task(self._run(name, lane, work), name=f"api {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return True
 
-    async def _run(self, name: str, lane: _Lane) -> None:
+    async def _run(self, name: str, lane: _Lane, work: Work | None) -> None:
         try:
-            while lane.waiting:
-                work = lane.waiting.popleft()
+            while work is not None:
                 try:
                     await work()
                 finally:
                     self._load -= 1
+                work = lane.waiting.popleft() if lane.waiting else None
         finally:
             lane.running -= 1
             if not lane.running and not lane.waiting:

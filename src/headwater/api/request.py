@@ -59,7 +59,7 @@ class Request:
 def level_is_enough(raw: bytes) -> bool:
     """Return whether we offer the API level that these headers require, if they do."""
     required = headers.get(raw, b"Nats-Required-Api-Level") if raw else None
-    if required is None:
+    if not required:
         return True
     try:
         return int(required) <= API_LEVEL

@@ -128,7 +128,9 @@ class Snapshot:
             while len(left) >= self._chunk_size:
                 await self._send(left[: self._chunk_size])
                 left = left[self._chunk_size :]
-        await self._send(left)
+        # An empty chunk would be taken for the end.
+        if left:
+            await self._send(left)
 
     async def _send(self, chunk: bytes) -> None:
         try:

@@ -1,0 +1,30 @@
+"""A stream's info has the parts that the request calls for."""
+
+from __future__ import annotations
+
+from doors import Asker
+
+S = {"name": "S", "subjects": ["s.>"], "metadata": {"b": "1", "a": "2"}}
+
+
+async def test_versions_are_shown_beside_the_stored_metadata_but_not_in_lists(ask: Asker) -> None:
+    created = (await ask.ask("STREAM.CREATE.S", S))["config"]["metadata"]
+    assert list(created) == ["_nats.level", "_nats.req.level", "_nats.ver", "a", "b"]
+    assert (created["_nats.level"], created["_nats.ver"]) == ("5", "2.15.1")
+    listed = (await ask.ask("STREAM.LIST"))["streams"][0]["config"]["metadata"]
+    assert list(listed) == ["_nats.req.level", "a", "b"]
+
+
+async def test_versions_sent_back_by_a_client_are_not_stored(ask: Asker) -> None:
+    created = (await ask.ask("STREAM.CREATE.S", S))["config"]
+    assert "did_create" in await ask.ask("STREAM.CREATE.S", created)
+    updated = await ask.ask("STREAM.UPDATE.S", {**created, "description": "x"})
+    assert updated["config"]["metadata"] == created["metadata"]
+    listed = (await ask.ask("STREAM.LIST"))["streams"][0]["config"]["metadata"]
+    assert list(listed) == ["_nats.req.level", "a", "b"]
+
+
+async def test_only_info_names_the_leader(ask: Asker) -> None:
+    assert "cluster" not in await ask.ask("STREAM.CREATE.S", S)
+    assert (await ask.ask("STREAM.INFO.S"))["cluster"] == {"leader": "probe"}
+    assert "cluster" not in (await ask.ask("STREAM.LIST"))["streams"][0]
