@@ -53,11 +53,10 @@ def encoded(body: Body) -> bytes:
 
 def message(msg: Msg) -> dict[str, Any]:
     """Return a received message as JSON: its headers, and its payload as JSON where it is an object."""
-    headers = dict(msg.headers or {})
-    if msg.data[:1] == b"{" and not headers:
+    if msg.data[:1] == b"{" and not msg.headers:
         value: dict[str, Any] = json.loads(msg.data)
         return value
-    return {"headers": headers, "data": text(msg.data)}
+    return {"headers": plain(msg.headers or {}), "data": text(msg.data)}
 
 
 def plain(value: Any) -> Any:
@@ -65,7 +64,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
@@ -139,6 +138,7 @@ class Probe:
         answer = await self.quietly("STREAM.NAMES")
         for name in answer.get("streams") or []:
             await self.quietly(f"STREAM.DELETE.{name}")
+        await self.server.emptied()
 
     async def ask(
         self,
@@ -267,7 +267,7 @@ class Probe:
         try:
             while True:
                 msg = await subscription.next_msg(ANSWER_WITHIN_S)
-                heard.append({"headers": dict(msg.headers or {}), "data": text(msg.data)})
+                heard.append({"headers": plain(msg.headers or {}), "data": text(msg.data)})
                 if not many or "Status" in (msg.headers or {}):
                     break
         except NoAnswerError:

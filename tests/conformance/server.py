@@ -12,6 +12,7 @@ READY_WITHIN_S = 30.0
 STOPS_WITHIN_S = 15.0
 # Files of a stream with the longest name allowed are left behind: one character more names no file.
 LONGEST_REMOVED = 254
+FOLDER_GOES_WITHIN_S = 0.2
 BIN = Path(sys.executable).parent
 
 
@@ -67,6 +68,9 @@ class Server:
     async def forgotten(self, stream: str) -> None:
         """Return once nothing of a deleted stream is left that a new one of its name could find."""
 
+    async def emptied(self) -> None:
+        """Return once nothing is left of any stream, all of them deleted."""
+
     def stop(self) -> None:
         """Return once the process is gone."""
         if self._process is None:
@@ -103,10 +107,25 @@ class NatsServer(Server):
         """
         if len(stream) > LONGEST_REMOVED:
             return
-        streams = self.directory / "store" / "jetstream" / "$G" / "streams"
+        await self._gone(stream, f".{stream}")
+
+    async def emptied(self) -> None:
+        """Wait for the files of every stream to go, and for the folder that held them."""
+        if not self._streams.exists():
+            return
+        await self._gone(*(file.name for file in self._streams.iterdir() if len(file.name) < LONGEST_REMOVED))
+        deadline = time.monotonic() + FOLDER_GOES_WITHIN_S
+        while self._streams.exists() and time.monotonic() < deadline:
+            await asyncio.sleep(0.002)
+
+    @property
+    def _streams(self) -> Path:
+        return self.directory / "store" / "jetstream" / "$G" / "streams"
+
+    async def _gone(self, *names: str) -> None:
         deadline = time.monotonic() + STOPS_WITHIN_S
-        while (streams / stream).exists() or (streams / f".{stream}").exists():
-            assert time.monotonic() < deadline, f"nats-server does not remove {stream}"
+        while any((self._streams / name).exists() for name in names):
+            assert time.monotonic() < deadline, f"nats-server does not remove {names}"
             await asyncio.sleep(0.002)
 
 
