@@ -13,6 +13,9 @@ from headwater.model.times import SECOND, parse_duration
 from headwater.stream.ledger import NEVER, Ledger
 
 MAX_HEADER_BYTES = 65_535
+LONGEST_TTL_NS = 1 << 62
+"""So that the time at which a message expires can be written down."""
+MAX_INCREMENT_DIGITS = 1000
 _INTEGER = re.compile(rb"[+-]?[0-9]+", flags=re.ASCII)
 _EXPECTED = b"Nats-Expected-"
 
@@ -115,7 +118,7 @@ class Admission:
         value = header_block.get(headers, b"Nats-Incr")
         if value is None:
             return None
-        if not _INTEGER.fullmatch(value):
+        if not _INTEGER.fullmatch(value) or len(value) > MAX_INCREMENT_DIGITS:
             raise api_error("message_incr_invalid")
         if not self._config.allow_msg_counter:
             raise api_error("message_incr_disabled")
@@ -152,8 +155,14 @@ class Admission:
             raise _full("maximum messages per subject exceeded")
         if 0 < config.max_msgs <= ledger.messages and not replaces:
             raise _full("maximum messages exceeded")
-        if 0 < config.max_bytes <= ledger.size + len(headers) + len(data) and not replaces:
+        size = len(headers) + len(data)
+        if 0 < config.max_bytes <= ledger.size + size and not (replaces and self._frees(subject, size)):
             raise _full("maximum bytes exceeded")
+
+    def _frees(self, subject: bytes, size: int) -> bool:
+        """Return whether the message that one of this size replaces makes room enough for it."""
+        history = self._ledger.subjects.history
+        return history is None or history[subject][0][1] > size
 
 
 def parse_ttl(value: bytes) -> int:
@@ -161,12 +170,12 @@ def parse_ttl(value: bytes) -> int:
     text = value.decode(errors="replace")
     if text == "never":
         return NEVER
-    if text.isascii() and text.isdigit():
-        return int(text) * SECOND
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return min(int(text) * SECOND, LONGEST_TTL_NS)
     duration = parse_duration(text)
     if duration is None or duration < SECOND:
         raise api_error("message_ttl_invalid")
-    return duration // SECOND * SECOND
+    return min(duration // SECOND * SECOND, LONGEST_TTL_NS)
 
 
 def stored_ttl(headers: bytes) -> int | None:

@@ -8,6 +8,8 @@ from headwater.errors import api_error
 from headwater.stream.store import Store
 
 _REMEMBERED = 100_000
+_LARGEST = 10**4000
+"""Beyond so many digits Python refuses to read a number back."""
 
 
 class _Total(msgspec.Struct):
@@ -25,6 +27,8 @@ class Counters:
         """Return the total after this increment, which the next sequence will hold."""
         ledger = self._store.ledger
         total = self._total(subject) + increment
+        if abs(total) >= _LARGEST:
+            raise api_error("message_counter_broken")
         if len(self._totals) >= _REMEMBERED:
             self._totals.clear()
         self._totals[subject] = (ledger.last_seq + 1, total)
