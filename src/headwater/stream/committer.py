@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headwater.errors import DiskError, api_error
+from headwater.errors import ApiError, DiskError, Error, api_error
 from headwater.log.segment import Position
 from headwater.stream.group import Group
 from headwater.stream.intake import Intake
@@ -42,8 +42,10 @@ class Committer:
         self._wake = asyncio.Event()
         self._in_flight: Group | None = None
         self._rotation: tuple[asyncio.Future[Rotated], bool] | None = None
+        self._rebuilding: asyncio.Future[None] | None = None
+        """Resolved once the ledger holds nothing that was refused; None while it does not."""
         self._closing = False
-        self.failure: DiskError | None = None
+        self.failure: Error | None = None
         """Why nothing can be stored at the moment."""
         self.on_durable: Callable[[], None] = lambda: None
         self.task = asyncio.create_task(self._run(), name=f"commit {store.config.name}")
@@ -61,14 +63,25 @@ class Committer:
     async def settled(self) -> None:
         """Return once everything offered so far is durable; raise if it could not be made so."""
         if self._intake.group:
+            if self.task.done():
+                raise _refusal(self.failure or Error())
             self._wake.set()
             await asyncio.shield(self._intake.group.done)
         elif self._in_flight is not None:
             await asyncio.shield(self._in_flight.done)
 
+    async def intact(self) -> None:
+        """Return once the ledger holds nothing that was refused; raise if it cannot be brought to that."""
+        while self._rebuilding is not None:
+            await asyncio.shield(self._rebuilding)
+        if self.task.done():
+            raise _refusal(self.failure or Error())
+
     async def rotate(self, *, dump: bool) -> Rotated:
         """Seal the log's segment; with `dump`, also return the ledger as it stands at its end."""
         assert self._rotation is None
+        if self.failure is not None:
+            raise self.failure
         rotated: asyncio.Future[Rotated] = asyncio.get_running_loop().create_future()
         self._rotation = (rotated, dump)
         self._wake.set()
@@ -81,13 +94,31 @@ class Committer:
         await self.task
 
     async def _run(self) -> None:
-        while not self._closing or self._intake.group:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._intake.group or self._rotation:
-                await self._commit_next()
-            if self._closing:
-                self._wake.set()
+        try:
+            while not self._closing or self._intake.group:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._intake.group or self._rotation:
+                    await self._commit_next()
+                if self._closing:
+                    self._wake.set()
+        except Exception as error:
+            logger.exception(
+                "stream %s can store nothing more until it is opened anew", self._store.config.name
+            )
+            self.failure = Error(f"the stream failed: {error!r}")
+            raise
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Leave nobody waiting."""
+        self.failure = self.failure or Error("the stream is closed")
+        if self._in_flight is not None:
+            self._refuse(self._in_flight, self.failure)
+            self._in_flight = None
+        self._refuse_waiting(self.failure)
+        self._rebuilt(self.failure)
 
     async def _commit_next(self) -> None:
         group, self._intake.group = self._intake.group, Group()
@@ -97,20 +128,18 @@ class Committer:
         self._in_flight = group
         try:
             positions = await self._on_disk(self._write, group.encoded)
-            for index, entry in group.entries:
-                entry.position = positions[index]
-            if rotation:
-                segment = await self._on_disk(self._store.log.rotate)
         except DiskError as error:
             self._in_flight = None
             if rotation:
-                rotation[0].set_exception(error)
+                _fail(rotation[0], error)
             await self._recover(group, error)
             return
+        for index, entry in group.entries:
+            entry.position = positions[index]
         self._in_flight = None
         self._finish(group)
         if rotation:
-            rotation[0].set_result((segment, dumped))
+            await self._rotate(rotation[0], dumped)
 
     def _write(self, encoded: list[bytes]) -> list[Position]:
         if not encoded:
@@ -133,35 +162,97 @@ class Committer:
             group.done.set_result(None)
         self.on_durable()
 
-    async def _recover(self, group: Group, error: DiskError) -> None:
-        """Go back to what is durable, refusing what was not, for as long as the disk does not let us."""
+    async def _rotate(self, rotated: asyncio.Future[Rotated], dumped: dict[str, Any] | None) -> None:
+        try:
+            segment = await self._on_disk(self._store.log.rotate)
+        except DiskError as error:
+            _fail(rotated, error)
+            await self._recover(Group(), error)
+            return
+        if not rotated.done():
+            rotated.set_result((segment, dumped))
+
+    async def _recover(self, group: Group, error: Error) -> None:
+        """Go back to what is durable, refusing everything, for as long as the disk does not let us.
+
+        Readers are served again as soon as the ledger is rebuilt, publishers once the log can be written.
+        """
         self.failure = error
         logger.error("stream %s: %s; going back to what is durable", self._store.config.name, error)
+        self._rebuilding = asyncio.get_running_loop().create_future()
         self._refuse(group, error)
         pause_s = RETRY_FIRST_S
+        rolled_back = False
         while True:
-            self._refuse(self._intake.group, error)
-            self._intake.group = Group()
+            self._refuse_waiting(error)
             try:
-                await self._on_disk(self._store.log.rollback)
-                await self._on_disk(self._store.reload)
-                break
-            except DiskError as again:
+                if not rolled_back:
+                    rolled_back = await self._roll_back()
+                if self._rebuilding is not None:
+                    await self._rebuild()
+            except Error as again:
                 self.failure = error = again
-            if self._closing:
-                return
+                self._rebuilt(again)
+                self._rebuilding = asyncio.get_running_loop().create_future()
+            if self._closing or (rolled_back and self._rebuilding is None):
+                break
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, RETRY_MOST_S)
-        self._refuse(self._intake.group, error)
-        self._intake.group = Group()
-        self._intake.configure()
-        self.failure = None
+        if rolled_back and self._rebuilding is None:
+            self.failure = None
+            logger.info("stream %s: stores again", self._store.config.name)
 
-    def _refuse(self, group: Group, error: DiskError) -> None:
-        refusal = api_error("stream_store_failed", err=str(error))
+    async def _roll_back(self) -> bool:
+        """Return whether the log can be written again; what was not synced is not in it, either way."""
+        try:
+            await self._on_disk(self._store.log.rollback)
+        except DiskError as error:
+            self.failure = error
+            return False
+        return True
+
+    async def _rebuild(self) -> None:
+        # While it reads checkpoint and segments, nobody may replace the one and trim the others.
+        async with self._store.trimming:
+            replayed = await self._on_disk(self._store.replay)
+        assert self.failure is not None
+        self._refuse_waiting(self.failure)
+        self._store.adopt(replayed)
+        self._intake.configure()
+        self._rebuilt()
+
+    def _rebuilt(self, error: Error | None = None) -> None:
+        rebuilding, self._rebuilding = self._rebuilding, None
+        if rebuilding is None:
+            return
+        if error is None:
+            rebuilding.set_result(None)
+        else:
+            _fail(rebuilding, _refusal(error))
+
+    def _refuse_waiting(self, error: Error) -> None:
+        """Refuse what was offered, and whoever waits for a rotation."""
+        group, self._intake.group = self._intake.group, Group()
+        self._refuse(group, error)
+        rotation, self._rotation = self._rotation, None
+        if rotation:
+            _fail(rotation[0], error)
+        if group.encoded and self._rebuilding is None:
+            self._rebuilding = asyncio.get_running_loop().create_future()
+
+    def _refuse(self, group: Group, error: Error) -> None:
+        refusal = _refusal(error)
         frames = group.refusals(self._acks, refusal)
         if frames:
             self._send(frames)
-        if not group.done.done():
-            group.done.set_exception(refusal)
-            group.done.exception()  # nobody need be waiting
+        _fail(group.done, refusal)
+
+
+def _refusal(error: Error) -> ApiError:
+    return api_error("stream_store_failed", err=str(error))
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # nobody need be waiting

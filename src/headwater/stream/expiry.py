@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import Any
 
 from pyroaring import BitMap64
+
+PRUNE_LEAST = 4096
 
 
 class ExpiryIndex:
@@ -13,6 +16,7 @@ class ExpiryIndex:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
+        self._prune_at = PRUNE_LEAST
         self.never = BitMap64()
 
     def __len__(self) -> int:
@@ -21,6 +25,14 @@ class ExpiryIndex:
     def add(self, seq: int, expires_ns: int) -> None:
         """Have this sequence leave at this time."""
         heapq.heappush(self._heap, (expires_ns, seq))
+
+    def prune(self, is_live: Callable[[int], bool]) -> None:
+        """Forget messages removed otherwise, once they may be half of all: O(1) for each one added."""
+        if len(self._heap) < self._prune_at:
+            return
+        self._heap = [entry for entry in self._heap if is_live(entry[1])]
+        heapq.heapify(self._heap)
+        self._prune_at = max(PRUNE_LEAST, 2 * len(self._heap))
 
     def next_ns(self) -> int | None:
         """Return when the soonest one is due."""

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from pyroaring import BitMap64
 
+from headwater.errors import CorruptionError
 from headwater.log import checkpoint
 from headwater.model.columns import Columns, concat, keep
 from headwater.stream.committer import Committer
@@ -29,11 +30,13 @@ from headwater.stream.ledger import encode, members
 from headwater.stream.store import FOLD, Store
 from headwater.table.compaction import CompactionSettings, Plan, dead_rows
 from headwater.table.compaction import plan as make_plan
+from headwater.table.table import ConflictError
 
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_RATIO = 4
 """A checkpoint is due when the log is this many times as large as the last one: O(1) a message."""
+LARGE_LOG = 1 << 20
 PART_BYTES = 4 << 20
 MOST_SEGMENTS = 64
 """A checkpoint is also due when folds have left so many segments."""
@@ -46,14 +49,17 @@ class Folder:
         self._store = store
         self._committer = committer
         self._lock = asyncio.Lock()
+        self._closed = False
         self._dead_since: dict[str, int] = {}
         self._limits = CompactionSettings(target_file_bytes=store.services.settings.target_file_bytes)
 
     def due(self, now_ns: int) -> bool:
-        """Return whether the head is large or old enough to be folded."""
+        """Return whether the head is large or old enough to be folded, or the log to be trimmed."""
         head, settings = self._store.head, self._store.services.settings
         if not len(head):
-            return False
+            # Removals alone make the log grow, too.
+            log = self._store.log
+            return log.size_bytes >= max(LARGE_LOG, CHECKPOINT_RATIO * self._store.checkpoint_bytes)
         if head.nbytes >= settings.fold_bytes or head.messages >= settings.fold_messages:
             return True
         return now_ns - (head.first_ts or now_ns) >= settings.fold_interval_s * 1e9
@@ -61,20 +67,39 @@ class Folder:
     async def fold(self, *, force_checkpoint: bool = False) -> None:
         """Move everything that is durable now into the table."""
         async with self._lock:
+            if self._closed:
+                return
             store = self._store
             wants_checkpoint = (
                 force_checkpoint
                 or store.log.size_bytes >= CHECKPOINT_RATIO * store.checkpoint_bytes
                 or store.log.segment_count >= MOST_SEGMENTS
             )
+            # Removals known before the rotation are durable after it: only those may keep a message out of
+            # the table, or a crash would bring it back without its payload.
+            deleted, first_seq = store.ledger.deleted.copy(), store.ledger.first_seq
             segment, dumped = await self._committer.rotate(dump=wants_checkpoint)
             entries = store.head.below(segment)
             if entries:
-                live = store.ledger.deleted.copy(), store.ledger.first_seq
-                await self._store.on_thread(self._move, entries, *live)
-                store.head.release(len(entries))
+                await self._change_table(self._move, entries, deleted, first_seq)
+                store.head.release_through(entries[-1].last_seq)
             if dumped is not None:
-                await self._store.on_thread(self._checkpoint, segment, dumped)
+                async with store.trimming:
+                    await store.on_thread(self._checkpoint, segment, dumped)
+            await store.on_thread(store.table.maintain)
+
+    async def _change_table(self, change: Callable[..., None], *args: object) -> None:
+        """Have a change made on a thread; a table that is not as we know it is opened anew."""
+        try:
+            await self._store.on_thread(change, *args)
+        except ConflictError:
+            self._store.replace_table(await self._store.on_thread(self._store.open_table))
+            raise
+
+    async def close(self) -> None:
+        """Return once nothing is under way; nothing more is begun."""
+        async with self._lock:
+            self._closed = True
 
     def _move(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> None:
         table = self._store.table
@@ -85,7 +110,6 @@ class Folder:
         except BaseException:
             table.discard(files)
             raise
-        table.maintain()
 
     def _parts(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> Iterator[Columns]:
         """Yield the live messages, a row group or so at a time: joining more would hold up the event loop."""
@@ -120,6 +144,9 @@ class Folder:
     async def compact(self) -> bool:
         """Merge small files and erase removed messages; return whether there was anything to do."""
         async with self._lock:
+            if self._closed:
+                return False
+            await self._committer.intact()
             ledger, table = self._store.ledger, self._store.table
             deleted, first_seq = ledger.deleted.copy(), ledger.first_seq
             if not ledger.messages:
@@ -127,7 +154,9 @@ class Folder:
             dead = {f.path: n for f in table.files if (n := dead_rows(f, deleted, first_seq))}
             plan = make_plan(table.files, dead, first_seq, self._limits, self._overdue(dead))
             if plan:
-                await self._store.on_thread(self._rewrite, plan, deleted, first_seq)
+                # Only what is durably removed may be erased.
+                await self._committer.settled()
+                await self._change_table(self._rewrite, plan, deleted, first_seq)
             return bool(plan)
 
     def _rewrite(self, plan: Plan, deleted: BitMap64, first_seq: int) -> None:
@@ -136,7 +165,12 @@ class Folder:
         if plan.drop:
             table.commit(remove=plan.drop)
         for run in plan.rewrite:
-            files = table.rewrite(run, deleted, first_seq, max_bytes=self._limits.target_file_bytes)
+            try:
+                files = table.rewrite(run, deleted, first_seq, max_bytes=self._limits.target_file_bytes)
+            except CorruptionError as error:
+                # It stays as it is, for whoever can mend it; the others must not wait for that.
+                logger.error("stream %s: %s", self._store.config.name, error)
+                continue
             try:
                 table.commit(add=files, remove=run)
             except BaseException:
@@ -155,5 +189,7 @@ class Folder:
     async def tidy(self) -> None:
         """Compact, and unlink files that were replaced long enough ago."""
         await self.compact()
+        if self._closed:
+            return
         settings, clock = self._store.services.settings, self._store.services.clock
         await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)

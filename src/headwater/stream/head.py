@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -117,8 +117,11 @@ class Head:
             takewhile(lambda e: e.position is not None and e.position.segment < segment, self._entries)
         )
 
-    def release(self, count: int) -> None:
-        """Forget the oldest entries: the table has them."""
+    def release_through(self, last_seq: int) -> None:
+        """Forget the entries up to this sequence: the table has them."""
+        count = bisect_right(self._lasts, last_seq)
+        if not count:
+            return
         for entry in self._entries[:count]:
             self.messages -= entry.last_seq - entry.first_seq + 1
             self.nbytes -= entry.nbytes

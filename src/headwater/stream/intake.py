@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from headwater.errors import ApiError, api_error
+from headwater.errors import ApiError, Error, api_error
 from headwater.log.batch import Batch, encode
 from headwater.model import headers as header_block
 from headwater.model.run import Run
@@ -24,8 +25,11 @@ from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
 from headwater.stream.removal import Removal
+from headwater.stream.replay import note_headers
 from headwater.stream.republish import Republisher
 from headwater.stream.store import Store
+
+logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 64 << 10
 """About how much payload a batch holds at the most, so that a damaged one loses little."""
@@ -43,6 +47,7 @@ class Intake:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.group = Group()
+        self._complaint = ""
         self.wants: Callable[[bytes], bool] = lambda subject: False
         """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
         self.on_removed: Callable[[Removal], None] = lambda removal: None
@@ -115,9 +120,9 @@ class Intake:
         for subject, reply, headers, data in items:
             try:
                 self._offer_one(pending, subject, reply, headers, data, now)
-            except ApiError as error:
+            except Error as error:
                 if not self._config.no_ack:
-                    self.group.refuse(reply, error)
+                    self.group.refuse(reply, _refusal(error))
             now += 1
         self._flush(pending)
 
@@ -163,7 +168,7 @@ class Intake:
             self._flush(pending)
             pending.removal.everything = True
             ledger.remove_everything()
-        previous = ledger.subjects.last.get(subject, 0) if self._republisher else 0
+        previous = self.last_of(subject) if self._republisher else 0
         seq = ledger.last_seq + 1
         size = ledger.overhead.of(subject, headers, data)
         ledger.append((seq,), (now,), (subject,), (size,))
@@ -180,11 +185,17 @@ class Intake:
         """Take out the older messages of one subject, in the same change that adds the newest."""
 
         def read(seq: int) -> Run | None:
+            if seq > pending.seqs[-1]:
+                return None
             if seq >= pending.seqs[0]:
                 return pending.run()
             return self._store.view.read_run_at(seq) or pending.run()
 
-        removal = retention.over_subject_limit(limit, self._ledger, read, (subject,))
+        try:
+            removal = retention.over_subject_limit(limit, self._ledger, read, (subject,))
+        except Error as error:
+            self._complain(error)
+            return
         self._ledger.remove(removal)
         pending.removal.merge(removal)
 
@@ -217,16 +228,26 @@ class Intake:
     def enforce(self) -> None:
         """Take out what the limits have no room for, after they were lowered."""
         config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
-        if config.max_msgs_per_subject > 0:
-            removal = retention.over_subject_limit(
-                config.max_msgs_per_subject, ledger, read, list(ledger.subjects.count)
-            )
-            if removal:
-                self.remove(removal)
-        if self._limited:
-            removal = retention.over_limits(config, ledger, read)
-            if removal:
-                self.remove(removal)
+        try:
+            if config.max_msgs_per_subject > 0:
+                subjects = list(ledger.subjects.count)
+                self._remove_if_any(
+                    retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
+                )
+            if self._limited:
+                self._remove_if_any(retention.over_limits(config, ledger, read))
+        except Error as error:
+            self._complain(error)
+
+    def _remove_if_any(self, removal: Removal) -> None:
+        if removal:
+            self.remove(removal)
+
+    def _complain(self, error: Error) -> None:
+        """Say once that a limit cannot be held because what it should take out cannot be read."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            logger.error("stream %s exceeds its limits: %s", self._config.name, error)
 
     def store_markers(self, subjects: Sequence[bytes], reason: bytes) -> None:
         """Store a delete marker on each subject, as `subject_delete_marker_ttl` asks."""
@@ -243,7 +264,7 @@ class Intake:
         ledger = self._ledger
         sizes = ledger.overhead.sizes(run).tolist()
         ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
-        self._store.note_headers(list(run.seq_list), list(run.timestamps), list(run.headers))
+        note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         self._add(run, self._hold(run), None)
 
     def _consume(self, last_seq: int) -> None:
@@ -269,7 +290,11 @@ class Intake:
         return entry
 
     def _over_limits(self) -> Removal:
-        removal = retention.over_limits(self._config, self._ledger, self._store.view.read_run_at)
+        try:
+            removal = retention.over_limits(self._config, self._ledger, self._store.view.read_run_at)
+        except Error as error:
+            self._complain(error)
+            return Removal()
         if removal:
             self._ledger.remove(removal)
         return removal
@@ -352,3 +377,7 @@ def _require_text(subject: bytes) -> None:
         subject.decode()
     except UnicodeDecodeError:
         raise api_error("stream_store_failed", err="subject is not valid UTF-8") from None
+
+
+def _refusal(error: Error) -> ApiError:
+    return error if isinstance(error, ApiError) else api_error("stream_store_failed", err=str(error))

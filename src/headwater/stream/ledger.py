@@ -122,6 +122,7 @@ class Ledger:
             self.expiry.never.add(seq)
         elif ttl_ns:
             self.expiry.add(seq, ts + ttl_ns)
+            self.expiry.prune(self.is_live)
 
     def skip_to(self, last_seq: int) -> None:
         """Consume sequences up to this one without storing anything."""
@@ -145,6 +146,8 @@ class Ledger:
         if not gone:
             return
         self.deleted |= gone
+        if self.expiry.never:
+            self.expiry.never -= gone
         if self.first_seq in gone:
             self.move_first(self.next_live(self.first_seq))
 
@@ -157,6 +160,34 @@ class Ledger:
         self.deleted.clear()
         self.first_seq = self.last_seq + 1
         self.first_ts = None
+
+    def remove_below(self, seq: int) -> None:
+        """Take out every message below this sequence, where the sums are counted again afterwards."""
+        if not self.messages or seq <= self.first_seq:
+            return
+        self.messages -= self.live_between(0, seq - 1)
+        if self.messages:
+            self.move_first(self.next_live(seq))
+        else:
+            self.remove_everything()
+
+    def still_there(self, removal: Removal) -> Removal:
+        """Return the removal without what is not there, and without sums."""
+        low, high = self.first_seq, self.last_seq
+        return Removal((removal.seqs & BitMap64(range(low, high + 1))) - self.deleted)
+
+    def restate(self, live: BitMap64, size: int, subjects: SubjectIndex) -> None:
+        """Have exactly these messages, and these sums over them."""
+        if not live:
+            self.remove_everything()
+            return
+        self.messages = len(live)
+        self.size = size
+        self.subjects = subjects
+        self.first_seq = live.min()
+        self.first_ts = None
+        self.deleted = BitMap64(range(self.first_seq, self.last_seq + 1)) - live
+        self.expiry.never &= live
 
     def _remove_subjects(self, removal: Removal) -> None:
         subjects = self.subjects

@@ -21,37 +21,38 @@ class Reader:
 
     async def message(self, seq: int) -> Message | None:
         """Return the message at a sequence."""
-        if not self._store.ledger.is_live(seq):
-            return None
-        run = await self._store.view.run_at(seq)
-        assert run is not None, f"live sequence {seq} has no run"
-        row = int(run.seqs.searchsorted(seq))
-        assert run.seqs[row] == seq, f"live sequence {seq} is not stored"
-        return run.message(row)
+        while self._store.ledger.is_live(seq):
+            run = await self._store.view.run_at(seq)
+            row = int(run.seqs.searchsorted(seq)) if run is not None else 0
+            if run is not None and row < len(run.seqs) and run.seqs[row] == seq:
+                return run.message(row)
+            assert not self._store.ledger.is_live(seq), f"live sequence {seq} is not stored"
+        return None
 
     async def last(self, pattern: str, up_to_seq: int | None = None) -> Message | None:
         """Return the newest message whose subject matches."""
         ledger = self._store.ledger
-        if not ledger.messages:
-            return None
-        if up_to_seq is None or up_to_seq >= ledger.last_seq:
-            seqs = [await self.last_on(subject) for subject in ledger.subjects.matching(pattern or ">")]
-        else:
+        if up_to_seq is not None and up_to_seq < ledger.last_seq:
             seqs = await self._last_before((pattern or ">",), up_to_seq)
-        return await self.message(max(seqs)) if seqs else None
+            return await self.message(max(seqs)) if seqs else None
+        index = ledger.subjects
+        subjects = list(index.matching(pattern or ">"))
+        newest = max((index.last[s] for s in subjects if s not in index.stale), default=0)
+        bounds = sorted(((index.last[s], s) for s in subjects if s in index.stale), reverse=True)
+        for bound, subject in bounds:
+            if bound > newest:
+                newest = max(newest, await self.last_on(subject))
+        return await self.message(newest) if newest else None
 
     async def last_on(self, subject: bytes) -> int:
-        """Return the newest sequence of a subject that the stream holds."""
-        index = self._store.ledger.subjects
-        if subject in index.stale:
-            upper_seq = index.last[subject]
-            newest = await self._store.on_thread(self._store.find_last, subject, upper_seq)
+        """Return the newest sequence of a subject, 0 if the stream holds none."""
+        while True:
+            index = self._store.ledger.subjects
             if subject not in index.stale:
-                return index.last[subject]
-            if newest and self._store.ledger.is_live(newest):
-                index.settle(subject, newest)
-            return newest
-        return index.last[subject]
+                return index.last.get(subject, 0)
+            newest = await self._store.on_thread(self._store.find_last, subject, index.last[subject])
+            if subject in self._store.ledger.subjects.stale and self._store.ledger.is_live(newest):
+                self._store.ledger.subjects.settle(subject, newest)
 
     async def last_seqs(self, patterns: Sequence[str], up_to_seq: int | None, limit: int) -> list[int] | None:
         """Return the newest sequence of every matching subject, ascending; None beyond `limit` subjects."""
@@ -62,7 +63,7 @@ class Reader:
             subjects = {s for pattern in patterns for s in ledger.subjects.matching(pattern)}
             if len(subjects) > limit:
                 return None
-            seqs = [await self.last_on(subject) for subject in subjects]
+            seqs = [seq for subject in subjects if (seq := await self.last_on(subject))]
         return sorted(seqs) if len(seqs) <= limit else None
 
     async def _last_before(self, patterns: Sequence[str], up_to_seq: int) -> list[int]:

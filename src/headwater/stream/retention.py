@@ -40,54 +40,54 @@ def over_subject_limit(limit: int, ledger: Ledger, read: ReadRun, subjects: Iter
     """Return the oldest messages of these subjects beyond `limit` on each."""
     removal = Removal()
     index = ledger.subjects
-    for subject in subjects:
-        excess = index.count.get(subject, 0) - limit
-        if excess <= 0:
-            continue
-        if index.history is not None:
-            for seq, size in index.history[subject][:excess]:
-                removal.take_known(seq, subject, size)
-        else:
-            _take_oldest(removal, ledger, read, subject, excess)
+    excess = {s: count - limit for s in subjects if (count := index.count.get(s, 0)) > limit}
+    if index.history is None:
+        _take_oldest(removal, ledger, read, excess)
+        return removal
+    for subject, count in excess.items():
+        for seq, size in index.history[subject][:count]:
+            removal.take_known(seq, subject, size)
     return removal
 
 
-def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, subject: bytes, count: int) -> None:
-    """Take the oldest `count` messages of one subject, looking from the front."""
-    seq = max(ledger.first_seq, ledger.subjects.oldest.get(subject, 0))
-    while count > 0:
-        run = read(seq)
-        if run is None:
-            return
-        names = run.subjects
-        rows = [row for row in ledger.live_rows(run, seq).tolist() if names[row] == subject][:count]
-        if rows:
-            removal.take(run, np.array(rows, dtype=np.intp), ledger.overhead)
-            ledger.subjects.oldest[subject] = int(run.seqs[rows[-1]]) + 1
-        count -= len(rows)
-        seq = int(run.seqs[-1]) + 1
-
-
-def too_old(ledger: Ledger, read: ReadRun, horizon_ns: int) -> tuple[Removal, int | None]:
-    """Return the messages stored at or before the horizon, and the time of the oldest one that stays.
-
-    Messages with a time to live of `never` stay whatever their age.
-    """
-    removal = Removal()
-    seq = ledger.first_seq
-    while seq <= ledger.last_seq:
+def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, excess: dict[bytes, int]) -> None:
+    """Take the oldest so many messages of each subject, in one pass from the front."""
+    oldest = ledger.subjects.oldest
+    seq = max(ledger.first_seq, min((oldest.get(subject, 0) for subject in excess), default=0))
+    passed: dict[bytes, int] = {}
+    while excess:
         run = read(seq)
         if run is None:
             break
-        rows = ledger.live_rows(run, seq)
-        if ledger.expiry.never:
-            never = ledger.expiry.never
-            seqs = run.seqs
-            rows = np.array([row for row in rows.tolist() if int(seqs[row]) not in never], dtype=np.intp)
-        old = rows[run.ts[rows] <= horizon_ns]
-        if len(old):
-            removal.take(run, old, ledger.overhead)
-        if len(old) < len(rows):
-            return removal, int(run.ts[rows[len(old)]])
-        seq = int(run.seqs[-1]) + 1
-    return removal, None
+        names, seqs = run.subjects, run.seqs
+        rows = []
+        for row in ledger.live_rows(run, seq).tolist():
+            left = excess.get(names[row])
+            if left is None:
+                continue
+            rows.append(row)
+            passed[names[row]] = int(seqs[row]) + 1
+            excess[names[row]] = left - 1
+            if left == 1:
+                del excess[names[row]]
+                if not excess:
+                    break
+        removal.take(run, np.array(rows, dtype=np.intp), ledger.overhead)
+        seq = int(seqs[-1]) + 1
+    oldest.update(passed)
+
+
+def too_old(ledger: Ledger, run: Run, seq: int, horizon_ns: int) -> tuple[Removal, int | None]:
+    """Return the messages of a run from a sequence on that were stored at or before the horizon.
+
+    The second value is the time of the oldest one that stays for now; None if the run has none. Messages with
+    a time to live of `never` stay whatever their age.
+    """
+    removal = Removal()
+    rows = ledger.live_rows(run, seq)
+    if ledger.expiry.never:
+        never, seqs = ledger.expiry.never, run.seqs
+        rows = np.array([row for row in rows.tolist() if int(seqs[row]) not in never], dtype=np.intp)
+    old = rows[run.ts[rows] <= horizon_ns]
+    removal.take(run, old, ledger.overhead)
+    return removal, int(run.ts[rows[len(old)]]) if len(old) < len(rows) else None

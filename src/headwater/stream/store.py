@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -13,18 +12,14 @@ from typing import TypeVar
 from headwater.clock import Clock
 from headwater.disk import Disk
 from headwater.log import checkpoint
-from headwater.log.batch import StoredBatch
 from headwater.log.log import Log
-from headwater.log.segment import Damage
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
-from headwater.stream import notes
-from headwater.stream.admission import stored_ttl
-from headwater.stream.head import Head, HeadEntry
+from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
 from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
-from headwater.stream.subjects import HISTORY_LIMIT
+from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
 
@@ -32,8 +27,6 @@ FOLD = "headwater-fold"
 """The application transaction in the table that names the last sequence folded."""
 
 _T = TypeVar("_T")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +60,14 @@ class Store:
         self.disk = services.memory_disk if memory else services.file_disk
         self.overhead = MEMORY_OVERHEAD if memory else FILE_OVERHEAD
         self.checkpoint_path = directory / "checkpoint"
-        self.table = Table.open(
-            directory / "table", self.disk, compression=str(config.compression), name=config.name
-        )
+        self.table = self.open_table()
         taken = checkpoint.read(self.disk, self.checkpoint_path)
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         self.log = Log.open(directory / "log", self.disk, from_segment=taken.segment if taken else 0)
+        self.trimming = asyncio.Lock()
+        """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
+        self.generation = 0
+        """Changes when ledger and head are made anew: what was read before may have been taken back."""
         self.ledger: Ledger
         self.head: Head
         self.view: View
@@ -80,91 +75,44 @@ class Store:
 
     def reload(self) -> None:
         """Make ledger and head anew from checkpoint and log, which hold exactly what was made durable."""
-        config = self.config
-        self.ledger = Ledger(
-            self.overhead,
-            dedupe_window_ns=config.duplicate_window,
-            history=keeps_history(config),
+        self.adopt(self.replay())
+
+    def replay(self) -> Replay:
+        """Return ledger and head made anew; blocking, and nobody sees them before they are adopted."""
+        config, services = self.config, self.services
+        ledger = Ledger(
+            self.overhead, dedupe_window_ns=config.duplicate_window, history=keeps_history(config)
         )
         taken = checkpoint.read(self.disk, self.checkpoint_path)
         if taken is not None:
-            self.ledger.restore(decode(taken.payload))
+            ledger.restore(decode(taken.payload))
         elif config.first_seq > 1:
-            self.ledger.skip_to(config.first_seq - 1)
-        self.head = Head(self.log)
-        self.view = View(self.head, self.table, self.services.cache, self.services.work_executor)
-        folded = self.table.transaction(FOLD) or 0
-        holes = 0
-        for position, batch in self.log.replay():
-            found = self._holes()
-            if len(found) > holes:
-                holes = len(found)
-                self._account_for_loss(batch.base_seq - 1, folded)
-            self._replay(batch)
-            if batch.count and int(batch.seqs[-1]) > folded:
-                self.head.append(HeadEntry.of(batch, position), resident=False)
-        for hole in self._holes()[holes:]:
-            self._account_for_loss(hole.last_seq or 0, folded)
-        for damage in self.log.damage:
-            logger.warning("stream %s: %s in its log", config.name, damage)
+            ledger.skip_to(config.first_seq - 1)
+        view = View(Head(self.log), self.table, services.cache, services.work_executor)
+        replay = Replay(config, self.log, ledger, view, self.table.transaction(FOLD) or 0)
+        replay.run()
+        return replay
 
-    def _holes(self) -> list[Damage]:
-        """Return the damage that a crash does not explain."""
-        return [damage for damage in self.log.damage if not damage.torn]
+    def adopt(self, replayed: Replay) -> None:
+        """Take up ledger and head."""
+        self.ledger = replayed.ledger
+        self.view = replayed.view
+        self.head = replayed.view.head
+        # A fold may have been committed since the replay began.
+        self.head.release_through(self.table.transaction(FOLD) or 0)
+        self.generation += 1
 
-    def _replay(self, batch: StoredBatch) -> None:
-        ledger = self.ledger
-        noted = notes.decode(batch.notes)
-        if noted.removed_everything:
-            ledger.remove_everything()
-        if batch.count:
-            seqs = batch.seqs.tolist()
-            ts = batch.ts.tolist()
-            ledger.append(seqs, ts, batch.subjects, self.overhead.sizes(batch).tolist())
-            if batch.with_headers.any():
-                self.note_headers(seqs, ts, batch.headers)
-        if batch.removed:
-            ledger.remove(noted.removal(batch.removed))
-        for name, change in noted.consumers.items():
-            ledger.note_consumer(name, change)
-        ledger.skip_to(batch.last_seq)
-        assert ledger.first_seq == batch.first_seq, (ledger.first_seq, batch.first_seq)
+    def open_table(self) -> Table:
+        """Return the table as it lies on disk; blocking."""
+        config = self.config
+        return Table.open(
+            self.directory / "table", self.disk, compression=str(config.compression), name=config.name
+        )
 
-    def note_headers(self, seqs: list[int], ts: list[int], headers: list[bytes]) -> None:
-        """Have the ledger remember ids and times to live of stored messages."""
-        with_ttl = self.config.allow_msg_ttl
-        for seq, stamp, block in zip(seqs, ts, headers, strict=True):
-            if block:
-                self.ledger.note_headers(seq, stamp, block, stored_ttl(block) if with_ttl else None)
-
-    def _account_for_loss(self, last_seq: int, folded: int) -> None:
-        """Mark what a damaged batch held as lost, unless the table has it."""
-        ledger = self.ledger
-        seq = ledger.last_seq + 1
-        while seq <= min(last_seq, folded):
-            run = self.view.read_run_at(seq)
-            if run is None:
-                break
-            rows = [row for row, number in enumerate(run.seqs.tolist()) if seq <= number <= last_seq]
-            if not rows:
-                break
-            sizes = self.overhead.sizes(run)
-            ledger.append(
-                [int(run.seqs[row]) for row in rows],
-                [int(run.ts[row]) for row in rows],
-                [run.subjects[row] for row in rows],
-                [int(sizes[row]) for row in rows],
-            )
-            seq = ledger.last_seq + 1
-        if seq <= last_seq:
-            logger.error(
-                "stream %s: sequences %d to %d are lost, their bytes in the log are damaged",
-                self.config.name,
-                seq,
-                last_seq,
-            )
-            ledger.record_loss(seq, last_seq)
-            ledger.skip_to(last_seq)
+    def replace_table(self, table: Table) -> None:
+        """Go on with a table that was opened anew."""
+        self.table = self.view.table = table
+        self.head.release_through(table.transaction(FOLD) or 0)
 
     def read_message(self, seq: int) -> Message:
         """Return a live message; blocking."""
@@ -212,7 +160,13 @@ class Store:
             for row in self.ledger.live_rows(run, seq).tolist():
                 history.setdefault(subjects[row], []).append((int(seqs[row]), int(sizes[row])))
             seq = int(seqs[-1]) + 1
-        self.ledger.subjects.history = history
+        # What was removed while this read the rest is in it, too.
+        is_live = self.ledger.is_live
+        self.ledger.subjects.history = {
+            subject: kept
+            for subject, entries in history.items()
+            if (kept := [e for e in entries if is_live(e[0])])
+        }
 
     async def on_thread(self, call: Callable[..., _T], *args: object) -> _T:
         """Return what a blocking call returns."""
@@ -222,8 +176,3 @@ class Store:
     def close(self) -> None:
         """Let go of all files."""
         self.log.close()
-
-
-def keeps_history(config: StreamConfig) -> bool:
-    """Return whether the sequences of each subject are kept in memory."""
-    return 0 < config.max_msgs_per_subject <= HISTORY_LIMIT

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
-from headwater.errors import ApiError, DiskError, api_error
+import msgspec
+
+from headwater.errors import ApiError, CorruptionError, DiskError, api_error
 from headwater.model.columns import Columns
 from headwater.model.message import Message
 from headwater.model.stream import LostMessages, StreamConfig, StreamState
@@ -15,11 +20,16 @@ from headwater.stream import purge, retention
 from headwater.stream.committer import Committer
 from headwater.stream.folder import Folder
 from headwater.stream.intake import Intake, Item
+from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
 from headwater.stream.reader import Reader
 from headwater.stream.removal import Removal
-from headwater.stream.store import Services, Store, keeps_history
+from headwater.stream.replay import keeps_history
+from headwater.stream.store import Services, Store
 from headwater.wire.pub_ack import PubAcks
+
+logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 EXPIRE_AT_ONCE = 10_000
 """How many messages with a time to live of their own leave in one change, at the most."""
@@ -43,7 +53,8 @@ class Stream:
         self._committer = Committer(store, self._intake, self._acks)
         self._reader = Reader(store)
         self.folder = Folder(store, self._committer)
-        self._next_age_ns: int | None = None
+        self._next_age: tuple[int, int] | None = None
+        """When the oldest message that can expire was stored, as of a generation of the store."""
         self._intake.enforce()
         self._committer.wake()
 
@@ -81,7 +92,8 @@ class Stream:
         failure = self._committer.failure
         if failure is not None:
             error = api_error("stream_store_failed", err=str(failure))
-            self._send(b"".join(self._acks.error(reply, error) for _, reply, _, _ in items if reply))
+            if not self.config.no_ack:
+                self._send(b"".join(self._acks.error(reply, error) for _, reply, _, _ in items if reply))
             return
         self._intake.offer(items)
         self._committer.wake()
@@ -96,71 +108,97 @@ class Stream:
             with suppress(ApiError):
                 await self._committer.settled()
 
+    async def _answer(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the answer to a question once all that it tells of is durable."""
+        while True:
+            await self._committer.intact()
+            generation = self._store.generation
+            answer = await ask()
+            if await self._holds(generation):
+                return answer
+
+    async def _holds(self, generation: int) -> bool:
+        """Return, once everything offered so far is durable, whether nothing was taken back since."""
+        try:
+            await self.settled()
+        except ApiError:
+            return False
+        return generation == self._store.generation
+
     async def state(self) -> StreamState:
         """Return what the stream holds."""
-        await self.settled()
+        return await self._answer(self._state)
+
+    async def _state(self) -> StreamState:
         ledger = self._store.ledger
-        first_ts = await self._first_ts()
         lost = tuple(ledger.lost)
-        return StreamState(
+        state = StreamState(
             messages=ledger.messages,
             bytes=ledger.size,
             first_seq=ledger.first_seq,
-            first_ts=first_ts,
             last_seq=ledger.last_seq,
             last_ts=ledger.last_ts,
             num_subjects=len(ledger.subjects),
             num_deleted=len(ledger.deleted),
             lost=LostMessages(lost, 0) if lost else None,
         )
+        return msgspec.structs.replace(state, first_ts=await self._first_ts(ledger))
 
-    async def _first_ts(self) -> int:
-        ledger = self._store.ledger
+    async def _first_ts(self, ledger: Ledger) -> int:
+        """Return when the first message was stored, 0 if there is none or it cannot be read."""
         if not ledger.messages:
             return 0
-        if ledger.first_ts is None:
-            message = await self._reader.message(ledger.first_seq)
-            assert message is not None
-            ledger.first_ts = message.ts
-        return ledger.first_ts
+        if ledger.first_ts is not None:
+            return ledger.first_ts
+        first_seq = ledger.first_seq
+        try:
+            run = await self._store.view.run_at(first_seq)
+        except CorruptionError:
+            return 0
+        assert run is not None
+        first_ts = int(run.ts[int(run.seqs.searchsorted(first_seq))])
+        if ledger.first_seq == first_seq:
+            ledger.first_ts = first_ts
+        return first_ts
 
     async def message(self, seq: int) -> Message | None:
         """Return the message at a sequence."""
-        await self.settled()
-        return await self._reader.message(seq)
+        return await self._answer(lambda: self._reader.message(seq))
 
     async def last(self, filter: str, up_to_seq: int | None = None) -> Message | None:
         """Return the newest message whose subject matches."""
-        await self.settled()
-        return await self._reader.last(filter, up_to_seq)
+        return await self._answer(lambda: self._reader.last(filter, up_to_seq))
 
     async def next(self, filter: str, start_seq: int) -> Message | None:
         """Return the oldest message from a sequence on whose subject matches."""
-        await self.settled()
-        return await self._reader.next(filter, start_seq)
+        return await self._answer(lambda: self._reader.next(filter, start_seq))
 
     async def seq_at(self, ts: int) -> int:
         """Return the first live sequence with a time not before `ts`; one past the last if there is none."""
-        await self.settled()
-        return await self._reader.seq_at(ts)
+        return await self._answer(lambda: self._reader.seq_at(ts))
 
     async def last_seqs(self, filters: Sequence[str], up_to_seq: int | None, limit: int) -> list[int] | None:
         """Return the newest sequence of every matching subject, ascending; None beyond `limit` subjects."""
-        await self.settled()
-        return await self._reader.last_seqs(filters, up_to_seq, limit)
+        return await self._answer(lambda: self._reader.last_seqs(filters, up_to_seq, limit))
 
     async def scan(
         self, start_seq: int, filters: Sequence[str] = (), stop_seq: int | None = None
     ) -> AsyncIterator[list[Message]]:
         """Yield live matching messages in order, many at a time."""
-        await self.settled()
-        async for messages in self._reader.scan(start_seq, filters, stop_seq):
-            yield messages
+        while True:
+            await self._committer.intact()
+            generation = self._store.generation
+            async for messages in self._reader.scan(start_seq, filters, stop_seq):
+                if not await self._holds(generation):
+                    break
+                yield messages
+                start_seq = messages[-1].seq + 1
+            else:
+                return
 
     async def pending(self, start_seq: int, filters: Sequence[str] = ()) -> int:
         """Return how many live messages match from a sequence on."""
-        await self.settled()
-        return await self._reader.pending(start_seq, filters)
+        return await self._answer(lambda: self._reader.pending(start_seq, filters))
 
     def subject_counts(self, filter: str) -> dict[bytes, int]:
         """Return how many messages stand on each matching subject."""
@@ -179,9 +217,19 @@ class Stream:
             return False
         removal = Removal()
         removal.take(run, run.seqs.searchsorted([seq]), self._store.overhead)
-        self._intake.remove(removal)
+        self._remove(removal)
         await self.settled()
         return True
+
+    def _remove(self, removal: Removal, *, last_seq: int = 0) -> None:
+        """Take out messages, unless nothing can be stored."""
+        self._require_storing()
+        self._intake.remove(removal, last_seq=last_seq)
+
+    def _require_storing(self) -> None:
+        failure = self._committer.failure
+        if failure is not None:
+            raise api_error("stream_store_failed", err=str(failure))
 
     async def purge(self, *, filter: str = "", seq: int = 0, keep: int = 0) -> int:
         """Take out what matches, below a sequence or but for the newest `keep`; return how many."""
@@ -190,7 +238,7 @@ class Stream:
         everything = filter in ("", ">")
         if everything and keep == 0 and (seq == 0 or seq > ledger.last_seq):
             purged = ledger.messages
-            self._intake.remove(Removal(everything=True), last_seq=seq - 1 if seq else 0)
+            self._remove(Removal(everything=True), last_seq=seq - 1 if seq else 0)
             await self.settled()
             return purged
         below_seq = seq or ledger.last_seq + 1
@@ -199,13 +247,14 @@ class Stream:
             total -= await self._reader.pending(seq, () if everything else (filter,))
         purged = 0
         async for removal in purge.removals(self._store, filter, below_seq, keep, total):
-            self._intake.remove(removal)
+            self._remove(removal)
             purged += len(removal.seqs)
         await self.settled()
         return purged
 
     async def load(self, columns: Columns, *, last_seq: int = 0) -> None:
         """Take in messages with their own sequences and times, then consume sequences up to `last_seq`."""
+        self._require_storing()
         if len(columns):
             self._intake.load(OfferedRun.of(columns))
         if last_seq > self._store.ledger.last_seq:
@@ -213,27 +262,39 @@ class Stream:
         await self.settled()
 
     async def reconfigure(self, config: StreamConfig) -> None:
-        """Take up another config; what its limits have no room for goes at once."""
+        """Take up another config; what its limits have no room for goes. On an error the old one holds."""
         await self.settled()
-        store, ledger = self._store, self._store.ledger
+        self._require_storing()
+        old = self.config
+        try:
+            await self._take_up(config)
+            self._intake.enforce()
+            await self.settled()
+        except BaseException:
+            await self._take_up(old)
+            raise
+
+    async def _take_up(self, config: StreamConfig) -> None:
+        store = self._store
         self.config = store.config = config
-        ledger.dedupe.window_ns = config.duplicate_window
-        if keeps_history(config) and ledger.subjects.history is None:
+        if keeps_history(config) and store.ledger.subjects.history is None:
             await store.build_history()
-        elif not keeps_history(config):
-            ledger.subjects.history = None
+        # Nothing is awaited from here on, so no message meets half a config.
+        if not keeps_history(config):
+            store.ledger.subjects.history = None
+        store.ledger.dedupe.window_ns = config.duplicate_window
+        store.ledger.dedupe.expire(store.services.clock.now_ns())
         self._intake.configure()
-        self._intake.enforce()
-        self._next_age_ns = None
-        await self.settled()
+        self._next_age = None
 
     def next_expiry_ns(self) -> int | None:
         """Return when a message may be due to expire; None if none will."""
         ledger = self._store.ledger
         due = ledger.expiry.next_ns()
         if self.config.max_age and ledger.messages:
-            age = self._next_age_ns if self._next_age_ns is not None else ledger.first_ts or 0
-            age += self.config.max_age
+            known = self._next_age is not None and self._next_age[0] == self._store.generation
+            oldest_ns = self._next_age[1] if known and self._next_age else ledger.first_ts or 0
+            age = oldest_ns + self.config.max_age
             due = age if due is None else min(due, age)
         return due
 
@@ -241,36 +302,67 @@ class Stream:
         """Take out what is too old; return how many messages went."""
         if self._committer.failure is not None:
             return 0
-        ledger = self._store.ledger
-        removal = Removal()
-        # Look at the front before deciding, so that no read blocks the loop while it decides.
-        await self._store.view.run_at(ledger.first_seq)
-        if self.config.max_age:
-            removal, oldest_ns = retention.too_old(
-                ledger, self._store.view.read_run_at, now_ns - self.config.max_age
-            )
-            self._next_age_ns = oldest_ns
-        await self._take_due(removal, now_ns)
+        gone = await self._expire_old(now_ns) if self.config.max_age else 0
+        gone += await self._expire_due(now_ns)
+        await self.settled()
+        return gone
+
+    async def _expire_old(self, now_ns: int) -> int:
+        """Take out the messages older than `max_age`, run by run from the front."""
+        horizon_ns = now_ns - self.config.max_age
+        generation = self._store.generation
+        gone = seq = 0
+        oldest_ns: int | None = None
+        while oldest_ns is None:
+            run = await self._store.view.run_at(max(seq, self._store.ledger.first_seq))
+            if run is None:
+                # Whatever comes is newer than all that is there.
+                oldest_ns = max(self._store.ledger.last_ts, now_ns)
+                break
+            removal, oldest_ns = retention.too_old(self._store.ledger, run, seq, horizon_ns)
+            seq = int(run.seqs[-1]) + 1
+            gone += self._expire(removal)
+        self._next_age = (generation, oldest_ns)
+        return gone
+
+    async def _expire_due(self, now_ns: int) -> int:
+        """Take out the messages whose own time to live has passed."""
+        generation, gone = self._store.generation, 0
+        due = sorted(self._store.ledger.expiry.pop_due(now_ns, EXPIRE_AT_ONCE))
+        while due:
+            if not self._store.ledger.is_live(due[0]):
+                due.pop(0)
+                continue
+            try:
+                run = await self._store.view.run_at(due[0])
+            except CorruptionError as error:
+                logger.error("stream %s: %d stays beyond its time: %s", self.name, due.pop(0), error)
+                continue
+            if generation != self._store.generation:
+                return gone  # the index was made anew and has them all
+            assert run is not None
+            reach = bisect_right(due, int(run.seqs[-1]))
+            live = [seq for seq in due[:reach] if self._store.ledger.is_live(seq)]
+            due = due[reach:]
+            removal = Removal()
+            removal.take(run, run.seqs.searchsorted(live), self._store.overhead)
+            gone += self._expire(removal)
+        return gone
+
+    def _expire(self, removal: Removal) -> int:
+        """Take out messages whose time has come, leaving the markers that the config asks for."""
         if not removal:
             return 0
-        emptied = [s for s, gone in removal.subjects.items() if gone >= ledger.subjects.count[s]]
-        self._intake.remove(removal)
+        counts = self._store.ledger.subjects.count
+        emptied = [subject for subject, gone in removal.subjects.items() if gone >= counts[subject]]
+        self._remove(removal)
         if self.config.subject_delete_marker_ttl:
             self._intake.store_markers(emptied, b"MaxAge")
-        await self.settled()
         return len(removal.seqs)
-
-    async def _take_due(self, removal: Removal, now_ns: int) -> None:
-        """Add the messages whose own time to live has passed."""
-        ledger = self._store.ledger
-        for seq in ledger.expiry.pop_due(now_ns, EXPIRE_AT_ONCE):
-            if ledger.is_live(seq) and seq not in removal.seqs:
-                run = self._store.view.read_run_at(seq)
-                assert run is not None
-                removal.take(run, run.seqs.searchsorted([seq]), self._store.overhead)
 
     async def close(self) -> None:
         """Make everything durable and let go of the files."""
+        await self.folder.close()
         await self._committer.close()
         self._store.close()
 

@@ -15,7 +15,7 @@ from headwater.errors import DiskError
 from headwater.model.run import Run
 from headwater.stream.head import Head, HeadEntry
 from headwater.table.datafile import DataFile
-from headwater.table.table import Table
+from headwater.table.table import ConflictError, Table
 
 _T = TypeVar("_T")
 _MOVED_RETRIES = 5
@@ -73,21 +73,33 @@ class View:
 
     def read_run_at(self, seq: int) -> Run | None:
         """Return the same as `run_at`, blocking."""
-        for _ in range(_MOVED_RETRIES):
-            entry = self._head_entry(seq)
-            if entry is not None:
-                try:
-                    return self._load_entry(entry)
-                except DiskError:
-                    continue  # folded and trimmed between the look and the read
-            file = self._file_at(seq)
-            if file is not None:
-                return self._load_group(file, seq)
-            entry = self.head.entry_at(seq)
-            if entry is None:
-                return None
+        return self._retrying(self._read_run_at, seq)
+
+    def _read_run_at(self, seq: int) -> Run | None:
+        entry = self._head_entry(seq)
+        if entry is not None:
             return self._load_entry(entry)
+        file = self._file_at(seq)
+        if file is not None:
+            return self._load_group(file, seq)
+        entry = self.head.entry_at(seq)
         return self._load_entry(entry) if entry is not None else None
+
+    def _retrying(self, read: Callable[[int], _T], wanted: int) -> _T:
+        """Return what is read; what was trimmed or swept between the look and the read is elsewhere now."""
+        for _ in range(_MOVED_RETRIES):
+            try:
+                return read(wanted)
+            except (DiskError, ConflictError):
+                continue
+        return read(wanted)
+
+    def reach(self, seq: int) -> int:
+        """Return the last sequence of the batch or file in which this sequence would lie."""
+        entry, file = self._head_entry(seq), self._file_at(seq)
+        if entry is None and file is None:
+            entry = self.head.entry_at(seq)
+        return entry.last_seq if entry is not None else file.last_seq if file is not None else seq
 
     def _head_entry(self, seq: int) -> HeadEntry | None:
         first = self.head.first_seq
@@ -116,15 +128,16 @@ class View:
         return run
 
     async def seq_at(self, ts: int) -> int | None:
-        """Return the first stored sequence whose time is not before `ts`, alive or not."""
+        """Return the first sequence, alive or not, before which nothing is stored since `ts`."""
+        return await self._on_thread(self._retrying, self._read_seq_at, ts)
+
+    def _read_seq_at(self, ts: int) -> int | None:
+        # The head first: what a fold takes from it meanwhile is in the table by then.
+        entry = self.head.entry_since(ts)
         for file in self.table.files:
             if file.last_ts >= ts:
-                return await self._on_thread(self._seq_in_file, file, ts)
-        entry = self.head.entry_since(ts)
-        if entry is None:
-            return None
-        run = await self._on_thread(self._load_entry, entry)
-        return int(run.seqs[int(run.ts.searchsorted(ts))])
+                return self._seq_in_file(file, ts)
+        return _seq_since(self._load_entry(entry), ts) if entry is not None else None
 
     def _seq_in_file(self, file: DataFile, ts: int) -> int:
         low, high = 0, len(self.table.groups(file)) - 1
@@ -135,8 +148,14 @@ class View:
                 high = middle
             else:
                 low = middle + 1
-        run = self._load_group(file, self.table.groups(file)[low][0])
-        return int(run.seqs[int(run.ts.searchsorted(ts))])
+        return _seq_since(self._load_group(file, self.table.groups(file)[low][0]), ts)
 
     async def _on_thread(self, call: Callable[..., _T], *args: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
+
+
+def _seq_since(run: Run, ts: int) -> int:
+    """Return the first sequence of a run since a time; one past its end if it has none."""
+    row = int(run.ts.searchsorted(ts))
+    # A file tells its last time rounded up, so it may promise what it does not hold.
+    return int(run.seqs[row]) if row < len(run.seqs) else int(run.seqs[-1]) + 1

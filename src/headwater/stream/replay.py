@@ -1,0 +1,161 @@
+"""The ledger and the head that checkpoint and log amount to, made anew at open and after a refused write.
+
+Where the log is damaged, what the table does not have either is recorded as lost, and the sums are counted
+again from what can be read: a damaged batch may have held removals that later sums rely on.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from pyroaring import BitMap64
+
+from headwater.errors import CorruptionError
+from headwater.log.batch import StoredBatch
+from headwater.log.log import Log
+from headwater.model.run import Run
+from headwater.model.stream import StreamConfig
+from headwater.stream import notes
+from headwater.stream.admission import stored_ttl
+from headwater.stream.head import HeadEntry
+from headwater.stream.ledger import Ledger
+from headwater.stream.subjects import HISTORY_LIMIT, SubjectIndex
+from headwater.stream.view import View
+
+logger = logging.getLogger(__name__)
+
+
+class Replay:
+    """Applies the batches of a log, in order, to a ledger and to the head of a view."""
+
+    def __init__(self, config: StreamConfig, log: Log, ledger: Ledger, view: View, folded: int) -> None:
+        self.ledger = ledger
+        self.view = view
+        self._config = config
+        self._log = log
+        self._folded = folded
+        """The table holds what is live up to this sequence."""
+
+    def run(self) -> None:
+        """Return once ledger and head hold exactly what the log does."""
+        for position, batch in self._log.replay():
+            if self._is_damaged:
+                self._account_for_loss(batch.base_seq - 1)
+            self._apply(batch)
+            if batch.count and int(batch.seqs[-1]) > self._folded:
+                self.view.head.append(HeadEntry.of(batch, position), resident=False)
+        self._account_for_loss(
+            max([damage.last_seq or 0 for damage in self._log.damage if not damage.torn] + [0])
+        )
+        keeps = keeps_history(self._config)
+        if self._is_damaged or (keeps and self.ledger.subjects.history is None):
+            self._count_again()
+        if not keeps:
+            self.ledger.subjects.history = None
+        for damage in self._log.damage:
+            logger.warning("stream %s: %s in its log", self._config.name, damage)
+
+    @property
+    def _is_damaged(self) -> bool:
+        """Return whether there was damage so far that a crash does not explain."""
+        return any(not damage.torn for damage in self._log.damage)
+
+    def _apply(self, batch: StoredBatch) -> None:
+        ledger = self.ledger
+        noted = notes.decode(batch.notes)
+        if noted.removed_everything:
+            ledger.remove_everything()
+        if batch.count:
+            seqs, ts = batch.seqs.tolist(), batch.ts.tolist()
+            ledger.append(seqs, ts, batch.subjects, ledger.overhead.sizes(batch).tolist())
+            if batch.with_headers.any():
+                note_headers(ledger, self._config, seqs, ts, batch.headers)
+        if batch.removed:
+            removal = noted.removal(batch.removed)
+            ledger.remove(ledger.still_there(removal) if self._is_damaged else removal)
+        for name, change in noted.consumers.items():
+            ledger.note_consumer(name, change)
+        ledger.skip_to(batch.last_seq)
+        if self._is_damaged:
+            ledger.remove_below(batch.first_seq)
+        else:
+            assert ledger.first_seq == batch.first_seq, (ledger.first_seq, batch.first_seq)
+
+    def _account_for_loss(self, last_seq: int) -> None:
+        """Take what a damaged batch held from the table; what it has not folded either is lost."""
+        ledger = self.ledger
+        while (seq := ledger.last_seq + 1) <= min(last_seq, self._folded):
+            run = self._read(seq)
+            seqs = run.seqs if run is not None else np.empty(0, np.int64)
+            rows = np.flatnonzero((seqs >= seq) & (seqs <= last_seq)).tolist()
+            if run is None or not rows:
+                break
+            sizes = ledger.overhead.sizes(run)
+            ledger.append(
+                [int(seqs[row]) for row in rows],
+                [int(run.ts[row]) for row in rows],
+                [run.subjects[row] for row in rows],
+                [int(sizes[row]) for row in rows],
+            )
+        ledger.skip_to(min(last_seq, self._folded))
+        seq = ledger.last_seq + 1
+        if seq <= last_seq:
+            name = self._config.name
+            logger.error(
+                "stream %s: sequences %d to %d are lost, the log is damaged there", name, seq, last_seq
+            )
+            ledger.record_loss(seq, last_seq)
+            ledger.skip_to(last_seq)
+
+    def _read(self, seq: int) -> Run | None:
+        try:
+            return self.view.read_run_at(seq)
+        except CorruptionError as error:
+            logger.error("stream %s: %s", self._config.name, error)
+            return None
+
+    def _count_again(self) -> None:
+        """Make the sums anew from what can be read; what should be there and is not, is no more."""
+        ledger = self.ledger
+        found, size, subjects = BitMap64(), 0, SubjectIndex(history=keeps_history(self._config))
+        seq = ledger.first_seq
+        while seq <= ledger.last_seq:
+            try:
+                run = self.view.read_run_at(seq)
+            except CorruptionError as error:
+                last_seq = self.view.reach(seq)
+                logger.error(
+                    "stream %s: sequences %d to %d are lost: %s", self._config.name, seq, last_seq, error
+                )
+                ledger.record_loss(seq, last_seq)
+                seq = last_seq + 1
+                continue
+            if run is None:
+                break
+            rows = ledger.live_rows(run, seq)
+            seqs, sizes, names = (
+                run.seqs[rows].tolist(),
+                ledger.overhead.sizes(run)[rows].tolist(),
+                run.subjects,
+            )
+            found.update(seqs)
+            size += sum(sizes)
+            subjects.add_run([names[row] for row in rows.tolist()], seqs, sizes)
+            seq = int(run.seqs[-1]) + 1
+        ledger.restate(found, size, subjects)
+
+
+def note_headers(
+    ledger: Ledger, config: StreamConfig, seqs: list[int], ts: list[int], headers: list[bytes]
+) -> None:
+    """Have a ledger remember ids and times to live of stored messages."""
+    with_ttl = config.allow_msg_ttl
+    for seq, stamp, block in zip(seqs, ts, headers, strict=True):
+        if block:
+            ledger.note_headers(seq, stamp, block, stored_ttl(block) if with_ttl else None)
+
+
+def keeps_history(config: StreamConfig) -> bool:
+    """Return whether the sequences of each subject are kept in memory."""
+    return 0 < config.max_msgs_per_subject <= HISTORY_LIMIT
