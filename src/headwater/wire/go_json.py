@@ -50,6 +50,17 @@ def decode(body: bytes, fields: Mapping[str, Reader], root: str) -> dict[str, An
     return members
 
 
+def decode_one(body: bytes, fields: Mapping[str, Reader], root: str) -> dict[str, Any]:
+    """Return the members of a body that is one object by wire name, other keys passed over."""
+    text = body.decode("utf-8", errors="replace")
+    value, position = _parse(text, _skip_blanks(text, 0))
+    position = _skip_blanks(text, position)
+    if position < len(text):
+        _refuse(f"invalid character {_character(text[position])} after top-level value")
+    members: dict[str, Any] = struct(fields, f"server.{root}", strict=False)(value, root)
+    return members
+
+
 def string(value: Any, path: str) -> str:
     """Read a string."""
     if type(value) is not str:
@@ -95,12 +106,16 @@ def time(value: Any, path: str) -> int:
 
 
 def enum(members: Mapping[str, Any], *, any_case: bool = False, complaint: str = "") -> Reader:
-    """Return a reader of one of these words; unlike elsewhere null is refused."""
+    """Return a reader of one of these words; unlike elsewhere null is refused.
+
+    `complaint` is said of any other word, which stands in it for `{raw}`.
+    """
 
     def read(value: Any, path: str) -> Any:
         word = value.lower() if any_case and type(value) is str else value
         if type(word) is not str or word not in members:
-            _refuse(complaint or f"can not unmarshal {_quoted(_raw(value))}")
+            raw = _raw(value)
+            _refuse(complaint.format(raw=raw) or f"can not unmarshal {_quoted(raw)}")
         return members[word]
 
     read.takes_null = True  # type: ignore[attr-defined]
@@ -125,8 +140,13 @@ def string_map(value: Any, path: str) -> dict[str, str]:
     return {key: "" if member is None else string(member, f"{path}.{key}") for key, member in value}
 
 
-def struct(fields: Mapping[str, Reader], go_type: str, make: Callable[..., Any] = dict) -> Reader:
-    """Return a reader of an object with these fields and no others; the case of a key does not count."""
+def struct(
+    fields: Mapping[str, Reader], go_type: str, make: Callable[..., Any] = dict, *, strict: bool = True
+) -> Reader:
+    """Return a reader of an object with these fields; the case of a key does not count.
+
+    Another key is refused if `strict`, else passed over.
+    """
 
     def read(value: Any, path: str) -> Any:
         if not isinstance(value, _Object):
@@ -135,10 +155,12 @@ def struct(fields: Mapping[str, Reader], go_type: str, make: Callable[..., Any] 
         for key, member in value:
             name = key if key in fields else key.lower()
             reader = fields.get(name)
+            if reader is None and not strict:
+                continue
             if reader is None:
                 _refuse(f"json: unknown field {_quoted(key)}")
             if member is not None or hasattr(reader, "takes_null"):
-                members[name] = reader(member, f"{path}.{name}")
+                members[name] = reader(member, f"{path}.{key}")
         return make(**members)
 
     return read

@@ -25,7 +25,7 @@ class Pending(NamedTuple):
     deadline_ns: int
 
 
-class PendingMessages:
+class Outstanding:
     """Unsettled messages; each is queued, or never due, or some entry of the deadlines leads to it.
 
     First deliveries ascend, so the lowest is found at the front of `_order`, where settled ones are passed

@@ -1,0 +1,61 @@
+"""When delivered messages fall due again: runs of sequences by time, so that a batch costs one entry."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+_TOGETHER_NS = 10_000_000
+"""Runs that fall due so close together are kept as one; what is not yet due then is put back."""
+
+
+class Deadlines:
+    """Runs of sequences, each with the earliest time at which one of them may be due.
+
+    An entry is a hint: whoever takes it asks each message when it is really due. Settled messages leave their
+    entries behind, which cost nothing more than being skipped.
+    """
+
+    __slots__ = ("_heap", "_latest")
+
+    def __init__(self) -> None:
+        self._heap: list[list[int]] = []
+        self._latest: list[int] | None = None
+
+    def add(self, deadline: int, first: int, last: int) -> None:
+        """Remember that messages from `first` to `last` may be due at the deadline and not before."""
+        latest = self._latest
+        if latest is not None and 0 <= deadline - latest[0] < _TOGETHER_NS:
+            latest[1] = min(latest[1], first)
+            latest[2] = max(latest[2], last)
+            return
+        self._latest = [deadline, first, last]
+        heappush(self._heap, self._latest)
+
+    def next(self, lowest: int) -> int | None:
+        """Return the earliest deadline, or None; runs below the lowest unsettled sequence are dropped."""
+        heap = self._heap
+        while heap:
+            if heap[0][2] >= lowest:
+                return heap[0][0]
+            self._pop()
+        return None
+
+    def take(self, now: int, lowest: int) -> list[tuple[int, int]]:
+        """Return the runs that may be due by now, as first and last sequence, and forget them."""
+        runs = []
+        while self._heap and self._heap[0][0] <= now:
+            _, first, last = self._pop()
+            if last >= lowest:
+                runs.append((max(first, lowest), last))
+        return runs
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._heap.clear()
+        self._latest = None
+
+    def _pop(self) -> list[int]:
+        entry = heappop(self._heap)
+        if entry is self._latest:
+            self._latest = None
+        return entry

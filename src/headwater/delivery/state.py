@@ -1,0 +1,389 @@
+"""What one consumer has delivered and what is still owed to it: pure, and durable as small changes.
+
+What holds after every call:
+1. Pending is what was delivered and is neither settled nor given up; first deliveries ascend.
+2. Nothing at or below the ack floor is pending; the floor only moves up, save for `reset`.
+3. A message that is given up after its last delivery stays counted, so that retention keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from headwater.delivery import change
+from headwater.delivery.change import Change
+from headwater.delivery.outstanding import NEVER, QUEUED, Outstanding, Pending
+from headwater.delivery.redelivered import Redelivered
+from headwater.model.consumer import AckPolicy, ConsumerConfig, SequenceInfo
+
+
+class Delivery(NamedTuple):
+    """What the ack subject of one delivery has to say."""
+
+    consumer_seq: int
+    delivered_count: int
+
+
+class Unsettled(NamedTuple):
+    """A message that left the consumer without being acknowledged."""
+
+    stream_seq: int
+    consumer_seq: int
+    delivered_count: int
+
+
+class ConsumerState:
+    """The state of one consumer; times are nanoseconds that the caller gives."""
+
+    def __init__(self, config: ConsumerConfig, start_seq: int = 1) -> None:
+        self._pending = Outstanding()
+        self._redelivered = Redelivered()
+        self._given_up: list[Unsettled] = []
+        self._touched: set[int] = set()
+        self._recounted: set[int] = set()
+        self._dirty = self._whole = True
+        self._written_seq = 0
+        self._begin(start_seq)
+        self.configure(config)
+
+    def _begin(self, start_seq: int) -> None:
+        self._consumer_seq: int = 0
+        self._stream_seq: int = start_seq - 1
+        self._next_seq: int = start_seq
+        self._floor_consumer: int = 0
+        self._floor_stream: int = start_seq - 1
+        self._delivered_at: int = 0
+        self._acked_at: int = 0
+
+    def configure(self, config: ConsumerConfig) -> None:
+        """Go on with another config; messages already delivered keep their deadlines."""
+        self._policy = config.ack_policy
+        # Without a wait (ack policies none and flow control) nothing ever falls due by itself.
+        self._waits = config.backoff or ((config.ack_wait,) if config.ack_wait > 0 else (NEVER,))
+        self._max_deliver = max(config.max_deliver, 0)
+        self._max_ack_pending = config.max_ack_pending if config.ack_policy is not AckPolicy.NONE else 0
+
+    @property
+    def delivered(self) -> SequenceInfo:
+        """Return how far messages were delivered."""
+        return SequenceInfo(self._consumer_seq, self._stream_seq, self._delivered_at)
+
+    @property
+    def ack_floor(self) -> SequenceInfo:
+        """Return up to where everything is settled."""
+        return SequenceInfo(self._floor_consumer, self._floor_stream, self._acked_at)
+
+    @property
+    def next_seq(self) -> int:
+        """Return the first sequence that has not been looked at for its first delivery."""
+        return self._next_seq
+
+    @property
+    def num_ack_pending(self) -> int:
+        """Return how many messages wait for their acknowledgement."""
+        return len(self._pending)
+
+    @property
+    def num_queued(self) -> int:
+        """Return how many messages wait to be delivered again."""
+        return self._pending.num_queued
+
+    @property
+    def num_redelivered(self) -> int:
+        """Return how many unsettled messages were delivered more than once or given up."""
+        # With a single delivery nothing is ever redelivered; what is given up is not shown as if it had been.
+        return 0 if self._max_deliver == 1 else len(self._redelivered)
+
+    @property
+    def room(self) -> int | None:
+        """Return how many new messages may still be delivered, or None when nothing limits them."""
+        if self._max_ack_pending <= 0:
+            return None
+        return max(self._max_ack_pending - len(self._pending), 0)
+
+    def pending(self, seq: int) -> Pending | None:
+        """Return the unsettled delivery of a message, or None."""
+        entry = self._pending.entries.get(seq)
+        return None if entry is None else Pending(*entry)
+
+    def delivered_count(self, seq: int) -> int:
+        """Return how often a delivered message was delivered; 1 as well for one that is settled."""
+        return max(self._redelivered.get(seq) + (seq in self._pending), 1)
+
+    def needs(self, seq: int) -> bool:
+        """Return whether retention must keep the message for this consumer, its filter aside."""
+        if seq in self._redelivered:
+            return True
+        if seq <= self._floor_stream:
+            return False
+        return self._policy is not AckPolicy.EXPLICIT or seq >= self._next_seq or seq in self._pending
+
+    def deliver(self, seq: int, now: int) -> Delivery:
+        """Record that a message goes out, for the first time or again."""
+        if seq not in self._pending:
+            return Delivery(self.deliver_run((seq,), now), 1)
+        count = self._redelivered.get(seq) + 1
+        self._count(seq, count)
+        self._consumer_seq += 1
+        self._delivered_at = now
+        self._pending.arm(seq, now, self._deadline(count, now))
+        self._touch(seq)
+        return Delivery(self._consumer_seq, count + 1)
+
+    def deliver_run(self, seqs: Sequence[int], now: int) -> int:
+        """Record that messages go out for the first time; return the consumer sequence of the first."""
+        assert seqs[0] > self._stream_seq, "first deliveries ascend"
+        start = self._consumer_seq + 1
+        self._consumer_seq += len(seqs)
+        self._stream_seq = seqs[-1]
+        self._next_seq = max(self._next_seq, self._stream_seq + 1)
+        self._delivered_at = now
+        self._dirty = True
+        if self._policy is AckPolicy.NONE:
+            self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
+        else:
+            self._pending.add_run(seqs, start, now, self._deadline(0, now))
+            self._touched.update(seqs)
+        return start
+
+    def skip(self, seq: int) -> None:
+        """Record that nothing below this sequence is left for a first delivery."""
+        if seq > self._next_seq:
+            self._next_seq = seq
+            self._dirty = True
+
+    def next_redelivery(self) -> int | None:
+        """Return the message that goes out again before any new one, or None; it stays queued until then."""
+        while (seq := self._pending.first_queued()) is not None and self._spent(seq):
+            self._give_up(seq)
+        return seq
+
+    def ack(self, seq: int, consumer_seq: int, now: int) -> bool:
+        """Settle a message, or all up to it, as the policy says; return whether that changed anything.
+
+        Ending a message for good (`+TERM`) is the same to the state.
+        """
+        if self._policy is AckPolicy.EXPLICIT:
+            return self._settle(seq, now)
+        return self._policy is not AckPolicy.NONE and self._settle_through(seq, consumer_seq, now)
+
+    def nak(self, seq: int, delay: int | None, now: int) -> bool:
+        """Deliver a message again, at once or after the delay; return whether it was pending."""
+        if seq not in self._pending:
+            return False
+        if delay is not None and delay > 0:
+            self._pending.arm(seq, self._pending.entries[seq][1], now + delay)
+            self._touch(seq)
+        elif self._pending.entries[seq][2] != QUEUED:
+            self._enqueue((seq,))
+        return True
+
+    def progress(self, seq: int, now: int) -> bool:
+        """Start the wait for an acknowledgement anew; return whether the message was pending."""
+        if seq not in self._pending:
+            return False
+        self._pending.postpone(seq, now, self._deadline(self._redelivered.get(seq), now))
+        self._touch(seq)
+        return True
+
+    def next_deadline(self) -> int | None:
+        """Return when `expire` may have something to do, or None for never."""
+        return self._pending.next_deadline()
+
+    def expire(self, now: int) -> list[int]:
+        """Queue what is due for redelivery, lowest sequence first, and return it; give up what is spent."""
+        return self._enqueue(self._pending.due(now))
+
+    def take_given_up(self) -> list[Unsettled]:
+        """Return, once, the messages that were delivered as often as allowed and never settled."""
+        given_up, self._given_up = self._given_up, []
+        return given_up
+
+    def forget(self, seqs: Iterable[int], now: int) -> list[Unsettled]:
+        """Settle messages that the stream has removed; return those that were pending."""
+        gone = []
+        for seq in seqs:
+            entry, count = self._pending.entries.get(seq), self.delivered_count(seq)
+            if self._settle(seq, now) and entry is not None:
+                gone.append(Unsettled(seq, entry[0], count))
+        return gone
+
+    def forget_below(self, first_seq: int, now: int) -> list[Unsettled]:
+        """Settle what lies below the stream's first sequence; return what of it was pending."""
+        gone = self.forget(self._pending.below(first_seq), now)
+        self._uncount_below(first_seq)
+        return gone
+
+    def purge(self, first_seq: int, now: int) -> list[Unsettled]:
+        """Go on at a sequence below which the stream was purged; return what was pending below it."""
+        gone = self.forget_below(first_seq, now)
+        if self._next_seq < first_seq:
+            self._next_seq = first_seq
+            self._stream_seq = first_seq - 1
+        if self._pending:
+            self._floor_stream = max(self._floor_stream, first_seq - 1)
+        else:
+            self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
+        self._dirty = True
+        return gone
+
+    def reset(self, seq: int = 0) -> int:
+        """Begin anew at this sequence, or after the ack floor; return where."""
+        start = max(seq or self._floor_stream + 1, 1)
+        self._pending.clear()
+        self._redelivered.load({})
+        self._begin(start)
+        self._dirty = self._whole = True
+        return start
+
+    @classmethod
+    def restore(cls, config: ConsumerConfig, changes: Iterable[bytes]) -> ConsumerState:
+        """Return the state that a dump and the changes after it describe."""
+        state = cls(config)
+        for data in changes:
+            state.apply(data)
+        return state
+
+    def dump(self) -> bytes:
+        """Return the whole state; changes taken later follow on it."""
+        self._whole = True
+        data = self.take_delta()
+        assert data is not None
+        return data
+
+    def take_delta(self) -> bytes | None:
+        """Return what has changed since the last call, or None; replayed by `apply` it gives this state."""
+        if not self._dirty and not self._whole:
+            return None
+        pending, counts = self._pending.entries, self._redelivered.counts
+        touched, recounted = (pending, counts) if self._whole else (self._touched, self._recounted)
+        held = {seq: pending[seq] for seq in sorted(touched) if seq in pending}
+        # What came and went between two writes was never written: there is nothing to take back.
+        settled = [s for s in sorted(touched) if s <= self._written_seq and s not in pending]
+        counted = {seq: counts[seq] for seq in sorted(recounted) if seq in counts}
+        uncounted = [seq for seq in sorted(recounted) if seq not in counts]
+        written = Change.of(
+            whole=self._whole,
+            delivered=(self._consumer_seq, self._stream_seq, self._delivered_at),
+            ack_floor=(self._floor_consumer, self._floor_stream, self._acked_at),
+            next_seq=self._next_seq,
+            pending=held,
+            settled=settled,
+            counted=counted,
+            uncounted=uncounted,
+        )
+        self._mark_written()
+        return change.encode(written)
+
+    def apply(self, data: bytes) -> None:
+        """Replay a change that another state has given out."""
+        new = change.decode(data)
+        pending = {} if new.whole else self._pending.entries
+        counts = {} if new.whole else self._redelivered.counts
+        self._consumer_seq, self._stream_seq, self._delivered_at = new.delivered
+        self._floor_consumer, self._floor_stream, self._acked_at = new.ack_floor
+        self._next_seq = new.next_seq
+        for seq in new.settled:
+            pending.pop(seq, None)
+        for seq in new.uncounted:
+            counts.pop(seq, None)
+        self._pending.load(pending | new.pending)
+        self._redelivered.load(counts | new.counted)
+        self._mark_written()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ConsumerState):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _facts(self) -> tuple[object, ...]:
+        counts = self._redelivered.counts
+        return self.delivered, self.ack_floor, self._next_seq, self._pending.entries, counts
+
+    def _mark_written(self) -> None:
+        self._dirty = self._whole = False
+        self._touched.clear()
+        self._recounted.clear()
+        self._written_seq = self._stream_seq
+
+    def _touch(self, seq: int) -> None:
+        self._touched.add(seq)
+        self._dirty = True
+
+    def _count(self, seq: int, count: int) -> None:
+        self._redelivered.set(seq, count)
+        self._recounted.add(seq)
+        self._dirty = True
+
+    def _uncount_below(self, seq: int) -> None:
+        gone = self._redelivered.pop_below(seq)
+        self._recounted.update(gone)
+        self._dirty |= bool(gone)
+
+    def _deadline(self, redeliveries: int, now: int) -> int:
+        return min(now + self._waits[min(redeliveries, len(self._waits) - 1)], NEVER)
+
+    def _spent(self, seq: int) -> bool:
+        """Return whether a pending message was delivered as often as allowed."""
+        return 0 < self._max_deliver <= self._redelivered.get(seq) + 1
+
+    def _enqueue(self, seqs: Iterable[int]) -> list[int]:
+        queued = []
+        for seq in seqs:
+            if self._spent(seq):
+                self._give_up(seq)
+            else:
+                self._pending.enqueue(seq)
+                self._touch(seq)
+                queued.append(seq)
+        return queued
+
+    def _give_up(self, seq: int) -> None:
+        count = self._redelivered.get(seq) + 1
+        self._given_up.append(Unsettled(seq, self._pending.entries[seq][0], count))
+        self._count(seq, count)
+        self._pending.pop(seq)
+        self._left(seq)
+
+    def _settle(self, seq: int, now: int) -> bool:
+        """Settle one message; return whether it was still owed."""
+        entry = self._pending.pop(seq)
+        counted = self._redelivered.pop(seq)
+        if counted:
+            self._recounted.add(seq)
+            self._dirty = True
+        if entry is not None:
+            self._acked_at = now
+            self._left(seq)
+        return counted or entry is not None
+
+    def _settle_through(self, seq: int, consumer_seq: int, now: int) -> bool:
+        """Settle all messages up to this one; return whether that changed anything.
+
+        A consumer sequence of 0 is sent by who has not received anything yet, and settles nothing.
+        """
+        if not consumer_seq or not self._floor_stream < seq <= self._stream_seq:
+            return False
+        for settled in self._pending.below(seq + 1):
+            self._pending.pop(settled)
+            self._touched.add(settled)
+        self._uncount_below(seq + 1)
+        self._floor_consumer = min(max(self._floor_consumer, consumer_seq), self._consumer_seq)
+        self._floor_stream = seq
+        self._acked_at = now
+        self._dirty = True
+        return True
+
+    def _left(self, seq: int) -> None:
+        """Move the floor if a message that is no longer pending was the one that kept it down."""
+        self._touch(seq)
+        lowest = self._pending.lowest()
+        if lowest is None:
+            self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
+        elif seq < lowest:
+            before = self._pending.entries[lowest][0] - 1
+            self._floor_consumer = max(self._floor_consumer, before)
+            self._floor_stream = max(self._floor_stream, lowest - 1)

@@ -1,0 +1,82 @@
+"""The bodies of acknowledgements: done, not done, still at it, never again, done and the next one please."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import NamedTuple
+
+from headwater.model import times
+
+_INT64_MAX = 2**63 - 1
+
+
+class AckKind(Enum):
+    """What an acknowledgement says of the message."""
+
+    ACK = "ack"
+    NAK = "nak"
+    PROGRESS = "progress"
+    TERM = "term"
+    NEXT = "next"
+    UNKNOWN = "unknown"
+
+
+class AckBody(NamedTuple):
+    """An acknowledgement, with what belongs to its kind."""
+
+    kind: AckKind
+    delay_ns: int | None = None
+    """Of a nak: how long to wait; None for not at all."""
+    reason: str = ""
+    """Of a term: why."""
+    request: bytes = b""
+    """Of a next: the body of the pull request."""
+
+
+ACK = AckBody(AckKind.ACK)
+_NAK = AckBody(AckKind.NAK)
+_PLAIN = {
+    b"": ACK,
+    b"+ACK": ACK,
+    b"+OK": ACK,
+    b"-NAK": _NAK,
+    b"+WPI": AckBody(AckKind.PROGRESS),
+    b"+TERM": AckBody(AckKind.TERM),
+    b"+NXT": AckBody(AckKind.NEXT),
+}
+_UNKNOWN = AckBody(AckKind.UNKNOWN)
+
+
+def parse_ack_body(body: bytes) -> AckBody:
+    """Return what the body of an acknowledgement says; a delay that makes no sense is none."""
+    plain = _PLAIN.get(body)
+    if plain is not None:
+        return plain
+    if body.startswith(b"+NXT"):
+        return AckBody(AckKind.NEXT, request=body[4:])
+    if body.startswith(b"-NAK"):
+        return AckBody(AckKind.NAK, delay_ns=_delay(body[4:].strip()))
+    if body.startswith(b"+TERM"):
+        return AckBody(AckKind.TERM, reason=body[5:].strip().decode(errors="replace"))
+    return _UNKNOWN
+
+
+def _delay(argument: bytes) -> int | None:
+    text = argument.decode(errors="replace")
+    return _delay_option(text) if text.startswith("{") else times.parse_duration(text)
+
+
+def _delay_option(text: str) -> int | None:
+    """Return the delay of an options object; without one it is zero, which is not the same as none."""
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    delay = 0
+    for key, value in options.items():
+        if key.lower() == "delay" and value is not None:
+            if type(value) is not int or abs(value) > _INT64_MAX:
+                return None
+            delay = value
+    return delay
