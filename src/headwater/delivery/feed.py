@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headwater.delivery.pending import Tally
+from headwater.delivery.tallies import Tally
 from headwater.model.run import Run
 from headwater.stream.stream import Stream
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -51,6 +51,10 @@ class Run(Protocol):
 
     def subject_mask(self, takes: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
         """Return for each message whether its subject is taken."""
+        ...
+
+    def payloads(self, rows: Sequence[int]) -> tuple[list[bytes], list[bytes]]:
+        """Return headers and data of the messages at these rows."""
         ...
 
     def message(self, index: int) -> Message:

@@ -81,6 +81,11 @@ class OfferedRun:
         """Return for each message whether its subject is taken."""
         return np.fromiter(map(takes, self.subjects), np.bool_, len(self))
 
+    def payloads(self, rows: Sequence[int]) -> tuple[list[bytes], list[bytes]]:
+        """Return headers and data of the messages at these rows."""
+        headers, datas = self.headers, self.datas
+        return [headers[row] for row in rows], [datas[row] for row in rows]
+
     def message(self, index: int) -> Message:
         """Return the message at this index of the run."""
         return Message(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -60,6 +60,13 @@ class RowGroup:
         taken = np.fromiter(map(takes, self._dictionary), np.bool_, len(self._dictionary))
         return taken[self._subject_codes]
 
+    def payloads(self, rows: Sequence[int]) -> tuple[list[bytes], list[bytes]]:
+        """Return headers and data of the messages at these rows."""
+        return (
+            _cut(self._headers, self._header_ends, rows) if self._headers else [b""] * len(rows),
+            _cut(self._datas, self._data_ends, rows),
+        )
+
     def message(self, index: int) -> Message:
         """Return the message at this index."""
         header_end, data_end = self._header_ends.item, self._data_ends.item
@@ -87,6 +94,13 @@ class RowGroup:
     def _subject_lengths(self) -> Int64s:
         """Return the length of each subject."""
         return np.array([len(subject) for subject in self._dictionary], np.int64)[self._subject_codes]
+
+
+def _cut(joined: bytes, ends: Int64s, rows: Sequence[int]) -> list[bytes]:
+    """Return the values of these rows."""
+    chosen = np.asarray(rows, np.intp)
+    starts, stops = ends[chosen].tolist(), ends[chosen + 1].tolist()
+    return [joined[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def _single(chunks: pa.ChunkedArray) -> pa.Array:

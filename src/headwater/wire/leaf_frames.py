@@ -82,6 +82,33 @@ def lmsg(subject: bytes, reply: bytes, headers: bytes, data: bytes, queues: Sequ
     return b"LMSG %b%b %d\r\n%b\r\n" % (subject, target, len(data), data)
 
 
+def deliveries(
+    subject: bytes,
+    replies: Sequence[bytes],
+    stored_subjects: Sequence[bytes],
+    headers: Sequence[bytes],
+    datas: Sequence[bytes],
+    queues: Sequence[bytes] = (),
+) -> bytes:
+    """Return the frames that deliver stored messages to one subject, each seen under its stored subject."""
+    start = b"MSG %b %b" % (subject, b"+ " if queues else b"")
+    named = b"".join(b" " + queue for queue in queues)
+    if not any(headers):
+        return b"".join(
+            [
+                b"L%b%b@%b%b %d\r\n%b\r\n" % (start, reply, stored, named, len(data), data)
+                for reply, stored, data in zip(replies, stored_subjects, datas, strict=True)
+            ]
+        )
+    frames = []
+    for reply, stored, block, data in zip(replies, stored_subjects, headers, datas, strict=True):
+        size = len(block)
+        sizes = b"%d %d" % (size, size + len(data)) if size else b"%d" % len(data)
+        verb = b"H" if size else b"L"
+        frames.append(b"%b%b%b@%b%b %b\r\n%b%b\r\n" % (verb, start, reply, stored, named, sizes, block, data))
+    return b"".join(frames)
+
+
 def lmsgs(
     subject: bytes, messages: Iterable[tuple[bytes, bytes, bytes]], queues: Sequence[bytes] = ()
 ) -> bytes:
