@@ -71,3 +71,16 @@ async def test_a_lane_that_is_done_leaves_nothing_behind() -> None:
         lanes.submit(f"s{number}", gate.work())
     await lanes.drain()
     assert lanes._lanes == {}
+
+
+async def test_work_that_fails_does_not_strand_what_waits_behind_it() -> None:
+    lanes, gate = Lanes(width=1, depth=10, total=100), Gate()
+    gate.open.set()
+
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    lanes.submit("s", broken)
+    lanes.submit("s", gate.work())
+    await lanes.drain()
+    assert (gate.done, lanes.load) == (1, 0)

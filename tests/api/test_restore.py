@@ -201,6 +201,16 @@ async def test_the_beginning_and_the_end_are_announced(ask: Asker) -> None:
     assert kinds[2]["bytes"] == len(content)
 
 
+async def test_a_stop_ends_a_restore_and_leaves_no_stream(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(patience=Patience(chunk_s=3600))) as door:
+        await door.asker.ask("STREAM.RESTORE.S", {"config": S, "state": {}})
+        await door.api.stop()
+        assert list(door.domain.configs()) == []
+    async with opened_door(tmp_path) as door:
+        assert door.domain.names() == []
+    assert list((tmp_path / "$G").iterdir()) == []
+
+
 async def test_several_streams_are_restored_at_once(ask: Asker) -> None:
     await fill(ask)
     content = await archived(ask)

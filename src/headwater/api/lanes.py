@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 
+logger = logging.getLogger(__name__)
 Work = Callable[[], Coroutine[None, None, None]]
 
 
@@ -22,7 +24,7 @@ class _Lane:
 class Lanes:
     """Runs work in named lanes: up to `width` at a time in each, `depth` waiting, `total` in all.
 
-    Work must not raise: whoever submits it answers for its errors.
+    Whoever submits work answers for its errors; one that it lets through is logged, and the lane goes on.
     """
 
     def __init__(self, *, width: int, depth: int, total: int) -> None:
@@ -59,6 +61,8 @@ class Lanes:
             while work is not None:
                 try:
                     await work()
+                except Exception:
+                    logger.exception("work in lane %r failed", name)
                 finally:
                     self._load -= 1
                 work = lane.waiting.popleft() if lane.waiting else None

@@ -84,7 +84,7 @@ class Restore:
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[Frame] = asyncio.Queue(_MAX_WAITING)
         self._waiting_bytes = 0
-        self._overrun = False
+        self._overrun = self._over = False
         self._end_reply: bytes | None = None
         self._sid = b""
 
@@ -117,8 +117,15 @@ class Restore:
         except (StalledError, TimeoutError) as error:
             logger.warning("the restore of stream %r is given up: %s", self._config.name, error)
         finally:
+            self._end_reading()
             self.stop_listening()
             context.advisories.restore_ended(self._request, start_ns, self.received)
+
+    def _end_reading(self) -> None:
+        """Let go a thread that still waits for a chunk."""
+        self._over = True
+        if self._chunks.empty():
+            self._chunks.put_nowait((b"", b"", b"", b""))
 
     async def _restore(self) -> Json:
         """Return the final answer: the stream, or the error that kept it from being made."""
@@ -156,7 +163,7 @@ class Restore:
 
     async def _take(self) -> bytes:
         """Return the next chunk and acknowledge it; nothing at the end of the transfer."""
-        if self._end_reply is not None:
+        if self._end_reply is not None or self._over:
             return b""
         frame = await self._next()
         if not frame[3]:
@@ -174,6 +181,8 @@ class Restore:
                 frame = await self._chunks.get()
         except TimeoutError:
             raise StalledError("the client sends no more chunks") from None
+        if self._over:
+            raise StalledError("the transfer is over")
         if not frame[1]:
             raise StalledError("each chunk needs a reply subject")
         self._waiting_bytes -= len(frame[3])

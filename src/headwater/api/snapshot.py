@@ -122,12 +122,13 @@ class Snapshot:
         context.advisories.snapshot_ended(self._request, start_ns, text.lower())
 
     async def _send_all(self) -> None:
-        left = b""
+        left, size = b"", self._chunk_size
         async for piece in self._pieces():
-            left += piece
-            while len(left) >= self._chunk_size:
-                await self._send(left[: self._chunk_size])
-                left = left[self._chunk_size :]
+            buffer = left + piece
+            whole = len(buffer) - len(buffer) % size
+            for start in range(0, whole, size):
+                await self._send(buffer[start : start + size])
+            left = buffer[whole:]
         # An empty chunk would be taken for the end.
         if left:
             await self._send(left)

@@ -200,17 +200,19 @@ class ArchiveReader:
 
 
 class _Replayed(io.RawIOBase):
-    """The bytes already looked at, then those still to come."""
+    """The bytes already looked at, then those still to come, in pieces as small as tarfile asks for."""
 
     def __init__(self, head: bytes, incoming: Incoming) -> None:
-        self._head = head
+        self._piece = head
+        self._at = 0
         self._incoming = incoming
 
     def read(self, size: int = -1, /) -> bytes:
-        if self._head:
-            taken, self._head = self._head[:size], self._head[size:]
-            return taken
-        return self._incoming.read(size)
+        if self._at == len(self._piece):
+            self._piece, self._at = self._incoming.read(size), 0
+        taken = self._piece[self._at : self._at + size]
+        self._at += len(taken)
+        return taken
 
 
 def _read_head(incoming: Incoming) -> bytes:
