@@ -47,7 +47,9 @@ class Committer:
         self._closing = False
         self.failure: Error | None = None
         """Why nothing can be stored at the moment."""
-        self.on_durable: Callable[[], None] = lambda: None
+        self.on_durable: Callable[[Group], None] = lambda group: None
+        self.on_rebuilt: Callable[[], None] = lambda: None
+        """Called when ledger and head were made anew, before anything else is offered."""
         self.task = asyncio.create_task(self._run(), name=f"commit {store.config.name}")
 
     @property
@@ -155,12 +157,14 @@ class Committer:
         return await asyncio.get_running_loop().run_in_executor(executor, call, *args)
 
     def _finish(self, group: Group) -> None:
+        if group.encoded:
+            self._store.durable_seq = group.last_seq
         frames = group.answers(self._acks)
         if frames:
             self._send(frames)
         if not group.done.done():
             group.done.set_result(None)
-        self.on_durable()
+        self.on_durable(group)
 
     async def _rotate(self, rotated: asyncio.Future[Rotated], dumped: dict[str, Any] | None) -> None:
         try:
@@ -219,6 +223,7 @@ class Committer:
         self._refuse_waiting(self.failure)
         self._store.adopt(replayed)
         self._intake.configure()
+        self.on_rebuilt()
         self._rebuilt()
 
     def _rebuilt(self, error: Error | None = None) -> None:

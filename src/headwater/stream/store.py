@@ -68,6 +68,8 @@ class Store:
         """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
         self.generation = 0
         """Changes when ledger and head are made anew: what was read before may have been taken back."""
+        self.durable_seq = 0
+        """The last sequence of the stream as far as it would survive a power cut."""
         self.ledger: Ledger
         self.head: Head
         self.view: View
@@ -101,6 +103,7 @@ class Store:
         # A fold may have been committed since the replay began.
         self.head.release_through(self.table.transaction(FOLD) or 0)
         self.generation += 1
+        self.durable_seq = self.ledger.last_seq
 
     def open_table(self) -> Table:
         """Return the table as it lies on disk; blocking."""

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
 from headwater.model.columns import Columns
 from headwater.model.message import Message
+from headwater.model.run import Run
 from headwater.model.stream import LostMessages, StreamConfig, StreamState
 from headwater.stream import purge, retention
 from headwater.stream.committer import Committer
 from headwater.stream.folder import Folder
+from headwater.stream.group import Group
+from headwater.stream.head import HeadEntry
 from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
@@ -33,6 +38,30 @@ _T = TypeVar("_T")
 
 EXPIRE_AT_ONCE = 10_000
 """How many messages with a time to live of their own leave in one change, at the most."""
+
+
+class Listener(Protocol):
+    """Who follows a stream: its consumers."""
+
+    def on_stored(self, entries: Sequence[HeadEntry]) -> None:
+        """These messages are durable now."""
+        ...
+
+    def on_removed(self, removal: Removal) -> None:
+        """These messages are gone."""
+        ...
+
+    def on_rebuilt(self) -> None:
+        """The stream has gone back to what is durable; the consumers' recorded states with it."""
+        ...
+
+    def wants(self, subject: bytes) -> bool:
+        """Return whether anyone needs the messages of a subject."""
+        ...
+
+    def dump(self) -> dict[str, list[bytes]]:
+        """Return the state of every consumer as it was last recorded."""
+        ...
 
 
 class Stream:
@@ -55,6 +84,7 @@ class Stream:
         self.folder = Folder(store, self._committer)
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
+        self._listener: Listener | None = None
         self._intake.enforce()
         self._committer.wake()
 
@@ -86,6 +116,88 @@ class Stream:
     def backlog_bytes(self) -> int:
         """Return how much waits to become durable."""
         return self._committer.backlog_bytes
+
+    def listen(self, listener: Listener) -> None:
+        """Tell the listener what happens from now on."""
+        self._listener = listener
+        self._intake.wants = listener.wants
+        self._intake.on_removed = listener.on_removed
+        self._store.ledger.dump_consumers = listener.dump
+        self._committer.on_durable = self._stored
+        self._committer.on_rebuilt = self._was_rebuilt
+
+    def _stored(self, group: Group) -> None:
+        assert self._listener is not None
+        if group.entries:
+            self._listener.on_stored([entry for _, entry in group.entries])
+
+    def _was_rebuilt(self) -> None:
+        assert self._listener is not None
+        self._listener.on_rebuilt()
+        self._store.ledger.dump_consumers = self._listener.dump
+
+    @property
+    def durable_seq(self) -> int:
+        """Return the last sequence that would survive a power cut."""
+        return self._store.durable_seq
+
+    @property
+    def first_seq(self) -> int:
+        """Return the first sequence, or the one after the last if there is no message."""
+        return self._store.ledger.first_seq
+
+    def recorded(self, consumer: str) -> list[bytes]:
+        """Return what replay found of a consumer: its state at the checkpoint, then its changes."""
+        return self._store.ledger.consumers.get(consumer, [])
+
+    def record(
+        self,
+        consumers: Mapping[str, bytes],
+        *,
+        removed_seqs: Sequence[int] = (),
+        then: Sequence[bytes] = (),
+    ) -> None:
+        """Have consumers' changes, and what they let go, made durable as one; then send these frames."""
+        if self._committer.failure is not None:
+            return
+        removal = self._removal_of(removed_seqs) if removed_seqs else None
+        if consumers or removal:
+            self._intake.record(consumers, removal)
+        self._intake.group.after += then
+        self._committer.wake()
+
+    def _removal_of(self, seqs: Sequence[int]) -> Removal:
+        """Return the removal of these messages, those of them that are there."""
+        removal = Removal()
+        ledger = self._store.ledger
+        wanted = sorted(seq for seq in set(seqs) if ledger.is_live(seq))
+        while wanted:
+            run = self._store.view.read_run_at(wanted[0])
+            assert run is not None
+            here = bisect_right(wanted, int(run.seqs[-1]))
+            removal.take(run, run.seqs.searchsorted(wanted[:here]), self._store.overhead)
+            wanted = wanted[here:]
+        return removal
+
+    async def run_at(self, seq: int) -> Run | None:
+        """Return the first run that has a row at or after a sequence."""
+        return await self._store.view.run_at(seq)
+
+    def resident_run(self, seq: int) -> Run | None:
+        """Return that run if it lies in memory."""
+        return self._store.view.resident_run_at(seq)
+
+    def live_rows(self, run: Run, start_seq: int = 0) -> npt.NDArray[np.intp]:
+        """Return which rows of a run are alive and not below `start_seq`."""
+        return self._store.ledger.live_rows(run, start_seq)
+
+    def is_live(self, seq: int) -> bool:
+        """Return whether a message stands at a sequence."""
+        return self._store.ledger.is_live(seq)
+
+    def live_between(self, start_seq: int, stop_seq: int) -> int:
+        """Return how many messages live from `start_seq` to `stop_seq`, both included."""
+        return self._store.ledger.live_between(start_seq, stop_seq)
 
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; each is answered once it is durable, or refused."""

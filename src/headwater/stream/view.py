@@ -71,6 +71,11 @@ class View:
             return entry.run
         return await self._on_thread(self.read_run_at, seq)
 
+    def resident_run_at(self, seq: int) -> Run | None:
+        """Return the same as `run_at` if that run lies in memory in the head."""
+        entry = self._head_entry(seq)
+        return None if entry is None else entry.run
+
     def read_run_at(self, seq: int) -> Run | None:
         """Return the same as `run_at`, blocking."""
         return self._retrying(self._read_run_at, seq)
