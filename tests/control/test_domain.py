@@ -226,6 +226,23 @@ async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_go_on(tmp
     assert (tmp_path / "elsewhere").exists()
 
 
+async def test_a_stream_whose_table_is_destroyed_does_not_hold_up_the_others(
+    tmp_path: Path,
+) -> None:
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+        await domain.create_stream(config("b"))
+
+    async def second(domain: Domain) -> None:
+        assert list(domain.offline) == ["a"]
+        assert domain.stream("b")
+
+    await on(tmp_path, first)
+    for commit in (tmp_path / "$G" / "a" / "table" / "_delta_log").glob("*.json"):
+        commit.write_bytes(b'{"no": "commit"}\n')
+    await on(tmp_path, second)
+
+
 async def test_a_config_that_cannot_be_read_takes_only_its_stream_offline(tmp_path: Path) -> None:
     async def first(domain: Domain) -> None:
         await domain.create_stream(config("a"))

@@ -149,8 +149,8 @@ class Domain:
             self._configs[row.name] = config
             directory = await asyncio.to_thread(self._find_directory, config, row)
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
-        except (Error, OSError) as error:
-            logger.error("stream %r is offline: %s", row.name, error)
+        except Exception as error:  # whatever is wrong with one stream, the others must open
+            logger.error("stream %r is offline: %s", row.name, error, exc_info=not isinstance(error, Error))
             self._configs.setdefault(row.name, StreamConfig(name=row.name))
             self._offline[row.name] = str(error)
             return
