@@ -88,8 +88,9 @@ async def delete(context: Context, request: Request) -> Json:
 async def _not_removed(stream: Stream, seq: int) -> Exception:
     """Return the error for a sequence without a message, which depends on the storage as with nats-server."""
     if stream.config.storage is Storage.FILE:
-        if seq == 0:
+        state = await stream.state()
+        if seq < state.first_seq:
             return api_error("stream_msg_delete_failed", err="no message found")
-        if seq > (await stream.state()).last_seq:
+        if seq > state.last_seq:
             return api_error("stream_msg_delete_failed", err="stream store EOF")
     return api_error("sequence_not_found", seq=seq)

@@ -88,8 +88,8 @@ class Store:
         taken = checkpoint.read(self.disk, self.checkpoint_path)
         if taken is not None:
             ledger.restore(decode(taken.payload))
-        elif config.first_seq > 1:
-            ledger.skip_to(config.first_seq - 1)
+        elif config.first_seq:
+            ledger.first_seq, ledger.last_seq = config.first_seq, config.first_seq - 1
         view = View(Head(self.log), self.table, services.cache, services.work_executor)
         replay = Replay(config, self.log, ledger, view, self.table.transaction(FOLD) or 0)
         replay.run()

@@ -18,7 +18,7 @@ from headwater.errors import ApiError, CorruptionError, DiskError, api_error
 from headwater.model.columns import Columns
 from headwater.model.message import Message
 from headwater.model.run import Run
-from headwater.model.stream import LostMessages, StreamConfig, StreamState
+from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
 from headwater.stream import purge, retention
 from headwater.stream.committer import Committer
 from headwater.stream.folder import Folder
@@ -57,6 +57,10 @@ class Listener(Protocol):
 
     def wants(self, subject: bytes) -> bool:
         """Return whether anyone needs the messages of a subject."""
+        ...
+
+    def needs(self, seq: int, subject: bytes) -> bool:
+        """Return whether anyone still needs one message."""
         ...
 
     def dump(self) -> dict[str, list[bytes]]:
@@ -381,10 +385,30 @@ class Stream:
         try:
             await self._take_up(config)
             self._intake.enforce()
+            if config.retention == Retention.INTEREST != old.retention:
+                await self.drop_unneeded()
             await self.settled()
         except BaseException:
             await self._take_up(old)
             raise
+
+    async def drop_unneeded(self) -> None:
+        """Take out every message that no consumer needs, as retention by interest has it."""
+        seq, stop_seq = self._store.ledger.first_seq, self._store.ledger.last_seq
+        while seq <= stop_seq:
+            run = await self._store.view.run_at(seq)
+            if run is None:
+                return
+            rows = self._store.ledger.live_rows(run, seq)
+            listener, subjects, seqs = self._listener, run.subjects, run.seqs
+            if listener is not None:
+                needed = [listener.needs(int(seqs[row]), subjects[row]) for row in rows.tolist()]
+                rows = rows[~np.array(needed, np.bool_)]
+            if len(rows):
+                removal = Removal()
+                removal.take(run, rows, self._store.overhead)
+                self._intake.remove(removal)
+            seq = int(seqs[-1]) + 1
 
     async def _take_up(self, config: StreamConfig) -> None:
         store = self._store
