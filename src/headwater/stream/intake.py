@@ -62,12 +62,14 @@ class Intake:
         self._transform = _transform(config)
         self._republisher = Republisher(config) if config.republish else None
         self._counters = Counters(store) if config.allow_msg_counter else None
-        self._limited = config.max_msgs > 0 or config.max_bytes > 0
+        limited = config.max_msgs > 0 or config.max_bytes > 0
+        # With `discard: new` what is there stays, even when the limits are lowered below it.
+        self._limited = limited and config.discard == Discard.OLD
         self._keeps_only_interest = config.retention == Retention.INTEREST
         self._plain = not (
             config.sealed
             or config.max_msgs_per_subject > 0
-            or (config.discard == Discard.NEW and self._limited)
+            or (config.discard == Discard.NEW and limited)
             or self._transform
             or self._republisher
             or self._counters
@@ -134,6 +136,8 @@ class Intake:
         if not subject.isascii():
             _require_text(subject)
         ledger = self._ledger
+        if self._limited and b"\r\nNats-Expected-" in headers:
+            self._flush(pending)  # what is expected may just have lost its place
         verdict = self._admission.check(subject, headers, data, now, ledger.last_seq)
         if isinstance(verdict, Duplicate):
             self._acknowledge(reply, verdict.seq, {"duplicate": True})
@@ -269,6 +273,7 @@ class Intake:
 
     def _consume(self, last_seq: int) -> None:
         self._ledger.skip_to(last_seq)
+        self._ledger.last_ts = self._now()
         self._add(None, None, None)
 
     def last_of(self, pattern: bytes) -> int:
