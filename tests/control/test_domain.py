@@ -376,3 +376,25 @@ async def test_a_restored_stream_is_seen_only_when_it_is_whole(tmp_path: Path) -
 
     await on(tmp_path, work)
     assert folders(tmp_path) == ["a"]
+
+
+async def test_a_create_cancelled_at_any_moment_leaves_a_stream_or_nothing(tmp_path: Path) -> None:
+    async def work(domain: Domain) -> None:
+        for number in range(40):
+            task = asyncio.create_task(domain.create_stream(config(f"s{number:02}")))
+            for _ in range(number):
+                await asyncio.sleep(0.0005)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        for name in domain.names():
+            assert (await domain.stream(name).state()).messages == 0
+        left["names"] = domain.names()
+
+    async def again(domain: Domain) -> None:
+        assert domain.names() == left["names"]
+        assert dict(domain.offline) == {}
+
+    left: dict[str, list[str]] = {}
+    await on(tmp_path, work)
+    await on(tmp_path, again)
+    assert folders(tmp_path) == left["names"]

@@ -11,10 +11,10 @@ import asyncio
 import logging
 import sqlite3
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from headwater.control import rules
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 Fill = Callable[[Stream], Awaitable[None]]
 """Puts messages into a new stream before anyone else sees it."""
 _OPEN_AT_ONCE = 8
+_T = TypeVar("_T")
 
 
 class Observer(Protocol):
@@ -252,13 +253,14 @@ class Domain:
             identity,
             directories.free_name(config.name, identity),
         )
-        directory = await asyncio.to_thread(directories.make, row)
+        directory = await _unbroken(asyncio.to_thread(directories.make, row))
         try:
-            stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
+            opening = Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
+            stream = await _unbroken(opening)
             try:
                 if fill is not None:
                     await fill(stream)
-                await asyncio.to_thread(self._catalog.create, row)
+                await _unbroken(asyncio.to_thread(self._catalog.create, row))
             except BaseException:
                 await stream.close()
                 raise
@@ -346,6 +348,22 @@ class Domain:
         if lock is None:
             lock = self._locks[name] = asyncio.Lock()
         return lock
+
+
+async def _unbroken(step: Coroutine[Any, Any, _T]) -> _T:
+    """Return what the step gives; a cancellation meanwhile is put off to the next await.
+
+    A thread goes on when whoever awaits it is cancelled, and must not meet a directory that was thrown away.
+    """
+    task = asyncio.ensure_future(step)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        current = asyncio.current_task()
+        assert current is not None
+        current.cancel()
+        return task.result()
 
 
 def _listens(config: StreamConfig, subject: str) -> bool:
