@@ -15,11 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from headwater.api.advisories import Advisories
-from headwater.api.context import Context
-from headwater.api.direct import DirectGets
-from headwater.api.dispatcher import Dispatcher
-from headwater.api.transfers import Transfers
+from headwater.api.api import Api
 from headwater.bus.connection import Connection
 from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer
 from headwater.bus.options import ConnectOptions
@@ -57,13 +53,18 @@ async def serve(settings: Settings) -> None:
         stack.push_async_callback(connection.close)
         domain = await _open_domain(settings, store, connection, stack)
         ingest = Ingest(connection)
-        context = _context(settings, domain, connection)
-        dispatcher = Dispatcher(context, _prefixes(settings))
         domain.observe(ingest)
-        domain.observe(DirectGets(connection, _prefixes(settings)))
-        dispatcher.start()
         stack.push_async_callback(ingest.stop)
-        stack.push_async_callback(dispatcher.stop)
+        api = Api(
+            domain,
+            connection,
+            SystemClock(),
+            prefixes=_prefixes(settings),
+            server_name=socket.gethostname(),
+            domain_name=settings.domain or "",
+        )
+        api.start()
+        stack.push_async_callback(api.stop)
         await connection.flush()
         print(_ready_line(settings, where, domain, time.monotonic() - began), flush=True)
         await asyncio.Event().wait()
@@ -136,20 +137,6 @@ async def _open_domain(
     housekeeper.start()
     stack.push_async_callback(housekeeper.stop)
     return domain
-
-
-def _context(settings: Settings, domain: Domain, connection: Connection) -> Context:
-    clock = SystemClock()
-    name, host = settings.domain or "", socket.gethostname()
-    return Context(
-        domain=domain,
-        connection=connection,
-        clock=clock,
-        advisories=Advisories(connection, clock, settings.account, host, name),
-        server_name=host,
-        transfers=Transfers(),
-        domain_name=name,
-    )
 
 
 def _prefixes(settings: Settings) -> tuple[str, ...]:
