@@ -133,18 +133,19 @@ class View:
         return run
 
     async def seq_at(self, ts: int) -> int | None:
-        """Return the first sequence, alive or not, before which nothing is stored since `ts`."""
+        """Return the first stored sequence whose time is not before `ts`, alive or not."""
         return await self._on_thread(self._retrying, self._read_seq_at, ts)
 
     def _read_seq_at(self, ts: int) -> int | None:
         # The head first: what a fold takes from it meanwhile is in the table by then.
         entry = self.head.entry_since(ts)
         for file in self.table.files:
-            if file.last_ts >= ts:
-                return self._seq_in_file(file, ts)
+            # A file tells its last time rounded up, so it may promise what it does not hold.
+            if file.last_ts >= ts and (found := self._seq_in_file(file, ts)) is not None:
+                return found
         return _seq_since(self._load_entry(entry), ts) if entry is not None else None
 
-    def _seq_in_file(self, file: DataFile, ts: int) -> int:
+    def _seq_in_file(self, file: DataFile, ts: int) -> int | None:
         low, high = 0, len(self.table.groups(file)) - 1
         while low < high:
             middle = (low + high) // 2
@@ -159,8 +160,7 @@ class View:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
 
 
-def _seq_since(run: Run, ts: int) -> int:
-    """Return the first sequence of a run since a time; one past its end if it has none."""
+def _seq_since(run: Run, ts: int) -> int | None:
+    """Return the first sequence of a run since a time."""
     row = int(run.ts.searchsorted(ts))
-    # A file tells its last time rounded up, so it may promise what it does not hold.
-    return int(run.seqs[row]) if row < len(run.seqs) else int(run.seqs[-1]) + 1
+    return int(run.seqs[row]) if row < len(run.seqs) else None
