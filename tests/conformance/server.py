@@ -1,6 +1,7 @@
 """The two servers under comparison, each a process of its own on a loopback port with an empty store."""
 
 import asyncio
+import os
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,11 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def environment() -> dict[str, str]:
+    """Return this process's environment without the settings of an engine that someone runs by hand."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
 
 
 class Server:
@@ -56,7 +62,9 @@ class Server:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen(self.command(), stdout=log, stderr=subprocess.STDOUT)
+            self._process = subprocess.Popen(
+                self.command(), stdout=log, stderr=subprocess.STDOUT, env=environment()
+            )
         deadline = time.monotonic() + READY_WITHIN_S
         while self.ready_words not in self.log.read_text(errors="replace").lower():
             if not self.running() or time.monotonic() > deadline:

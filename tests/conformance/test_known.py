@@ -24,7 +24,7 @@ def test_the_page_is_rendered_from_the_list() -> None:
 
 def test_every_row_names_scenarios_that_exist() -> None:
     named = {name for row in KNOWN for name in row.scenarios}
-    assert named <= SCENARIOS.keys() | {f"js.{script}" for script in SCRIPTS}
+    assert named <= SCENARIOS.keys() | {f"js.{script}" for script in SCRIPTS} | {"nats-cli"}
 
 
 def test_a_row_covers_only_its_own_fields(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,6 @@ async def updating_changes_the_config_and_keeps_the_messages(probe: Probe) -> No
     await probe.api("STREAM.UPDATE.CHANGING", config | {"name": "OTHER"})
     await probe.update(config | {"storage": "memory"})
     await probe.update(config | {"retention": "workqueue"})
-    await probe.update(config | {"retention": "interest"})
     await probe.update(config | {"max_consumers": 3})
     await probe.update(config | {"num_replicas": 3})
     await probe.update(config | {"first_seq": 50})
@@ -115,6 +114,19 @@ async def updating_changes_the_config_and_keeps_the_messages(probe: Probe) -> No
     await probe.update(config | {"compression": "s2"})
     await probe.update({"name": "CHANGING"})
     await probe.api("STREAM.INFO.CHANGING")
+
+
+@scenario
+async def interest_may_come_later(probe: Probe) -> None:
+    config = {"name": "LATER", "subjects": ["later"]}
+    await probe.create(config)
+    await probe.fill("later", b"one", b"two", b"three")
+    await probe.update(config | {"retention": "interest"})
+    await probe.settle("LATER", lambda state: state["messages"] == 0)
+    await probe.publish("later", b"four")
+    await probe.update(config)
+    await probe.publish("later", b"five")
+    await probe.contents("LATER")
 
 
 @scenario

@@ -209,11 +209,25 @@ async def lower_limits_apply_at_once(probe: Probe) -> None:
     await probe.state("LOWER")
     await probe.update(config | {"max_msgs_per_subject": 1})
     await probe.state("LOWER", subjects_filter=">", deleted_details=True)
-    await probe.update(config | {"max_msgs": 2, "discard": "new"})
-    await probe.state("LOWER", subjects_filter=">")
-    await probe.publish("lower.0", b"x")
     await probe.update(config | {"max_age": 100_000_000})
     await probe.settle("LOWER", lambda state: state["messages"] == 0)
+
+
+@scenario
+async def lower_limits_with_discard_new(probe: Probe) -> None:
+    config: dict[str, Any] = {"name": "LOWER", "subjects": ["lower.*"], "discard": "new"}
+    await probe.create(config)
+    for number in range(8):
+        await probe.publish(f"lower.{number % 4}", b"x" * 50)
+    await probe.update(config | {"max_msgs": 6})
+    await probe.state("LOWER")
+    await probe.publish("lower.0", b"refused")
+    await probe.update(config | {"max_bytes": 400})
+    await probe.state("LOWER")
+    await probe.update(config | {"max_msgs_per_subject": 1})
+    await probe.state("LOWER", subjects_filter=">")
+    await probe.update(config | {"discard": "old", "max_msgs": 2})
+    await probe.state("LOWER")
 
 
 @scenario
