@@ -178,12 +178,13 @@ class Ledger:
 
     def restate(self, live: BitMap64, size: int, subjects: SubjectIndex) -> None:
         """Have exactly these messages, and these sums over them."""
+        self.subjects = subjects
         if not live:
-            self.remove_everything()
+            if self.messages:
+                self.remove_everything()
             return
         self.messages = len(live)
         self.size = size
-        self.subjects = subjects
         self.first_seq = live.min()
         self.first_ts = None
         self.deleted = BitMap64(range(self.first_seq, self.last_seq + 1)) - live
