@@ -1,4 +1,4 @@
-"""The catalog: which streams are declared, kept in one sqlite file that only this engine writes."""
+"""The catalog: which streams and consumers are declared, kept in one sqlite file that only this engine writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from headwater.errors import Error
 
 # The script at index n takes a catalog of version n to version n + 1. A published script is never edited:
-# a change of the schema, such as a table of consumers, is one more script.
+# a change of the schema is one more script.
 _MIGRATIONS = (
     """
     CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -25,6 +25,17 @@ _MIGRATIONS = (
         identity   TEXT NOT NULL UNIQUE,
         directory  TEXT NOT NULL,
         PRIMARY KEY (account, name)
+    );
+    """,
+    """
+    CREATE TABLE consumers (
+        account    TEXT NOT NULL,
+        stream     TEXT NOT NULL,
+        name       TEXT NOT NULL,
+        config     TEXT NOT NULL,
+        created_ns INTEGER NOT NULL,
+        PRIMARY KEY (account, stream, name),
+        FOREIGN KEY (account, stream) REFERENCES streams (account, name) ON DELETE CASCADE
     );
     """,
 )
@@ -48,8 +59,19 @@ class StreamRow:
     directory: str
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumerRow:
+    """One declared consumer; `config` is its JSON."""
+
+    account: str
+    stream: str
+    name: str
+    config: str
+    created_ns: int
+
+
 class Catalog:
-    """Every declared stream, durable when a method returns; safe to call from any thread."""
+    """Every declared stream and consumer, durable when a method returns; safe to call from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,6 +82,7 @@ class Catalog:
             )
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("PRAGMA foreign_keys=ON")
             self._migrate()
         except sqlite3.Error as error:
             raise CatalogError(f"the catalog {path} cannot be opened: {error}") from error
@@ -128,9 +151,36 @@ class Catalog:
             assert changed == 1, f"stream {name!r} is not in the catalog"
 
     def delete(self, account: str, name: str) -> None:
-        """Forget a stream; forgetting an unknown one changes nothing."""
+        """Forget a stream and its consumers; forgetting an unknown one changes nothing."""
         with self._transaction() as db:
             db.execute("DELETE FROM streams WHERE account = ? AND name = ?", (account, name))
+
+    def consumers(self, account: str, stream: str) -> list[ConsumerRow]:
+        """Return the stream's consumers in the order of their names."""
+        with self._lock:
+            found = self._db.execute(
+                "SELECT account, stream, name, config, created_ns"
+                " FROM consumers WHERE account = ? AND stream = ? ORDER BY name",
+                (account, stream),
+            ).fetchall()
+        return [ConsumerRow(*row) for row in found]
+
+    def declare_consumer(self, row: ConsumerRow) -> None:
+        """Declare a consumer, or replace the config of a declared one."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO consumers (account, stream, name, config, created_ns) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (account, stream, name) DO UPDATE SET config = excluded.config",
+                (row.account, row.stream, row.name, row.config, row.created_ns),
+            )
+
+    def forget_consumer(self, account: str, stream: str, name: str) -> None:
+        """Forget a consumer; forgetting an unknown one changes nothing."""
+        with self._transaction() as db:
+            db.execute(
+                "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?",
+                (account, stream, name),
+            )
 
     def close(self) -> None:
         """Release the file."""
