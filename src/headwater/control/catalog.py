@@ -1,4 +1,4 @@
-"""The catalog: which streams and consumers are declared, kept in one sqlite file that only this engine writes."""
+"""The catalog: the declared streams and consumers, in one sqlite file that only this engine writes."""
 
 from __future__ import annotations
 
