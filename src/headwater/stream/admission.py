@@ -9,12 +9,11 @@ from typing import NamedTuple
 from headwater.errors import ApiError, api_error
 from headwater.model import headers as header_block
 from headwater.model.stream import Discard, StreamConfig
-from headwater.model.times import SECOND, parse_duration
-from headwater.stream.ledger import NEVER, Ledger
+from headwater.stream.ledger import Ledger
+from headwater.stream.schedules import ScheduleRules, purged_by
+from headwater.stream.time_to_live import at_least, parse_ttl
 
 MAX_HEADER_BYTES = 65_535
-LONGEST_TTL_NS = 1 << 62
-"""So that the time at which a message expires can be written down."""
 MAX_INCREMENT_DIGITS = 1000
 _INTEGER = re.compile(rb"[+-]?[0-9]+", flags=re.ASCII)
 _EXPECTED = b"Nats-Expected-"
@@ -27,6 +26,10 @@ class Admitted(NamedTuple):
     ttl_ns: int | None = None
     rollup: bytes = b""
     increment: int | None = None
+    headers: bytes = b""
+    """The header block to store."""
+    ends_schedule: bytes = b""
+    """The subject of a schedule that goes when the message is stored."""
 
 
 class Duplicate(NamedTuple):
@@ -50,6 +53,9 @@ class Admission:
         self._last_of = last_of
         self._name = config.name.encode()
         self._refuses_new = config.discard == Discard.NEW
+        self.schedules = ScheduleRules(
+            config.subjects, allowed=config.allow_msg_schedules, with_ttl=config.allow_msg_ttl
+        )
 
     def check(
         self, subject: bytes, headers: bytes, data: bytes, now_ns: int, last_seq: int
@@ -58,7 +64,7 @@ class Admission:
         config = self._config
         if config.sealed:
             raise api_error("stream_sealed")
-        admitted = PLAIN
+        admitted = Admitted(headers=headers) if headers else PLAIN
         if b"\r\nNats-" in headers:
             verdict = self._check_headers(subject, headers, data, now_ns, last_seq)
             if isinstance(verdict, Duplicate):
@@ -66,7 +72,10 @@ class Admission:
             admitted = verdict
         if config.allow_msg_counter and admitted.increment is None:
             raise api_error("message_incr_missing")
-        self._check_size(headers, data)
+        if admitted.increment is None:
+            self.check_size(admitted.headers, data)
+        if admitted.headers:
+            admitted = self.with_ttl(admitted)
         if self._refuses_new:
             self._check_room(subject, headers, data)
         return admitted
@@ -75,19 +84,14 @@ class Admission:
         self, subject: bytes, headers: bytes, data: bytes, now_ns: int, last_seq: int
     ) -> Admitted | Duplicate:
         get = header_block.get
-        increment = self._increment(headers, data)
-        expected_stream = get(headers, b"Nats-Expected-Stream")
-        if expected_stream and expected_stream != self._name:
-            raise api_error("stream_not_match")
-        ttl = get(headers, b"Nats-TTL")
-        if ttl and not self._config.allow_msg_ttl:
+        increment = self.increment(headers, data)
+        self.check_stream(headers)
+        if not self._config.allow_msg_ttl and _has_ttl(headers):
             raise api_error("message_ttl_disabled")
         if _EXPECTED in headers:
             self._check_expected_sequences(subject, headers, last_seq)
-        if get(headers, b"Nats-Schedule"):
-            raise api_error("message_schedules_disabled")
-        if get(headers, b"Nats-Stream-Source"):
-            raise api_error("message_source_hdr_not_allowed")
+        headers = self.schedules.check(subject, headers, now_ns, self.is_schedule)
+        self.check_source(headers)
         message_id = b""
         if self._ledger.dedupe.window_ns:
             message_id = get(headers, b"Nats-Msg-Id") or b""
@@ -97,8 +101,44 @@ class Admission:
         expected_id = get(headers, b"Nats-Expected-Last-Msg-Id")
         if expected_id and expected_id != self._ledger.last_message_id:
             raise api_error("stream_wrong_last_msg_id", id=_text(self._ledger.last_message_id))
-        rollup = self._rollup(headers)
-        return Admitted(message_id, parse_ttl(ttl) if ttl else None, rollup, increment)
+        rollup = self.rollup(headers)
+        return Admitted(message_id, None, rollup, increment, headers, purged_by(headers))
+
+    def check_batched(self, headers: bytes, data: bytes) -> None:
+        """Refuse a message of an atomic batch that no batch may hold."""
+        if self._config.sealed:
+            raise api_error("stream_sealed")
+        limit = self._config.max_msg_size
+        if limit >= 0 and len(headers) + len(data) > limit:
+            raise api_error("stream_message_exceeds_maximum")
+        if not self._config.allow_atomic:
+            raise api_error("atomic_publish_disabled")
+
+    def check_stream(self, headers: bytes) -> None:
+        """Refuse a message that expects another stream."""
+        expected = header_block.get(headers, b"Nats-Expected-Stream")
+        if expected and expected != self._name:
+            raise api_error("stream_not_match")
+
+    def check_source(self, headers: bytes) -> None:
+        """Refuse a message that pretends to come from another stream."""
+        if header_block.get(headers, b"Nats-Stream-Source"):
+            raise api_error("message_source_hdr_not_allowed")
+
+    def with_ttl(self, admitted: Admitted) -> Admitted:
+        """Return the message with its time to live, which lasts at least as long as a delete marker would."""
+        value = header_block.get(admitted.headers, b"Nats-TTL")
+        if not value:
+            return admitted
+        headers, ttl_ns = admitted.headers, parse_ttl(value)
+        if self._config.max_msgs_per_subject != 1:
+            headers, ttl_ns = at_least(headers, ttl_ns, self._config.subject_delete_marker_ttl)
+        return admitted._replace(headers=headers, ttl_ns=ttl_ns)
+
+    def is_schedule(self, subject: bytes) -> bool | None:
+        """Return whether the newest message of a subject is a schedule, None if there is none."""
+        last_seq = self._last_of(subject)
+        return self._ledger.schedules.seq_on(subject) == last_seq if last_seq else None
 
     def _check_expected_sequences(self, subject: bytes, headers: bytes, last_seq: int) -> None:
         get = header_block.get
@@ -114,9 +154,10 @@ class Admission:
         if expected and _number(expected) != last_seq:
             raise api_error("stream_wrong_last_sequence", seq=last_seq)
 
-    def _increment(self, headers: bytes, data: bytes) -> int | None:
+    def increment(self, headers: bytes, data: bytes) -> int | None:
+        """Return what a message adds to its counter, None if it is no increment."""
         value = header_block.get(headers, b"Nats-Incr")
-        if value is None:
+        if not value:
             return None
         if not _INTEGER.fullmatch(value) or len(value) > MAX_INCREMENT_DIGITS:
             raise api_error("message_incr_invalid")
@@ -128,7 +169,8 @@ class Admission:
             raise api_error("message_incr_invalid")
         return int(value)
 
-    def _rollup(self, headers: bytes) -> bytes:
+    def rollup(self, headers: bytes) -> bytes:
+        """Return what a message replaces: `sub`, `all` or nothing."""
         value = header_block.get(headers, b"Nats-Rollup")
         if not value:
             return b""
@@ -139,7 +181,8 @@ class Admission:
             raise api_error("stream_rollup_failed", err=f'rollup value invalid: "{_text(kind)}"')
         return kind
 
-    def _check_size(self, headers: bytes, data: bytes) -> None:
+    def check_size(self, headers: bytes, data: bytes) -> None:
+        """Refuse what is too large."""
         limit = self._config.max_msg_size
         if limit >= 0 and len(headers) + len(data) > limit:
             raise api_error("stream_message_exceeds_maximum")
@@ -165,28 +208,13 @@ class Admission:
         return history is None or history[subject][0][1] > size
 
 
-def parse_ttl(value: bytes) -> int:
-    """Return the time to live in nanoseconds, NEVER, or 0 for none; raise if it has no sense."""
-    text = value.decode(errors="replace")
-    if text == "never":
-        return NEVER
-    if text.isascii() and text.isdigit() and len(text) < 20:
-        return min(int(text) * SECOND, LONGEST_TTL_NS)
-    duration = parse_duration(text)
-    if duration is None or duration < SECOND:
-        raise api_error("message_ttl_invalid")
-    return min(duration // SECOND * SECOND, LONGEST_TTL_NS)
-
-
-def stored_ttl(headers: bytes) -> int | None:
-    """Return the time to live that a stored message carries; one that cannot be read counts as none."""
+def _has_ttl(headers: bytes) -> bool:
+    """Return whether a message carries a time to live that can be read."""
     value = header_block.get(headers, b"Nats-TTL")
-    if not value:
-        return None
     try:
-        return parse_ttl(value)
+        return bool(value and parse_ttl(value))
     except ApiError:
-        return None
+        return False
 
 
 def _text(value: bytes) -> str:

@@ -25,16 +25,15 @@ class Counters:
 
     def add(self, subject: bytes, increment: int) -> int:
         """Return the total after this increment, which the next sequence will hold."""
-        ledger = self._store.ledger
-        total = self._total(subject) + increment
-        if abs(total) >= _LARGEST:
-            raise api_error("message_counter_broken")
+        total = sum_of(self.total(subject), increment)
+        self._totals.pop(subject, None)
         if len(self._totals) >= _REMEMBERED:
-            self._totals.clear()
-        self._totals[subject] = (ledger.last_seq + 1, total)
+            # The oldest is in the stream by now, where it can be read back.
+            del self._totals[next(iter(self._totals))]
+        self._totals[subject] = (self._store.ledger.last_seq + 1, total)
         return total
 
-    def _total(self, subject: bytes) -> int:
+    def total(self, subject: bytes) -> int:
         """Return the total that the newest message of a subject holds, 0 if there is none."""
         index = self._store.ledger.subjects
         seq = index.last.get(subject, 0)
@@ -51,3 +50,16 @@ class Counters:
             return int(msgspec.json.decode(message.data, type=_Total).val)
         except (ValueError, msgspec.DecodeError):
             raise api_error("message_counter_broken") from None
+
+
+def sum_of(total: int, increment: int) -> int:
+    """Return a total after an increment; raise if it has become too large to be read back."""
+    total += increment
+    if abs(total) >= _LARGEST:
+        raise api_error("message_counter_broken")
+    return total
+
+
+def body_of(total: int) -> bytes:
+    """Return a total as the data of a message."""
+    return b'{"val":"%d"}' % total

@@ -19,10 +19,14 @@ class _Answer:
     first_seq: int = 0
     more: Mapping[str, object] = field(default_factory=dict)
     error: ApiError | None = None
+    held: bool = False
+    """Whether the message is part of a batch that has not committed."""
 
     def frames(self, acks: PubAcks) -> bytes:
         if self.error is not None:
             return acks.error(self.replies[0], self.error)
+        if self.held:
+            return acks.empty(self.replies[0])
         if self.more:
             return acks.one(self.replies[0], self.first_seq, self.more)
         return acks.run(self.replies, self.first_seq)
@@ -61,6 +65,11 @@ class Group:
         """Have one message acknowledged, with further fields such as `duplicate`."""
         if reply:
             self._answers.append(_Answer((reply,), seq, more))
+
+    def hold(self, reply: bytes) -> None:
+        """Have the publisher told that its message waits for the rest of its batch."""
+        if reply:
+            self._answers.append(_Answer((reply,), held=True))
 
     def refuse(self, reply: bytes, error: ApiError) -> None:
         """Have one message refused, after the answers to all that came before it."""

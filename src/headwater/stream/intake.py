@@ -17,23 +17,25 @@ from headwater.model import headers as header_block
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention, StreamConfig
 from headwater.model.transform import SubjectTransform
-from headwater.stream import notes, retention
-from headwater.stream.admission import PLAIN, Admission, Admitted, Duplicate
-from headwater.stream.counter import Counters
+from headwater.stream import atomic_batch, notes, retention
+from headwater.stream.admission import Admission, Admitted, Duplicate
+from headwater.stream.atomic_batch import Abandoned, AtomicBatches
+from headwater.stream.batch_check import BatchCheck
+from headwater.stream.counter import Counters, body_of
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
+from headwater.stream.pending import BATCH_BYTES, Pending
 from headwater.stream.removal import Removal
 from headwater.stream.replay import note_headers
 from headwater.stream.republish import Republisher
 from headwater.stream.store import Store
+from headwater.stream.time_to_live import marker
 
 logger = logging.getLogger(__name__)
 
-BATCH_BYTES = 64 << 10
-"""About how much payload a batch holds at the most, so that a damaged one loses little."""
-
+_BATCHED = b"\r\nNats-Batch-Id:"
 _NOTHING_MORE: Mapping[str, object] = {}
 _NO_CONSUMERS: Mapping[str, bytes] = {}
 
@@ -51,6 +53,8 @@ class Intake:
         self.wants: Callable[[bytes], bool] = lambda subject: False
         """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
         self.on_removed: Callable[[Removal], None] = lambda removal: None
+        self.on_abandoned: Callable[[bytes, Abandoned], None] = lambda batch_id, reason: None
+        self._batches = AtomicBatches(store.services.batches)
         self.configure()
 
     def configure(self) -> None:
@@ -74,7 +78,10 @@ class Intake:
             or self._republisher
             or self._counters
             or self._keeps_only_interest
+            or config.allow_msg_schedules
         )
+        if not config.allow_atomic:
+            self._batches.clear()
 
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; their answers go out when the group is durable."""
@@ -117,7 +124,7 @@ class Intake:
 
     def _offer_checked(self, items: Sequence[Item]) -> None:
         """Take in messages one by one."""
-        pending = _Pending()
+        pending = Pending()
         now = self._now()
         for subject, reply, headers, data in items:
             try:
@@ -125,70 +132,138 @@ class Intake:
             except Error as error:
                 if not self._config.no_ack:
                     self.group.refuse(reply, _refusal(error))
-            now += 1
+            now = max(now, self._ledger.last_ts) + 1
         self._flush(pending)
 
     def _offer_one(
-        self, pending: _Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
+        self, pending: Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
     ) -> None:
-        if self._transform is not None:
-            subject = self._transform.apply(subject) or subject
-        if not subject.isascii():
-            _require_text(subject)
-        ledger = self._ledger
+        batch_id = header_block.get(headers, b"Nats-Batch-Id") if _BATCHED in headers else None
+        if batch_id:
+            self._offer_batched(pending, batch_id, subject, reply, headers, data, now)
+            return
+        subject = self._stored_subject(subject)
         if self._limited and b"\r\nNats-Expected-" in headers:
             self._flush(pending)  # what is expected may just have lost its place
-        verdict = self._admission.check(subject, headers, data, now, ledger.last_seq)
+        verdict = self._admission.check(subject, headers, data, now, self._ledger.last_seq)
         if isinstance(verdict, Duplicate):
             self._acknowledge(reply, verdict.seq, {"duplicate": True})
-            return
-        if self._keeps_only_interest and not self.wants(subject):
-            self._flush(pending)
-            self._consume(ledger.last_seq + 1)
-            self._acknowledge(reply, ledger.last_seq)
             return
         more: dict[str, object] = {}
         if self._counters is not None and verdict.increment is not None:
             total = self._counters.add(subject, verdict.increment)
-            data = b'{"val":"%d"}' % total
+            data = body_of(total)
+            self._admission.check_size(verdict.headers, data)
             more["val"] = str(total)
-        self.store_one(pending, subject, headers, data, now, verdict)
-        self._acknowledge(reply, ledger.last_seq, more)
+        self.store_one(pending, subject, data, now, verdict)
+        self._acknowledge(reply, self._ledger.last_seq, more)
 
-    def store_one(
+    def _stored_subject(self, subject: bytes) -> bytes:
+        """Return the subject that a message is stored under."""
+        if self._transform is not None:
+            subject = self._transform.apply(subject) or subject
+        if not subject.isascii():
+            _require_text(subject)
+        return subject
+
+    def _offer_batched(
         self,
-        pending: _Pending,
+        pending: Pending,
+        batch_id: bytes,
         subject: bytes,
+        reply: bytes,
         headers: bytes,
         data: bytes,
         now: int,
-        admitted: Admitted = PLAIN,
     ) -> None:
+        """Hold a message of an atomic batch back, or store the whole batch with its last one."""
+        self._admission.check_batched(headers, data)
+        step = self._batches.offer(batch_id, subject, headers, data, now)
+        if step.abandoned is not None:
+            self.on_abandoned(batch_id, step.abandoned)
+        if step.error is not None:
+            raise step.error
+        if step.messages is not None:
+            self._flush(pending)
+            self._commit(step.messages, now)
+            count = len(step.messages)
+            self._acknowledge(reply, self._ledger.last_seq, {"batch": batch_id.decode(), "count": count})
+        elif not self._config.no_ack:
+            self.group.hold(reply)
+
+    def _commit(self, messages: Sequence[atomic_batch.Item], now: int) -> None:
+        """Store the messages of a batch in one change, or none of them."""
+        check = BatchCheck(self._config, self._ledger, self._admission, self._counters, self.last_of)
+        checked = [
+            check.check(self._stored_subject(subject), headers, data, now)
+            for subject, headers, data in messages
+        ]
+        if self._republisher is not None:
+            for message in checked:
+                self.last_of(message.subject)  # so that no read can fail once the first one is stored
+        pending = Pending(whole=True)
+        for ts, message in enumerate(checked, now):
+            self.store_one(pending, message.subject, message.data, ts, message.admitted)
+        self._flush(pending)
+
+    def next_abandon_ns(self) -> int | None:
+        """Return when a batch that nothing came for is given up."""
+        return self._batches.next_ns()
+
+    def abandon_idle(self, now_ns: int) -> None:
+        """Give up the batches that nothing came for in time."""
+        for batch_id in self._batches.give_up_idle(now_ns):
+            self.on_abandoned(batch_id, Abandoned.TIMEOUT)
+
+    def store_one(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
         """Give an admitted message its sequence and take out what it replaces."""
-        ledger = self._ledger
-        if pending.nbytes >= BATCH_BYTES:
+        if pending.is_full:
             self._flush(pending)
         if admitted.rollup == b"all":
             self._flush(pending)
             pending.removal.everything = True
-            ledger.remove_everything()
+            self._ledger.remove_everything()
+        if self._keeps_only_interest and not self.wants(subject):
+            self._pass_over(pending, admitted, now)
+            kept = 0
+        else:
+            self._append(pending, subject, data, now, admitted)
+            kept = 1
+        limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
+        if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
+            self._keep_newest(pending, subject, limit)
+        if admitted.ends_schedule in self._ledger.subjects:
+            self._keep_newest(pending, admitted.ends_schedule, 0)
+
+    def _append(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
+        ledger, headers = self._ledger, admitted.headers
         previous = self.last_of(subject) if self._republisher else 0
         seq = ledger.last_seq + 1
         size = ledger.overhead.of(subject, headers, data)
         ledger.append((seq,), (now,), (subject,), (size,))
         if headers:
             ledger.note_headers(seq, now, headers, admitted.ttl_ns)
+        if self._config.allow_msg_schedules:
+            ledger.schedules.note(seq, now, subject, headers)
         pending.add(seq, now, subject, headers, data)
         if self._republisher is not None:
             self.group.after += self._republisher.frames(seq, now, subject, headers, data, previous)
-        limit = 1 if admitted.rollup == b"sub" else self._config.max_msgs_per_subject
-        if limit > 0 and ledger.subjects.count[subject] > limit:
-            self._keep_newest(pending, subject, limit)
 
-    def _keep_newest(self, pending: _Pending, subject: bytes, limit: int) -> None:
+    def _pass_over(self, pending: Pending, admitted: Admitted, now: int) -> None:
+        """Consume the sequence of a message that nobody wants."""
+        ledger = self._ledger
+        ledger.skip_to(ledger.last_seq + 1)
+        ledger.last_message_id = admitted.message_id
+        if admitted.message_id:
+            ledger.dedupe.add(admitted.message_id, ledger.last_seq, now)
+        pending.skipped = True
+
+    def _keep_newest(self, pending: Pending, subject: bytes, limit: int) -> None:
         """Take out the older messages of one subject, in the same change that adds the newest."""
 
         def read(seq: int) -> Run | None:
+            if not pending:
+                return self._store.view.read_run_at(seq)
             if seq > pending.seqs[-1]:
                 return None
             if seq >= pending.seqs[0]:
@@ -203,9 +278,12 @@ class Intake:
         self._ledger.remove(removal)
         pending.removal.merge(removal)
 
-    def _flush(self, pending: _Pending) -> None:
+    def _flush(self, pending: Pending) -> None:
         """Encode what is pending as one change."""
         if not pending:
+            if pending.skipped or pending.removal:
+                self._add(None, None, pending.removal)
+            pending.clear()
             return
         run = pending.run()
         entry = self._hold(run)
@@ -253,14 +331,26 @@ class Intake:
             self._complaint = str(error)
             logger.error("stream %s exceeds its limits: %s", self._config.name, error)
 
-    def store_markers(self, subjects: Sequence[bytes], reason: bytes) -> None:
-        """Store a delete marker on each subject, as `subject_delete_marker_ttl` asks."""
-        seconds = self._config.subject_delete_marker_ttl // 1_000_000_000
-        block = header_block.build([(b"Nats-Marker-Reason", reason), (b"Nats-TTL", b"%ds" % seconds)])
-        admitted = Admitted(ttl_ns=self._config.subject_delete_marker_ttl)
-        pending = _Pending()
-        for subject in subjects:
-            self.store_one(pending, subject, block, b"", self._now(), admitted)
+    def expire(self, removal: Removal, marked: Sequence[bytes]) -> None:
+        """Take out messages and, in the same change, leave delete markers on the subjects they emptied."""
+        if not marked:
+            self.remove(removal)
+            return
+        ttl_ns = self._config.subject_delete_marker_ttl
+        admitted = Admitted(ttl_ns=ttl_ns, rollup=b"sub", headers=marker(ttl_ns))
+        pending = Pending(whole=True)
+        self._ledger.remove(removal)
+        pending.removal.merge(removal)
+        for subject in marked:
+            self.store_one(pending, subject, b"", self._now(), admitted)
+        self._flush(pending)
+
+    def publish(self, subject: bytes, data: bytes, admitted: Admitted) -> None:
+        """Store a message of the stream's own, such as what a schedule publishes."""
+        subject = self._stored_subject(subject)
+        self._admission.check_size(admitted.headers, data)
+        pending = Pending()
+        self.store_one(pending, subject, data, self._now(), admitted)
         self._flush(pending)
 
     def load(self, run: OfferedRun) -> None:
@@ -269,12 +359,9 @@ class Intake:
         sizes = ledger.overhead.sizes(run).tolist()
         ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
+        if self._config.allow_msg_schedules:
+            ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
         self._add(run, self._hold(run), None)
-
-    def _consume(self, last_seq: int) -> None:
-        self._ledger.skip_to(last_seq)
-        self._ledger.last_ts = self._now()
-        self._add(None, None, None)
 
     def last_of(self, pattern: bytes) -> int:
         """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
@@ -340,36 +427,6 @@ class Intake:
     def _acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object] = _NOTHING_MORE) -> None:
         if not self._config.no_ack:
             self.group.acknowledge(reply, seq, more)
-
-
-class _Pending:
-    """Messages admitted one by one that will share a batch, and what they take out."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        self.seqs: list[int] = []
-        self.timestamps: list[int] = []
-        self.subjects: list[bytes] = []
-        self.headers: list[bytes] = []
-        self.datas: list[bytes] = []
-        self.nbytes = 0
-        self.removal = Removal()
-
-    def __bool__(self) -> bool:
-        return bool(self.seqs)
-
-    def add(self, seq: int, ts: int, subject: bytes, headers: bytes, data: bytes) -> None:
-        self.seqs.append(seq)
-        self.timestamps.append(ts)
-        self.subjects.append(subject)
-        self.headers.append(headers)
-        self.datas.append(data)
-        self.nbytes += len(subject) + len(headers) + len(data)
-
-    def run(self) -> OfferedRun:
-        return OfferedRun(self.seqs, self.timestamps, self.subjects, self.headers, self.datas)
 
 
 def _transform(config: StreamConfig) -> SubjectTransform | None:

@@ -20,11 +20,11 @@ from headwater.model.run import Run
 from headwater.stream.dedupe import DedupeWindow
 from headwater.stream.expiry import ExpiryIndex
 from headwater.stream.removal import Overhead, Removal
+from headwater.stream.schedules import ScheduleIndex
 from headwater.stream.subjects import SubjectIndex
+from headwater.stream.time_to_live import NEVER
 
 Sizes = int | Sequence[int]
-NEVER = -1
-"""The time to live of a message that does not even expire by `max_age`."""
 
 
 class Ledger:
@@ -46,6 +46,7 @@ class Ledger:
         self.subjects = SubjectIndex(history=history)
         self.dedupe = DedupeWindow(dedupe_window_ns)
         self.expiry = ExpiryIndex()
+        self.schedules = ScheduleIndex()
         self.consumers: dict[str, list[bytes]] = {}
         """What replay found of each consumer: its state at the checkpoint, then its changes."""
         self.dump_consumers: Callable[[], dict[str, list[bytes]]] = lambda: self.consumers
@@ -146,6 +147,8 @@ class Ledger:
         if not gone:
             return
         self.deleted |= gone
+        if self.schedules:
+            self.schedules.remove(gone)
         if self.expiry.never:
             self.expiry.never -= gone
         if self.first_seq in gone:
@@ -157,6 +160,7 @@ class Ledger:
         self.size = 0
         self.subjects.clear()
         self.expiry.clear()
+        self.schedules.clear()
         self.deleted.clear()
         self.first_seq = self.last_seq + 1
         self.first_ts = None
@@ -189,6 +193,7 @@ class Ledger:
         self.first_ts = None
         self.deleted = BitMap64(range(self.first_seq, self.last_seq + 1)) - live
         self.expiry.never &= live
+        self.schedules.retain(live)
 
     def _remove_subjects(self, removal: Removal) -> None:
         subjects = self.subjects
@@ -252,6 +257,7 @@ class Ledger:
             "subjects": self.subjects.dump(),
             "ids": self.dedupe.dump(),
             "expiry": self.expiry.dump(),
+            "schedules": self.schedules.dump(),
             "consumers": self.dump_consumers(),
         }
 
@@ -269,6 +275,7 @@ class Ledger:
         self.subjects = SubjectIndex.restore(dumped["subjects"])
         self.dedupe.restore(dumped["ids"])
         self.expiry.restore(dumped["expiry"])
+        self.schedules.restore(dumped.get("schedules", []))
         self.consumers = dumped["consumers"]
 
 

@@ -17,10 +17,10 @@ from headwater.log.log import Log
 from headwater.model.run import Run
 from headwater.model.stream import StreamConfig
 from headwater.stream import notes
-from headwater.stream.admission import stored_ttl
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
 from headwater.stream.subjects import HISTORY_LIMIT, SubjectIndex
+from headwater.stream.time_to_live import stored_ttl
 from headwater.stream.view import View
 
 logger = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ class Replay:
             ledger.append(seqs, ts, batch.subjects, ledger.overhead.sizes(batch).tolist())
             if batch.with_headers.any():
                 note_headers(ledger, self._config, seqs, ts, batch.headers)
+            if self._config.allow_msg_schedules:
+                ledger.schedules.note_run(seqs, ts, batch.subjects, batch.headers)
         if batch.removed:
             removal = noted.removal(batch.removed)
             ledger.remove(ledger.still_there(removal) if self._is_damaged else removal)

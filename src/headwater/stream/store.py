@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from headwater.log.log import Log
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
+from headwater.stream.atomic_batch import Quota
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
 from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
@@ -46,6 +47,8 @@ class Services:
     """Sends frames to nats-server."""
     domain: str = ""
     """The JetStream domain that acknowledgements name."""
+    batches: Quota = field(default_factory=Quota)
+    """The atomic batches that are open."""
 
 
 class Store:

@@ -30,7 +30,9 @@ from headwater.stream.offered import OfferedRun
 from headwater.stream.reader import Reader
 from headwater.stream.removal import Removal
 from headwater.stream.replay import keeps_history
+from headwater.stream.scheduler import Scheduler
 from headwater.stream.store import Services, Store
+from headwater.stream.time_to_live import is_marker
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
@@ -85,6 +87,7 @@ class Stream:
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
         self._reader = Reader(store)
+        self._scheduler = Scheduler(store, self._intake)
         self.folder = Folder(store, self._committer)
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
@@ -424,9 +427,10 @@ class Stream:
         self._next_age = None
 
     def next_expiry_ns(self) -> int | None:
-        """Return when a message may be due to expire; None if none will."""
+        """Return when a message may be due to expire or to be published; None if none will."""
         ledger = self._store.ledger
-        due = ledger.expiry.next_ns()
+        times = (ledger.expiry.next_ns(), ledger.schedules.next_ns(), self._intake.next_abandon_ns())
+        due = min((ns for ns in times if ns is not None), default=None)
         if self.config.max_age and ledger.messages:
             known = self._next_age is not None and self._next_age[0] == self._store.generation
             oldest_ns = self._next_age[1] if known and self._next_age else ledger.first_ts or 0
@@ -435,9 +439,11 @@ class Stream:
         return due
 
     async def expire(self, now_ns: int) -> int:
-        """Take out what is too old; return how many messages went."""
+        """Take out what is too old and publish what is due; return how many messages went."""
         if self._committer.failure is not None:
             return 0
+        self._intake.abandon_idle(now_ns)
+        await self._scheduler.fire(now_ns)
         gone = await self._expire_old(now_ns) if self.config.max_age else 0
         gone += await self._expire_due(now_ns)
         await self.settled()
@@ -457,7 +463,7 @@ class Stream:
                 break
             removal, oldest_ns = retention.too_old(self._store.ledger, run, seq, horizon_ns)
             seq = int(run.seqs[-1]) + 1
-            gone += self._expire(removal)
+            gone += self._expire(removal, run)
         self._next_age = (generation, oldest_ns)
         return gone
 
@@ -482,18 +488,21 @@ class Stream:
             due = due[reach:]
             removal = Removal()
             removal.take(run, run.seqs.searchsorted(live), self._store.overhead)
-            gone += self._expire(removal)
+            gone += self._expire(removal, run)
         return gone
 
-    def _expire(self, removal: Removal) -> int:
-        """Take out messages whose time has come, leaving the markers that the config asks for."""
+    def _expire(self, removal: Removal, run: Run) -> int:
+        """Take out messages of a run whose time has come, leaving the markers that the config asks for."""
         if not removal:
             return 0
-        counts = self._store.ledger.subjects.count
-        emptied = [subject for subject, gone in removal.subjects.items() if gone >= counts[subject]]
-        self._remove(removal)
+        self._require_storing()
+        marked: list[bytes] = []
         if self.config.subject_delete_marker_ttl:
-            self._intake.store_markers(emptied, b"MaxAge")
+            counts = self._store.ledger.subjects.count
+            rows = {run.subjects[row]: row for row in run.seqs.searchsorted(list(removal.seqs)).tolist()}
+            emptied = (s for s, gone in removal.subjects.items() if gone >= counts[s])
+            marked = [s for s in emptied if not is_marker(run.message(rows[s]).headers)]
+        self._intake.expire(removal, marked)
         return len(removal.seqs)
 
     async def close(self) -> None:

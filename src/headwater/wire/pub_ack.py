@@ -42,6 +42,10 @@ class PubAcks:
         body = self._start + b"%d," % seq + msgspec.json.encode(more)[1:]
         return b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body)
 
+    def empty(self, reply: bytes) -> bytes:
+        """Return the frame that says a message is held, not stored."""
+        return b"PUB %b 0\r\n\r\n" % reply
+
     def error(self, reply: bytes, error: ApiError) -> bytes:
         """Return the frame that refuses a message."""
         body = msgspec.json.encode(
