@@ -152,6 +152,11 @@ class ConsumerInfo(msgspec.Struct, frozen=True, kw_only=True):
     priority_groups: tuple[PriorityGroupState, ...] = ()
 
 
+    def with_groups(self, groups: tuple[PriorityGroupState, ...]) -> ConsumerInfo:
+        """Return the info with how the priority groups stand."""
+        return msgspec.structs.replace(self, priority_groups=groups)
+
+
 class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a client asks for when it pulls; durations in nanoseconds, 0 where nothing is said."""
 

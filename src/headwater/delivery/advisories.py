@@ -1,0 +1,91 @@
+"""What consumers report to whoever listens: naks, terms, exhausted deliveries, sampled acks."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.clock import Clock
+from headwater.model.times import format_time
+from headwater.model.unique import unique_id
+from headwater.wire.frames import pub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.delivery.consumer import Consumer
+
+_ADVISORY = "io.nats.jetstream.advisory.v1."
+_METRIC = "io.nats.jetstream.metric.v1."
+
+
+class ConsumerAdvisories:
+    """Publishes events about consumers; nobody waits for them."""
+
+    def __init__(self, send: Callable[[bytes], None], clock: Clock, domain: str = "") -> None:
+        self._send = send
+        self._clock = clock
+        self._domain = domain
+
+    def action(self, consumer: Consumer, action: str) -> None:
+        """Say that a consumer was made (`create`) or removed (`delete`)."""
+        name = {"create": "CREATED", "delete": "DELETED"}[action]
+        self._advise(consumer, name, "consumer_action", {"action": action})
+
+    def paused(self, consumer: Consumer) -> None:
+        """Say that a consumer was paused or resumed."""
+        until = consumer.config.pause_until or 0
+        fields: dict[str, Any] = {"paused": consumer.is_paused}
+        if consumer.is_paused:
+            fields["pause_until"] = format_time(until)
+        self._advise(consumer, "PAUSE", "consumer_pause", fields)
+
+    def nak(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
+        """Say that a message was refused for now."""
+        self._advise(consumer, "MSG_NAKED", "nak", _delivery(seq, consumer_seq, count))
+
+    def terminated(self, consumer: Consumer, seq: int, consumer_seq: int, count: int, reason: str) -> None:
+        """Say that a message will not be delivered again."""
+        fields = _delivery(seq, consumer_seq, count)
+        if reason:
+            fields["reason"] = reason
+        self._advise(consumer, "MSG_TERMINATED", "terminated", fields)
+
+    def max_deliveries(self, consumer: Consumer, seq: int, count: int) -> None:
+        """Say that a message was delivered as often as allowed."""
+        fields = {"stream_seq": seq, "deliveries": count}
+        self._advise(consumer, "MAX_DELIVERIES", "max_deliver", fields)
+
+    def sample(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
+        """Say how long an acknowledgement took, for as many as the sampling asks."""
+        percent = consumer.sample_percent
+        if not percent or random.random() * 100 >= percent:
+            return
+        fields = _delivery(seq, consumer_seq, count)
+        fields["ack_time"] = max(self._clock.now_ns() - consumer.last_delivered_ns(seq), 0)
+        fields["deliveries"] = count
+        subject = f"$JS.EVENT.METRIC.CONSUMER.ACK.{consumer.stream.name}.{consumer.name}"
+        self._publish(subject, _METRIC + "consumer_ack", consumer, fields)
+
+    def _advise(self, consumer: Consumer, name: str, kind: str, fields: dict[str, Any]) -> None:
+        subject = f"$JS.EVENT.ADVISORY.CONSUMER.{name}.{consumer.stream.name}.{consumer.name}"
+        self._publish(subject, _ADVISORY + kind, consumer, fields)
+
+    def _publish(self, subject: str, kind: str, consumer: Consumer, fields: dict[str, Any]) -> None:
+        event = {
+            "type": kind,
+            "id": unique_id(),
+            "timestamp": format_time(self._clock.now_ns()),
+            "stream": consumer.stream.name,
+            "consumer": consumer.name,
+            **fields,
+        }
+        if self._domain:
+            event["domain"] = self._domain
+        self._send(pub(subject.encode(), b"", b"", msgspec.json.encode(event)))
+
+
+def _delivery(seq: int, consumer_seq: int, count: int) -> dict[str, Any]:
+    return {"consumer_seq": consumer_seq, "stream_seq": seq, "deliveries": count}

@@ -1,0 +1,264 @@
+"""The consumers of one stream: who wakes when something is stored, whose acks arrive, what is recorded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from headwater.clock import Clock
+from headwater.delivery.advisories import ConsumerAdvisories
+from headwater.delivery.consumer import Consumer
+from headwater.delivery.outlet import Outlet
+from headwater.delivery.tallies import Tallies, Tally
+from headwater.delivery.timers import Timers
+from headwater.model.stream import Retention
+from headwater.stream.head import HeadEntry
+from headwater.stream.notes import GONE
+from headwater.stream.removal import Removal
+from headwater.stream.stream import Stream
+from headwater.wire.ack_body import AckBody, AckKind, parse_ack_body
+from headwater.wire.ack_subject import read_ack
+from headwater.wire.frames import Frame
+
+logger = logging.getLogger(__name__)
+
+RECORD_EVERY_NS = 250_000_000
+"""How long deliveries may go unrecorded: a crash within it delivers them once more."""
+RETRY_NS = 1_000_000_000
+
+
+class StreamConsumers:
+    """Follows a stream for its consumers, and takes their acknowledgements; a sink of the bus."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        outlet: Outlet,
+        timers: Timers,
+        clock: Clock,
+        advisories: ConsumerAdvisories,
+        send: Callable[[bytes], None],
+    ) -> None:
+        self.items: list[Frame] = []
+        self.stream = stream
+        self.outlet = outlet
+        self.clock = clock
+        self.advisories = advisories
+        self.tallies = Tallies()
+        self._timers = timers
+        self._send = send
+        self._by_name: dict[str, Consumer] = {}
+        self._by_key: dict[bytes, Consumer] = {}
+        self._by_tally: dict[Tally, set[Consumer]] = {}
+        self._changed: set[Consumer] = set()
+        self._let_go: list[int] = []
+        self.on_abandoned: Callable[[Consumer], None] = lambda consumer: None
+        """Called with a consumer that nobody has used for as long as it waits for that."""
+        stream.listen(self)
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @property
+    def listed(self) -> list[Consumer]:
+        """Return the consumers that clients see, sorted by name."""
+        seen = (c for c in self._by_name.values() if not c.config.direct)
+        return sorted(seen, key=lambda consumer: consumer.name)
+
+    def get(self, name: str) -> Consumer | None:
+        """Return the consumer of this name."""
+        return self._by_name.get(name)
+
+    def add(self, consumer: Consumer) -> None:
+        """Let a consumer take part."""
+        self._by_name[consumer.name] = consumer
+        self._by_key[consumer.acks.key] = consumer
+        self._by_tally.setdefault(consumer.tally, set()).add(consumer)
+        self.changed(consumer)
+        self.arm(consumer)
+        consumer.wake()
+
+    async def remove(self, consumer: Consumer, *, forget: bool = True) -> None:
+        """Let it go; with `forget` for good, with whatever only it needed."""
+        self._by_name.pop(consumer.name, None)
+        self._by_key.pop(consumer.acks.key, None)
+        self._by_tally[consumer.tally].discard(consumer)
+        if not self._by_tally[consumer.tally]:
+            del self._by_tally[consumer.tally]
+        self._changed.discard(consumer)
+        self._timers.forget(consumer)
+        await consumer.close()
+        if not forget:
+            return
+        if consumer.is_recorded:
+            self.stream.record({consumer.name: GONE})
+        if self.stream.config.retention == Retention.INTEREST:
+            await self.stream.drop_unneeded()
+
+    def rejoined(self, consumer: Consumer, tally: Tally) -> None:
+        """Take note that a consumer has other filters now than those of this tally."""
+        self._by_tally[tally].discard(consumer)
+        if not self._by_tally[tally]:
+            del self._by_tally[tally]
+        self._by_tally.setdefault(consumer.tally, set()).add(consumer)
+
+    def on_stored(self, entries: Sequence[HeadEntry]) -> None:
+        """Wake the consumers that take what was stored."""
+        touched: set[Tally] = set()
+        for entry in entries:
+            run = entry.run
+            if run is None:
+                touched.update(self._by_tally)
+                for consumer in self._by_name.values():
+                    consumer.must_recount()
+            else:
+                touched |= self.tallies.stored(run.subjects)
+        for tally in touched:
+            for consumer in self._by_tally.get(tally, ()):
+                consumer.wake()
+
+    def on_removed(self, removal: Removal) -> None:
+        """Have pending messages that are gone count as settled, and what waited be counted anew."""
+        if not self._by_name:
+            return
+        if removal.everything or not removal.seqs:
+            low, high = 0, self.stream.durable_seq
+        else:
+            low, high = removal.seqs.min(), removal.seqs.max()
+        for consumer in self._by_name.values():
+            consumer.on_removed(low, high, removal)
+
+    def on_rebuilt(self) -> None:
+        """Go back to the states that are durable."""
+        for consumer in self._by_name.values():
+            recorded = self.stream.recorded(consumer.name)
+            if consumer.is_recorded and recorded:
+                consumer.restore(recorded)
+
+    def wants(self, subject: bytes) -> bool:
+        """Return whether any consumer takes a subject."""
+        return bool(self.tallies.of(subject))
+
+    def needs(self, seq: int, subject: bytes) -> bool:
+        """Return whether any consumer still needs a message."""
+        return any(consumer.needs(seq, subject) for consumer in self._by_name.values())
+
+    def dump(self) -> dict[str, list[bytes]]:
+        """Return the state of every recorded consumer."""
+        return {c.name: [c.state.dump()] for c in self._by_name.values() if c.is_recorded}
+
+    def flush(self) -> None:
+        """Take the acknowledgements that came in."""
+        items, self.items[:] = list(self.items), []
+        confirmed: list[bytes] = []
+        for subject, reply, _, body in items:
+            found = read_ack(subject)
+            if found is None:
+                continue
+            key, count, seq, consumer_seq = found
+            consumer = self._by_key.get(key)
+            if consumer is None:
+                continue
+            ack = parse_ack_body(body)
+            self._take(consumer, ack, seq, consumer_seq, count)
+            if ack.kind is AckKind.NEXT:
+                consumer.pull_next(ack.request, reply)
+            elif reply:
+                confirmed.append(b"PUB %b 0\r\n\r\n" % reply)
+        self._record(confirmed)
+
+    def _take(self, consumer: Consumer, ack: AckBody, seq: int, consumer_seq: int, count: int) -> None:
+        floor = consumer.state.ack_floor.stream_seq
+        if not consumer.acknowledge(ack, seq, consumer_seq):
+            if ack.kind is AckKind.NAK:
+                self.advisories.nak(consumer, seq, consumer_seq, count)
+            return
+        if ack.kind is AckKind.TERM:
+            self.advisories.terminated(consumer, seq, consumer_seq, count, ack.reason)
+        else:
+            self.advisories.sample(consumer, seq, consumer_seq, count)
+        self._changed.add(consumer)
+        if self.stream.config.retention != Retention.LIMITS:
+            single = consumer.settles_single
+            self._let_go += [seq] if single else range(max(floor + 1, self.stream.first_seq), seq + 1)
+
+    def delivered(self, consumer: Consumer, seqs: Sequence[int]) -> None:
+        """Take note of first deliveries."""
+        self.changed(consumer)
+        if consumer.acks_at_delivery and self.stream.config.retention == Retention.INTEREST:
+            self._let_go += seqs
+            self._record()
+
+    def changed(self, consumer: Consumer) -> None:
+        """Have the consumer's state recorded before long."""
+        if consumer not in self._changed:
+            self._changed.add(consumer)
+            self._timers.at(self.clock.now_ns() + RECORD_EVERY_NS, self)
+
+    def tick(self, now_ns: int) -> int | None:
+        """Record what has changed."""
+        self._record()
+        return None
+
+    def _record(self, confirmed: Sequence[bytes] = ()) -> None:
+        """Have all changes made durable as one, then confirm."""
+        changes = {}
+        for consumer in self._changed:
+            change = consumer.state.take_delta() if consumer.is_recorded else None
+            if change:
+                changes[consumer.name] = change
+            self.arm(consumer)
+        self._changed.clear()
+        removed = self._released()
+        if changes or removed:
+            self.stream.record(changes, removed_seqs=removed, then=confirmed)
+        elif confirmed:
+            self._send(b"".join(confirmed))
+
+    def _released(self) -> list[int]:
+        """Return which of the settled messages no consumer needs any more."""
+        let_go, self._let_go = self._let_go, []
+        if not let_go:
+            return []
+        others = len(self._by_name) > 1
+        return [seq for seq in let_go if not others or not self._still_needed(seq)]
+
+    def _still_needed(self, seq: int) -> bool:
+        subject = self.stream.subject_at(seq)
+        return subject is not None and self.needs(seq, subject)
+
+    def abandon(self, consumer: Consumer) -> None:
+        """Let a consumer go that nobody has used for long."""
+        self.on_abandoned(consumer)
+
+    def arm(self, consumer: Consumer) -> None:
+        """Have the consumer ticked at its next deadline."""
+        self._timers.at(consumer.next_tick(), consumer)
+
+    def retry_soon(self, consumer: Consumer) -> None:
+        """Have a consumer that met an error tried again."""
+        self._timers.at(self.clock.now_ns() + RETRY_NS, consumer)
+
+    def report_given_up(self, consumer: Consumer) -> None:
+        """Tell of messages that were delivered as often as allowed."""
+        for unsettled in consumer.state.take_given_up():
+            self.changed(consumer)
+            self.advisories.max_deliveries(consumer, unsettled.stream_seq, unsettled.delivered_count)
+
+    def on_interest(self) -> None:
+        """Look which push consumers have somebody listening now."""
+        for consumer in self._by_name.values():
+            if consumer.config.is_push:
+                consumer.on_interest()
+
+    async def close(self) -> None:
+        """Record everything and stop delivering."""
+        for consumer in list(self._by_name.values()):
+            consumer.leave_waiting()
+        self._record()
+        self._timers.forget(self)
+        for consumer in list(self._by_name.values()):
+            await self.remove(consumer, forget=False)

@@ -1,0 +1,56 @@
+"""The flow-control window of a push consumer: how much may be under way before the client must answer."""
+
+from __future__ import annotations
+
+import secrets
+import string
+
+_FIRST_WINDOW = 2 << 20
+_LARGEST_WINDOW = 32 << 20
+_LETTERS = string.ascii_letters + string.digits
+
+
+class FlowControl:
+    """Bytes sent since the last answered request, against a window that doubles with each answer."""
+
+    def __init__(self, stream: str, consumer: str) -> None:
+        self.prefix = f"$JS.FC.{stream}.{consumer}.".encode()
+        self._window = _FIRST_WINDOW
+        self._unconfirmed = 0
+        self._asked_for = 0
+        self.outstanding = b""
+        """The subject on which an answer is awaited, if one is."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether more may be sent."""
+        return self._unconfirmed <= self._window
+
+    def sent(self, size: int) -> bytes | None:
+        """Count what was sent; return the subject of a request to be sent now, if one is due."""
+        self._unconfirmed += size
+        if self.outstanding or self._unconfirmed <= self._window // 2:
+            return None
+        return self.ask()
+
+    def ask(self) -> bytes:
+        """Return the subject of a request that is sent now; only the newest counts."""
+        self._asked_for = self._unconfirmed
+        self.outstanding = self.prefix + "".join(secrets.choice(_LETTERS) for _ in range(4)).encode()
+        return self.outstanding
+
+    def answered(self, subject: bytes) -> bool:
+        """Take an answer; return whether it was the one awaited."""
+        if not self.outstanding or subject != self.outstanding:
+            return False
+        self._unconfirmed = max(self._unconfirmed - self._asked_for, 0)
+        self._asked_for = 0
+        self._window = min(self._window * 2, _LARGEST_WINDOW)
+        self.outstanding = b""
+        return True
+
+    def reset(self) -> None:
+        """Begin anew: whoever listened is gone."""
+        self._window = _FIRST_WINDOW
+        self._unconfirmed = self._asked_for = 0
+        self.outstanding = b""

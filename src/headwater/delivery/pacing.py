@@ -1,0 +1,38 @@
+"""How fast a consumer may be fed: at once, as the messages came in, or so many bits a second."""
+
+from __future__ import annotations
+
+from headwater.model.consumer import ConsumerConfig, ReplayPolicy
+
+
+class Pacing:
+    """Says how long to wait before the next message; times are nanoseconds that the caller gives."""
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self._original = config.replay_policy is ReplayPolicy.ORIGINAL
+        self._bytes_per_s = config.rate_limit_bps / 8
+        self._last_stored_ns: int | None = None
+        self._last_sent_ns = 0
+        self._free_at_ns = 0
+
+    @property
+    def one_by_one(self) -> bool:
+        """Return whether each message has a time of its own."""
+        return self._original or bool(self._bytes_per_s)
+
+    def wait_ns(self, stored_ns: int, now_ns: int) -> int:
+        """Return how long a message stored at this time must wait, 0 if it may go."""
+        wait = 0
+        if self._original and self._last_stored_ns is not None:
+            gap = max(stored_ns - self._last_stored_ns, 0)
+            wait = self._last_sent_ns + gap - now_ns
+        if self._bytes_per_s:
+            wait = max(wait, self._free_at_ns - now_ns)
+        return max(wait, 0)
+
+    def sent(self, stored_ns: int, size: int, now_ns: int) -> None:
+        """Take note that a message went out."""
+        self._last_stored_ns = stored_ns
+        self._last_sent_ns = now_ns
+        if self._bytes_per_s:
+            self._free_at_ns = max(self._free_at_ns, now_ns) + int(size / self._bytes_per_s * 1e9)

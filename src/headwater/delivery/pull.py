@@ -1,0 +1,155 @@
+"""A pull consumer: messages go to those who ask, as many as they ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.delivery.consumer import CHUNK, Consumer, Target
+from headwater.delivery.pull_queue import UNHEARD_NS, PullQueue, Status, Waiting
+from headwater.model import headers as header_block
+from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolicy
+from headwater.wire.pull_request import BadPullRequestError, parse_pull_request
+
+
+class PullConsumer(Consumer):
+    """Serves pull requests in turn."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.queue = PullQueue(self.config)
+        self._serving: Waiting | None = None
+        self._last_asked_ns = self._clock.now_ns()
+
+    def num_waiting(self) -> int:
+        """Return how many pull requests wait."""
+        return len(self.queue)
+
+    def pull(self, body: bytes, reply: bytes) -> None:
+        """Take a pull request."""
+        if not reply:
+            return
+        now_ns = self._clock.now_ns()
+        self._last_asked_ns = now_ns
+        try:
+            request = parse_pull_request(body)
+        except BadPullRequestError as error:
+            self._tell(Status(reply, 400, f"Bad Request - {error}"))
+            return
+        available = self.undelivered() + self.state.num_queued
+        refusal = self.queue.add(reply, request, now_ns, available)
+        if refusal is not None:
+            self._tell(refusal)
+            return
+        self.wake()
+        self._consumers.arm(self)
+
+    def pull_next(self, body: bytes, reply: bytes) -> None:
+        """Take the pull request that came with an acknowledgement."""
+        self.pull(body.strip(), reply)
+
+    def target(self) -> Target | None:
+        """Return who is served next."""
+        if self.is_paused or not self._outlet.is_open:
+            return None
+        now_ns = self._clock.now_ns()
+        while True:
+            waiting = self.queue.next(now_ns, self.undelivered(), self.state.num_ack_pending)
+            self._serving = waiting
+            if waiting is None:
+                return None
+            if waiting.expires_ns is not None and waiting.expires_ns <= now_ns:
+                self._tell_all(self.queue.expire(now_ns))
+            elif now_ns - waiting.asked_ns > UNHEARD_NS and not self._outlet.listens(waiting.reply):
+                self.queue.drop(waiting)
+            else:
+                break
+        alone = len(self.queue) == 1
+        return Target(waiting.reply, min(waiting.messages, CHUNK) if alone else 1, waiting.size)
+
+    def sent(self, target: Target, count: int, size: int) -> None:
+        """Take note of what a request got."""
+        waiting = self._serving
+        if waiting is not None and waiting.reply == target.subject:
+            self._tell(self.queue.served(waiting, count, size, self._clock.now_ns()))
+
+    def too_large(self, target: Target) -> None:
+        """Close a request for which the next message is too large."""
+        if self._serving is not None:
+            self._tell(self.queue.too_large(self._serving))
+
+    def at_end(self) -> None:
+        """Close the requests that do not wait."""
+        if self.state.num_queued == 0:
+            self._tell_all(self.queue.at_end())
+
+    def marked(self, headers: list[bytes]) -> list[bytes]:
+        """Return the headers with the pin of the client that gets the messages."""
+        if self.config.priority_policy is not PriorityPolicy.PINNED_CLIENT or self._serving is None:
+            return headers
+        pin = self.queue.pin_of(self._serving).encode()
+        return [header_block.add(block, b"Nats-Pin-Id", pin) for block in headers]
+
+    def tick(self, now_ns: int) -> int | None:
+        """End what is over, send heartbeats, and go when nobody has asked for long."""
+        self._tell_all(self.queue.expire(now_ns))
+        for reply in self.queue.heartbeats(now_ns):
+            self._heartbeat(reply)
+        threshold = self.config.inactive_threshold
+        if threshold and not len(self.queue) and now_ns - self._active_ns() >= threshold:
+            self._consumers.abandon(self)
+            return None
+        return super().tick(now_ns)
+
+    def _active_ns(self) -> int:
+        return max(self._last_asked_ns, self.state.ack_floor.last_active, self.state.delivered.last_active)
+
+    def _heartbeat(self, reply: bytes) -> None:
+        delivered = self.state.delivered
+        lines = [
+            (b"Nats-Last-Consumer", b"%d" % delivered.consumer_seq),
+            (b"Nats-Last-Stream", b"%d" % delivered.stream_seq),
+        ]
+        self._outlet.status(reply, header_block.build(lines, code=100, description=b"Idle Heartbeat"))
+
+    def next_tick(self) -> int | None:
+        """Return when the next deadline is."""
+        due = [super().next_tick(), self.queue.next_deadline()]
+        if self.config.inactive_threshold and not len(self.queue):
+            due.append(self._active_ns() + self.config.inactive_threshold)
+        return min((d for d in due if d is not None), default=None)
+
+    def leave_waiting(self) -> None:
+        """Tell those who wait that the engine stops."""
+        self._tell_all(self.queue.close(409, "Server Shutdown"))
+
+    def deleted(self) -> None:
+        """Tell those who wait that the consumer is gone."""
+        self._tell_all(self.queue.close(409, "Consumer Deleted"))
+
+    def reconfigure(self, config: ConsumerConfig) -> None:
+        """Go on with another config."""
+        self.queue.configure(config)
+        super().reconfigure(config)
+
+    async def info(self) -> ConsumerInfo:
+        """Return how the consumer stands."""
+        info = await super().info()
+        if not self.config.priority_groups:
+            return info
+        return info.with_groups(self.queue.groups)
+
+    def _tell_all(self, statuses: list[Status]) -> None:
+        for status in statuses:
+            self._tell(status)
+
+    def _tell(self, status: Status | None) -> None:
+        if status is None or not status.code:
+            return
+        lines = []
+        if status.left is not None:
+            lines = [
+                (b"Nats-Pending-Messages", b"%d" % status.left[0]),
+                (b"Nats-Pending-Bytes", b"%d" % status.left[1]),
+            ]
+        block = header_block.build(lines, code=status.code, description=status.text.encode())
+        self._outlet.status(status.reply, block)

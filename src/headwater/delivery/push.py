@@ -1,0 +1,141 @@
+"""A push consumer: messages go to its deliver subject for as long as somebody listens there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.delivery.consumer import CHUNK, Consumer, Target
+from headwater.delivery.flow_control import FlowControl
+from headwater.model import headers as header_block
+from headwater.model.consumer import AckPolicy, ConsumerConfig
+
+_REQUEST = header_block.build(code=100, description=b"FlowControl Request")
+INTEREST_GRACE_NS = 0
+
+
+class PushConsumer(Consumer):
+    """Feeds one subject; keeps its heartbeat, and its window when flow control is asked for."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._subject = self.config.deliver_subject.encode()
+        self._queue = self.config.deliver_group.encode()
+        self._flow = FlowControl(self.stream.name, self.name) if self.config.flow_control else None
+        self._bound = self._outlet.listens(self._subject, self._queue)
+        now_ns = self._clock.now_ns()
+        self._last_sent_ns = now_ns
+        self._unbound_since_ns = now_ns
+        self._queues: Sequence[bytes] = ()
+
+    def is_bound(self) -> bool:
+        """Return whether somebody listens."""
+        return self._bound
+
+    def on_interest(self) -> None:
+        """Begin when somebody listens, end when nobody does."""
+        bound = self._outlet.listens(self._subject, self._queue)
+        if bound == self._bound:
+            return
+        self._bound = bound
+        now_ns = self._clock.now_ns()
+        if bound:
+            self._last_sent_ns = now_ns
+            self.wake()
+        else:
+            self._unbound_since_ns = now_ns
+            if self._flow is not None:
+                self._flow.reset()
+        self._consumers.arm(self)
+
+    def target(self) -> Target | None:
+        """Return the deliver subject while it takes messages."""
+        if not self._bound or self.is_paused or not self._outlet.is_open:
+            return None
+        if self._flow is not None and not self._flow.is_open:
+            return None
+        return Target(self._subject, CHUNK)
+
+    def sent(self, target: Target, count: int, size: int) -> None:
+        """Count what is under way, and ask for an answer in time."""
+        self._last_sent_ns = self._clock.now_ns()
+        if self._flow is None:
+            return
+        subject = self._flow.sent(size)
+        if subject is None and self._acks_by_flow and self.state.room == 0 and not self._flow.outstanding:
+            subject = self._flow.ask()
+        if subject is not None:
+            self._outlet.status(self._subject, _REQUEST, subject)
+
+    @property
+    def _acks_by_flow(self) -> bool:
+        return self.config.ack_policy is AckPolicy.FLOW_CONTROL
+
+    def flow_answered(self, subject: bytes, headers: bytes) -> bool:
+        """Take an answer to a flow-control request; return whether it settled messages."""
+        if self._flow is None:
+            return False
+        known = self._flow.answered(subject)
+        settled = False
+        if self._acks_by_flow:
+            settled = self._settle(headers)
+        if known or settled:
+            self.wake()
+        return settled
+
+    def _settle(self, headers: bytes) -> bool:
+        seq = _number(header_block.get(headers, b"Nats-Last-Stream"))
+        consumer_seq = _number(header_block.get(headers, b"Nats-Last-Consumer"))
+        return seq > 0 and self.state.ack(seq, consumer_seq, self._clock.now_ns())
+
+    def tick(self, now_ns: int) -> int | None:
+        """Send the heartbeat when it is due, and go when nobody has listened for long."""
+        beat = self.config.idle_heartbeat
+        if beat and self._bound and not self._closed and now_ns - self._last_sent_ns >= beat:
+            self._heartbeat()
+            self._last_sent_ns = now_ns
+        if self._is_abandoned(now_ns):
+            self._consumers.abandon(self)
+            return None
+        return super().tick(now_ns)
+
+    def _heartbeat(self) -> None:
+        delivered = self.state.delivered
+        lines = [
+            (b"Nats-Last-Consumer", b"%d" % delivered.consumer_seq),
+            (b"Nats-Last-Stream", b"%d" % delivered.stream_seq),
+        ]
+        flow = self._flow
+        if flow is not None and flow.outstanding:
+            lines.append((b"Nats-Consumer-Stalled", flow.outstanding))
+        self._outlet.status(
+            self._subject, header_block.build(lines, code=100, description=b"Idle Heartbeat")
+        )
+        if flow is not None and self._acks_by_flow and self.state.num_ack_pending and not flow.outstanding:
+            self._outlet.status(self._subject, _REQUEST, flow.ask())
+
+    def _is_abandoned(self, now_ns: int) -> bool:
+        threshold = self.config.inactive_threshold
+        return bool(threshold) and not self._bound and now_ns - self._unbound_since_ns >= threshold
+
+    def next_tick(self) -> int | None:
+        """Return when the next deadline is."""
+        due = super().next_tick()
+        if self._bound and self.config.idle_heartbeat:
+            beat = self._last_sent_ns + self.config.idle_heartbeat
+            due = beat if due is None else min(due, beat)
+        if not self._bound and self.config.inactive_threshold:
+            leave = self._unbound_since_ns + self.config.inactive_threshold
+            due = leave if due is None else min(due, leave)
+        return due
+
+    def reconfigure(self, config: ConsumerConfig) -> None:
+        """Go on with another config, maybe to another subject."""
+        self._subject = config.deliver_subject.encode()
+        self._queue = config.deliver_group.encode()
+        super().reconfigure(config)
+        self.on_interest()
+
+
+def _number(value: bytes | None) -> int:
+    return int(value) if value is not None and value.isdigit() else 0
