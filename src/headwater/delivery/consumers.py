@@ -148,7 +148,7 @@ class StreamConsumers:
 
     def dump(self) -> dict[str, list[bytes]]:
         """Return the state of every recorded consumer."""
-        return {c.name: [c.state.dump()] for c in self._by_name.values() if c.is_recorded}
+        return {c.name: [c.state.snapshot()] for c in self._by_name.values() if c.is_recorded}
 
     def flush(self) -> None:
         """Take the acknowledgements that came in."""

@@ -148,7 +148,7 @@ class PullQueue:
                     continue
                 self._pins[group] = Pin(secrets.token_urlsafe(12), now_ns, now_ns)
                 return waiting
-            if waiting.request.id == pin.id or waiting.asked_ns <= pin.pinned_ns and not waiting.request.id:
+            if waiting.request.id == pin.id or (waiting.asked_ns <= pin.pinned_ns and not waiting.request.id):
                 return waiting
         return None
 
@@ -167,7 +167,9 @@ class PullQueue:
         states = []
         for group in self._config.priority_groups:
             pin = self._pins.get(group)
-            states.append(PriorityGroupState(group, pin.id, pin.pinned_ns) if pin else PriorityGroupState(group))
+            states.append(
+                PriorityGroupState(group, pin.id, pin.pinned_ns) if pin else PriorityGroupState(group)
+            )
         return tuple(states)
 
     def served(self, waiting: Waiting, count: int, size: int, now_ns: int) -> Status | None:

@@ -108,9 +108,7 @@ class PushConsumer(Consumer):
         flow = self._flow
         if flow is not None and flow.outstanding:
             lines.append((b"Nats-Consumer-Stalled", flow.outstanding))
-        self._outlet.status(
-            self._subject, header_block.build(lines, code=100, description=b"Idle Heartbeat")
-        )
+        self._outlet.status(self._subject, header_block.build(lines, code=100, description=b"Idle Heartbeat"))
         if flow is not None and self._acks_by_flow and self.state.num_ack_pending and not flow.outstanding:
             self._outlet.status(self._subject, _REQUEST, flow.ask())
 

@@ -252,6 +252,16 @@ class ConsumerState:
         assert data is not None
         return data
 
+    def snapshot(self) -> bytes:
+        """Return the whole state without counting it as written.
+
+        Changes taken later follow on it as well as on what was written before: they repeat what is new in it.
+        """
+        kept = self._dirty, self._whole, set(self._touched), set(self._recounted)
+        data = self.dump()
+        self._dirty, self._whole, self._touched, self._recounted = kept
+        return data
+
     def take_delta(self) -> bytes | None:
         """Return what has changed since the last call, or None; replayed by `apply` it gives this state."""
         if not self._dirty and not self._whole:

@@ -20,6 +20,7 @@ from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
 from headwater.stream import purge, retention
+from headwater.stream.atomic_batch import Abandoned
 from headwater.stream.committer import Committer
 from headwater.stream.folder import Folder
 from headwater.stream.group import Group
@@ -133,6 +134,10 @@ class Stream:
         self._committer.on_durable = self._stored
         self._committer.on_rebuilt = self._was_rebuilt
 
+    def on_abandoned(self, tell: Callable[[bytes, Abandoned], None]) -> None:
+        """Have it told which atomic batches are given up, and why."""
+        self._intake.on_abandoned = tell
+
     def _stored(self, group: Group) -> None:
         assert self._listener is not None
         if group.entries:
@@ -197,6 +202,13 @@ class Stream:
     def live_rows(self, run: Run, start_seq: int = 0) -> npt.NDArray[np.intp]:
         """Return which rows of a run are alive and not below `start_seq`."""
         return self._store.ledger.live_rows(run, start_seq)
+
+    def subject_at(self, seq: int) -> bytes | None:
+        """Return the subject of a live message; may read its run."""
+        if not self._store.ledger.is_live(seq):
+            return None
+        run = self._store.view.read_run_at(seq)
+        return None if run is None else run.subjects[int(run.seqs.searchsorted(seq))]
 
     def is_live(self, seq: int) -> bool:
         """Return whether a message stands at a sequence."""
@@ -509,6 +521,7 @@ class Stream:
         """Make everything durable and let go of the files."""
         await self.folder.close()
         await self._committer.close()
+        self._intake.abandon_all()
         self._store.close()
 
     async def checkpoint(self) -> None:
