@@ -13,7 +13,7 @@ READY_WITHIN_S = 30.0
 STOPS_WITHIN_S = 15.0
 # Files of a stream with the longest name allowed are left behind: one character more names no file.
 LONGEST_REMOVED = 254
-FOLDER_GOES_WITHIN_S = 0.2
+FOLDER_GOES_WITHIN_S = 0.02
 BIN = Path(sys.executable).parent
 
 

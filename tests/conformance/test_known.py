@@ -9,7 +9,7 @@ from conformance.javascript import SCRIPTS
 from conformance.known import KNOWN, PAGE, KnownDifference, explained, rendered, stale
 from conformance.scenario import SCENARIOS
 
-TEXT = KnownDifference("the text", ("a.b", "c.d"), "create *", "error/description", "x", "y", "because")
+TEXT = KnownDifference("the text", ("a.b", "c.d"), ("create *",), "error/description", "x", "y", "because")
 
 
 def difference(

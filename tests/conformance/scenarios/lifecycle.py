@@ -130,6 +130,15 @@ async def interest_may_come_later(probe: Probe) -> None:
 
 
 @scenario
+async def a_stream_of_a_used_name_is_a_new_one(probe: Probe) -> None:
+    for _ in range(5):
+        await probe.create({"name": "AGAIN", "subjects": ["again"]})
+        await probe.publish("again", b"x", {"Nats-Msg-Id": "1"})
+        await probe.contents("AGAIN")
+        await probe.api("STREAM.DELETE.AGAIN")
+
+
+@scenario
 async def some_switches_go_one_way(probe: Probe) -> None:
     config = {"name": "LATCH", "deny_delete": True, "deny_purge": True, "allow_msg_ttl": True}
     await probe.create(config)
