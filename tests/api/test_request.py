@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.api.request import Request, check_level, level_is_enough
+from headwater.api.request import Request, check_level
 from headwater.errors import ApiError
+from headwater.model.api_level import level_is_enough
 from headwater.wire.go_json import int_
 
 

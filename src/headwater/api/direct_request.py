@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from headwater.api.request import level_is_enough
 from headwater.errors import Error
 from headwater.model import headers, times
+from headwater.model.api_level import level_is_enough
 
 
 class DirectRequest(msgspec.Struct, frozen=True, kw_only=True):

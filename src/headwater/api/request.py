@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import api_error
-from headwater.model import headers
+from headwater.model.api_level import level_is_enough
 from headwater.wire import go_json
 from headwater.wire.go_json import Reader
 
@@ -54,17 +54,6 @@ class Request:
     def decode_optional(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
         """Return the members of a body that may as well be missing or be no JSON object."""
         return self.decode(fields, name) if self.has_members else {}
-
-
-def level_is_enough(raw: bytes) -> bool:
-    """Return whether we offer the API level that these headers require, if they do."""
-    required = headers.get(raw, b"Nats-Required-Api-Level") if raw else None
-    if not required:
-        return True
-    try:
-        return int(required) <= API_LEVEL
-    except ValueError:
-        return False
 
 
 def check_level(raw: bytes) -> None:

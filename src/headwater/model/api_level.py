@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from headwater.model import headers
 from headwater.model.stream import PersistMode, StreamConfig
 
 API_LEVEL = 5
+REQUIRED_HEADER = b"Nats-Required-Api-Level"
 REQUIRED = "_nats.req.level"
 _VERSION = "_nats.ver"
 _LEVEL = "_nats.level"
@@ -36,3 +38,14 @@ def with_required_level(config: StreamConfig) -> StreamConfig:
 def shown_metadata(stored: Mapping[str, str], version: str) -> dict[str, str]:
     """Return the metadata as answers show it: with the version and level of the server."""
     return {**stored, _VERSION: version, _LEVEL: str(API_LEVEL)}
+
+
+def level_is_enough(raw: bytes) -> bool:
+    """Return whether we offer the API level that a message's headers require, if they do."""
+    required = headers.get(raw, REQUIRED_HEADER) if raw else None
+    if not required:
+        return True
+    try:
+        return int(required) <= API_LEVEL
+    except ValueError:
+        return False

@@ -98,27 +98,32 @@ class Admission:
             seq = self._ledger.dedupe.find(message_id, now_ns) if message_id else None
             if seq is not None:
                 return Duplicate(seq)
-        expected_id = get(headers, b"Nats-Expected-Last-Msg-Id")
-        if expected_id and expected_id != self._ledger.last_message_id:
-            raise api_error("stream_wrong_last_msg_id", id=_text(self._ledger.last_message_id))
+        self.check_last_id(headers)
         rollup = self.rollup(headers)
         return Admitted(message_id, None, rollup, increment, headers, purged_by(headers))
 
     def check_batched(self, headers: bytes, data: bytes) -> None:
-        """Refuse a message of an atomic batch that no batch may hold."""
+        """Refuse a message that no batch may hold."""
         if self._config.sealed:
             raise api_error("stream_sealed")
         limit = self._config.max_msg_size
         if limit >= 0 and len(headers) + len(data) > limit:
             raise api_error("stream_message_exceeds_maximum")
-        if not self._config.allow_atomic:
-            raise api_error("atomic_publish_disabled")
 
     def check_stream(self, headers: bytes) -> None:
         """Refuse a message that expects another stream."""
         expected = header_block.get(headers, b"Nats-Expected-Stream")
         if expected and expected != self._name:
             raise api_error("stream_not_match")
+
+    def check_last_id(self, headers: bytes) -> None:
+        """Refuse a message that expects another one to be the last."""
+        expected, actual = (
+            header_block.get(headers, b"Nats-Expected-Last-Msg-Id"),
+            self._ledger.last_message_id,
+        )
+        if expected and expected != actual:
+            raise api_error("stream_wrong_last_msg_id", id=_text(actual))
 
     def check_source(self, headers: bytes) -> None:
         """Refuse a message that pretends to come from another stream."""

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from headwater.errors import ApiError, api_error
 from headwater.model import headers as header_block
-from headwater.model.api_level import API_LEVEL
+from headwater.model.api_level import REQUIRED_HEADER, level_is_enough
 from headwater.model.times import SECOND
+from headwater.stream.quota import Quota
 
 MAX_MESSAGES = 1000
 MAX_OPEN = 50
@@ -24,8 +25,6 @@ MAX_BYTES = 256 << 20
 """So much may be held back for one stream."""
 IDLE_NS = 10 * SECOND
 MAX_ID_BYTES = 64
-
-_LEVEL = b"Nats-Required-Api-Level"
 
 Item = tuple[bytes, bytes, bytes]
 """Subject, headers, data of one message."""
@@ -38,13 +37,6 @@ class Abandoned(StrEnum):
     LARGE = "large"
     INCOMPLETE = "incomplete"
     UNSUPPORTED = "unsupported"
-
-
-class Quota:
-    """How many batches are open over all streams."""
-
-    def __init__(self) -> None:
-        self.open = 0
 
 
 class Step(NamedTuple):
@@ -97,11 +89,11 @@ class AtomicBatches:
         if commit not in (None, b"1", b"eob"):
             self._end(batch_id)
             return _refused("atomic_publish_invalid_batch_commit")
-        if header_block.get(headers, _LEVEL):
-            if _needs_more(headers):
+        if header_block.get(headers, REQUIRED_HEADER):
+            if not level_is_enough(headers):
                 self._end(batch_id)
                 return _refused("required_api_level", Abandoned.UNSUPPORTED)
-            headers = header_block.remove(headers, _LEVEL)
+            headers = header_block.remove(headers, REQUIRED_HEADER)
         if sequence != len(batch.items) + 1 or (ends and sequence == 1):
             self._end(batch_id)
             return _refused("atomic_publish_incomplete_batch", Abandoned.INCOMPLETE)
@@ -164,12 +156,6 @@ def _sequence(headers: bytes) -> int | None:
         return None
     number = int(value)
     return number if number < 1 << 64 else None
-
-
-def _needs_more(headers: bytes) -> bool:
-    """Return whether a message asks for a server that knows more than this one."""
-    value = header_block.get(headers, _LEVEL) or b""
-    return not value.isdigit() or len(value) > 9 or int(value) > API_LEVEL
 
 
 def _refused(row: str, abandoned: Abandoned | None = None) -> Step:

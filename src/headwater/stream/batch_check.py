@@ -11,6 +11,7 @@ from headwater.model import headers as header_block
 from headwater.model.stream import Discard, StreamConfig
 from headwater.stream.admission import MAX_HEADER_BYTES, PLAIN, Admission, Admitted
 from headwater.stream.counter import Counters, body_of, sum_of
+from headwater.stream.fast_batch import DuplicateError
 from headwater.stream.ledger import Ledger
 from headwater.stream.schedules import parse_schedule, purged_by
 from headwater.stream.time_to_live import parse_ttl
@@ -50,10 +51,17 @@ class BatchCheck:
         self._ids: set[bytes] = set()
         self._expected: dict[bytes, int] = {}
 
-    def check(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
-        """Return the message as it is to be stored; raise the ApiError that refuses the batch."""
+    def check_in_batch(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
+        """Return a message of an atomic batch as it is to be stored; raise why the batch is refused."""
         if header_block.get(headers, _LAST_ID):
             raise api_error("atomic_publish_unsupported_header_batch", header=_LAST_ID.decode())
+        try:
+            return self.check(subject, headers, data, now_ns)
+        except DuplicateError:
+            raise api_error("atomic_publish_contains_duplicate_message") from None
+
+    def check(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
+        """Return the message as it is to be stored; raise the ApiError that refuses it, or DuplicateError."""
         admitted = PLAIN
         if headers:
             admitted = self._check_alone(headers, data, now_ns)
@@ -76,8 +84,9 @@ class BatchCheck:
         self._check_ttl(headers)
         message_id = header_block.get(headers, b"Nats-Msg-Id") or b""
         if message_id:
-            if message_id in self._ids or self._ledger.dedupe.find(message_id, now_ns) is not None:
-                raise api_error("atomic_publish_contains_duplicate_message")
+            seq = self._ledger.dedupe.find(message_id, now_ns)
+            if message_id in self._ids or seq is not None:
+                raise DuplicateError(seq or 0)
             self._ids.add(message_id)
         admission.check_source(headers)
         return Admitted(message_id=message_id, increment=increment, headers=headers)
@@ -107,6 +116,7 @@ class BatchCheck:
     def _check_together(self, subject: bytes, admitted: Admitted, now_ns: int) -> Admitted:
         """Check what a message expects of the stream and of the messages before it."""
         headers = admitted.headers
+        self._admission.check_last_id(headers)
         self._check_expected_last(headers)
         self._check_expected_on_subject(subject, headers)
         headers = self._admission.schedules.check(subject, headers, now_ns, self._is_schedule)

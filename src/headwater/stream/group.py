@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from headwater.errors import ApiError
 from headwater.stream.head import HeadEntry
 from headwater.wire.pub_ack import PubAcks
@@ -19,14 +21,14 @@ class _Answer:
     first_seq: int = 0
     more: Mapping[str, object] = field(default_factory=dict)
     error: ApiError | None = None
-    held: bool = False
-    """Whether the message is part of a batch that has not committed."""
+    body: bytes | None = None
+    """An answer of another form, if it is not None."""
 
     def frames(self, acks: PubAcks) -> bytes:
         if self.error is not None:
             return acks.error(self.replies[0], self.error)
-        if self.held:
-            return acks.empty(self.replies[0])
+        if self.body is not None:
+            return acks.other(self.replies[0], self.body)
         if self.more:
             return acks.one(self.replies[0], self.first_seq, self.more)
         return acks.run(self.replies, self.first_seq)
@@ -69,7 +71,11 @@ class Group:
     def hold(self, reply: bytes) -> None:
         """Have the publisher told that its message waits for the rest of its batch."""
         if reply:
-            self._answers.append(_Answer((reply,), held=True))
+            self._answers.append(_Answer((reply,), body=b""))
+
+    def tell(self, reply: bytes, body: Mapping[str, object]) -> None:
+        """Have a publisher told how its batch fares."""
+        self._answers.append(_Answer((reply,), body=msgspec.json.encode(body)))
 
     def refuse(self, reply: bytes, error: ApiError) -> None:
         """Have one message refused, after the answers to all that came before it."""

@@ -1,40 +1,25 @@
-"""From published messages to changes of the stream: admitted, sequenced, limited, ready for the log.
-
-1. Each message is admitted or refused.
-2. It gets the next sequence and a time that never runs backwards.
-3. The ledger takes it in, the head holds it, and the limits take out what has no room any more.
-4. All of it is encoded as one batch, or a few, and joins the group that the next sync makes durable.
-"""
+"""From published messages to changes of the stream: admitted or refused, stored, answered once durable."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from headwater.errors import ApiError, Error, api_error
-from headwater.log.batch import Batch, encode
 from headwater.model import headers as header_block
-from headwater.model.run import Run
-from headwater.model.stream import Discard, Retention, StreamConfig
+from headwater.model.stream import Discard, StreamConfig
 from headwater.model.transform import SubjectTransform
-from headwater.stream import atomic_batch, notes, retention
+from headwater.stream import atomic_batch, fast_batch
 from headwater.stream.admission import Admission, Admitted, Duplicate
 from headwater.stream.atomic_batch import Abandoned, AtomicBatches
 from headwater.stream.batch_check import BatchCheck
 from headwater.stream.counter import Counters, body_of
-from headwater.stream.group import Group
-from headwater.stream.head import HeadEntry
-from headwater.stream.ledger import Ledger
+from headwater.stream.fast_batch import FastBatches
 from headwater.stream.offered import OfferedRun
 from headwater.stream.pending import BATCH_BYTES, Pending
-from headwater.stream.removal import Removal
-from headwater.stream.replay import note_headers
-from headwater.stream.republish import Republisher
+from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
-from headwater.stream.time_to_live import marker
 
-logger = logging.getLogger(__name__)
-
+_EXPECTS = b"\r\nNats-Expected-"
 _BATCHED = b"\r\nNats-Batch-Id:"
 _NOTHING_MORE: Mapping[str, object] = {}
 _NO_CONSUMERS: Mapping[str, bytes] = {}
@@ -43,33 +28,28 @@ Item = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, headers, data of one published message."""
 
 
-class Intake:
-    """The sequencer of one stream; all calls run on the event loop, so each is atomic."""
+class Intake(Sequencer):
+    """The sequencer of one stream, fed by publishers."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self.group = Group()
-        self._complaint = ""
-        self.wants: Callable[[bytes], bool] = lambda subject: False
-        """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
-        self.on_removed: Callable[[Removal], None] = lambda removal: None
         self.on_abandoned: Callable[[bytes, Abandoned], None] = lambda batch_id, reason: None
-        self._batches = AtomicBatches(store.services.batches)
-        self.configure()
+        self._atomic = AtomicBatches(store.services.atomic_quota)
+        self._fast = FastBatches(store.services.fast_quota)
+        super().__init__(store)
 
     def configure(self) -> None:
         """Take up the config, ledger and head that the store holds now."""
         store, config = self._store, self._store.config
-        self._config = config
-        self._ledger: Ledger = store.ledger
+        if not config.allow_batched or store.ledger is not getattr(self, "_ledger", None):
+            # What a fast batch counts as stored may have been taken back with the ledger.
+            self._fast.clear()
+        if not config.allow_atomic:
+            self._atomic.clear()
+        super().configure()
         self._admission = Admission(config, self._ledger, self.last_of)
         self._transform = _transform(config)
-        self._republisher = Republisher(config) if config.republish else None
         self._counters = Counters(store) if config.allow_msg_counter else None
         limited = config.max_msgs > 0 or config.max_bytes > 0
-        # With `discard: new` what is there stays, even when the limits are lowered below it.
-        self._limited = limited and config.discard == Discard.OLD
-        self._keeps_only_interest = config.retention == Retention.INTEREST
         self._plain = not (
             config.sealed
             or config.max_msgs_per_subject > 0
@@ -80,13 +60,12 @@ class Intake:
             or self._keeps_only_interest
             or config.allow_msg_schedules
         )
-        if not config.allow_atomic:
-            self._batches.clear()
 
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; their answers go out when the group is durable."""
         subjects, replies, headers, datas = zip(*items, strict=True)
-        if self._plain and not any(headers) and self._fits(datas) and b"".join(subjects).isascii():
+        plain = self._plain and not any(headers) and fast_batch.SUFFIX not in b"".join(replies)
+        if plain and self._fits(datas) and b"".join(subjects).isascii():
             self._offer_plain(subjects, replies, headers, datas)
         else:
             self._offer_checked(items)
@@ -138,12 +117,15 @@ class Intake:
     def _offer_one(
         self, pending: Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
     ) -> None:
+        if reply.endswith(fast_batch.SUFFIX):
+            self._offer_fast(pending, subject, reply, headers, data, now)
+            return
         batch_id = header_block.get(headers, b"Nats-Batch-Id") if _BATCHED in headers else None
         if batch_id:
             self._offer_batched(pending, batch_id, subject, reply, headers, data, now)
             return
         subject = self._stored_subject(subject)
-        if self._limited and b"\r\nNats-Expected-" in headers:
+        if self._limited and _EXPECTS in headers:
             self._flush(pending)  # what is expected may just have lost its place
         verdict = self._admission.check(subject, headers, data, now, self._ledger.last_seq)
         if isinstance(verdict, Duplicate):
@@ -178,7 +160,9 @@ class Intake:
     ) -> None:
         """Hold a message of an atomic batch back, or store the whole batch with its last one."""
         self._admission.check_batched(headers, data)
-        step = self._batches.offer(batch_id, subject, headers, data, now)
+        if not self._config.allow_atomic:
+            raise api_error("atomic_publish_disabled")
+        step = self._atomic.offer(batch_id, subject, headers, data, now)
         if step.abandoned is not None:
             self.on_abandoned(batch_id, step.abandoned)
         if step.error is not None:
@@ -186,16 +170,45 @@ class Intake:
         if step.messages is not None:
             self._flush(pending)
             self._commit(step.messages, now)
-            count = len(step.messages)
-            self._acknowledge(reply, self._ledger.last_seq, {"batch": batch_id.decode(), "count": count})
+            more = {"batch": batch_id.decode(errors="replace"), "count": len(step.messages)}
+            self._acknowledge(reply, self._ledger.last_seq, more)
         elif not self._config.no_ack:
             self.group.hold(reply)
 
+    def _offer_fast(
+        self, pending: Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
+    ) -> None:
+        """Store a message of a fast batch, and tell its publisher what is due."""
+        self._admission.check_batched(headers, data)
+        if not self._config.allow_batched:
+            raise api_error("batch_publish_disabled")
+        message = fast_batch.parse_reply(reply)
+        if message is None:
+            raise api_error("batch_publish_invalid_pattern")
+
+        def store() -> int:
+            if self._counters is not None or (self._limited and _EXPECTS in headers):
+                self._flush(pending)
+            checked = self._batch_check().check(self._stored_subject(subject), headers, data, now)
+            self.store_one(pending, checked.subject, checked.data, now, checked.admitted)
+            return self._ledger.last_seq
+
+        for answer in self._fast.offer(message, headers, now, store):
+            if isinstance(answer, ApiError):
+                self.group.refuse(reply, answer)
+            elif isinstance(answer, fast_batch.Ack):
+                self.group.acknowledge(reply, answer.seq, answer.more)
+            else:
+                self.group.tell(reply, answer.body)
+
+    def _batch_check(self) -> BatchCheck:
+        return BatchCheck(self._config, self._ledger, self._admission, self._counters, self.last_of)
+
     def _commit(self, messages: Sequence[atomic_batch.Item], now: int) -> None:
         """Store the messages of a batch in one change, or none of them."""
-        check = BatchCheck(self._config, self._ledger, self._admission, self._counters, self.last_of)
+        check = self._batch_check()
         checked = [
-            check.check(self._stored_subject(subject), headers, data, now)
+            check.check_in_batch(self._stored_subject(subject), headers, data, now)
             for subject, headers, data in messages
         ]
         if self._republisher is not None:
@@ -208,142 +221,19 @@ class Intake:
 
     def next_abandon_ns(self) -> int | None:
         """Return when a batch that nothing came for is given up."""
-        return self._batches.next_ns()
+        times = (self._atomic.next_ns(), self._fast.next_ns())
+        return min((ns for ns in times if ns is not None), default=None)
 
     def abandon_idle(self, now_ns: int) -> None:
         """Give up the batches that nothing came for in time."""
-        for batch_id in self._batches.give_up_idle(now_ns):
+        for batch_id in self._atomic.give_up_idle(now_ns):
             self.on_abandoned(batch_id, Abandoned.TIMEOUT)
+        self._fast.give_up_idle(now_ns)
 
-    def store_one(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
-        """Give an admitted message its sequence and take out what it replaces."""
-        if pending.is_full:
-            self._flush(pending)
-        if admitted.rollup == b"all":
-            self._flush(pending)
-            pending.removal.everything = True
-            self._ledger.remove_everything()
-        if self._keeps_only_interest and not self.wants(subject):
-            self._pass_over(pending, admitted, now)
-            kept = 0
-        else:
-            self._append(pending, subject, data, now, admitted)
-            kept = 1
-        limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
-        if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
-            self._keep_newest(pending, subject, limit)
-        if admitted.ends_schedule in self._ledger.subjects:
-            self._keep_newest(pending, admitted.ends_schedule, 0)
-
-    def _append(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
-        ledger, headers = self._ledger, admitted.headers
-        previous = self.last_of(subject) if self._republisher else 0
-        seq = ledger.last_seq + 1
-        size = ledger.overhead.of(subject, headers, data)
-        ledger.append((seq,), (now,), (subject,), (size,))
-        if headers:
-            ledger.note_headers(seq, now, headers, admitted.ttl_ns)
-        if self._config.allow_msg_schedules:
-            ledger.schedules.note(seq, now, subject, headers)
-        pending.add(seq, now, subject, headers, data)
-        if self._republisher is not None:
-            self.group.after += self._republisher.frames(seq, now, subject, headers, data, previous)
-
-    def _pass_over(self, pending: Pending, admitted: Admitted, now: int) -> None:
-        """Consume the sequence of a message that nobody wants."""
-        ledger = self._ledger
-        ledger.skip_to(ledger.last_seq + 1)
-        ledger.last_message_id = admitted.message_id
-        if admitted.message_id:
-            ledger.dedupe.add(admitted.message_id, ledger.last_seq, now)
-        pending.skipped = True
-
-    def _keep_newest(self, pending: Pending, subject: bytes, limit: int) -> None:
-        """Take out the older messages of one subject, in the same change that adds the newest."""
-
-        def read(seq: int) -> Run | None:
-            if not pending:
-                return self._store.view.read_run_at(seq)
-            if seq > pending.seqs[-1]:
-                return None
-            if seq >= pending.seqs[0]:
-                return pending.run()
-            return self._store.view.read_run_at(seq) or pending.run()
-
-        try:
-            removal = retention.over_subject_limit(limit, self._ledger, read, (subject,))
-        except Error as error:
-            self._complain(error)
-            return
-        self._ledger.remove(removal)
-        pending.removal.merge(removal)
-
-    def _flush(self, pending: Pending) -> None:
-        """Encode what is pending as one change."""
-        if not pending:
-            if pending.skipped or pending.removal:
-                self._add(None, None, pending.removal)
-            pending.clear()
-            return
-        run = pending.run()
-        entry = self._hold(run)
-        if self._limited:
-            pending.removal.merge(self._over_limits())
-        self._add(run, entry, pending.removal)
-        pending.clear()
-
-    def remove(self, removal: Removal, *, last_seq: int = 0) -> None:
-        """Take out messages; with `last_seq`, also consume sequences up to it."""
-        if removal.everything:
-            self._ledger.remove_everything()
-        elif removal.seqs:
-            self._ledger.remove(removal)
-        self._ledger.skip_to(last_seq)
-        self._add(None, None, removal)
-
-    def record(self, consumers: Mapping[str, bytes], removal: Removal | None = None) -> None:
-        """Have changes of consumers made durable, with what they let go in the same change."""
-        if removal:
-            self._ledger.remove(removal)
-        self._add(None, None, removal, consumers)
-
-    def enforce(self) -> None:
-        """Take out what the limits have no room for, after they were lowered."""
-        config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
-        try:
-            if config.max_msgs_per_subject > 0:
-                subjects = list(ledger.subjects.count)
-                self._remove_if_any(
-                    retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
-                )
-            if self._limited:
-                self._remove_if_any(retention.over_limits(config, ledger, read))
-        except Error as error:
-            self._complain(error)
-
-    def _remove_if_any(self, removal: Removal) -> None:
-        if removal:
-            self.remove(removal)
-
-    def _complain(self, error: Error) -> None:
-        """Say once that a limit cannot be held because what it should take out cannot be read."""
-        if str(error) != self._complaint:
-            self._complaint = str(error)
-            logger.error("stream %s exceeds its limits: %s", self._config.name, error)
-
-    def expire(self, removal: Removal, marked: Sequence[bytes]) -> None:
-        """Take out messages and, in the same change, leave delete markers on the subjects they emptied."""
-        if not marked:
-            self.remove(removal)
-            return
-        ttl_ns = self._config.subject_delete_marker_ttl
-        admitted = Admitted(ttl_ns=ttl_ns, rollup=b"sub", headers=marker(ttl_ns))
-        pending = Pending(whole=True)
-        self._ledger.remove(removal)
-        pending.removal.merge(removal)
-        for subject in marked:
-            self.store_one(pending, subject, b"", self._now(), admitted)
-        self._flush(pending)
+    def abandon_all(self) -> None:
+        """Forget every batch, for the stream is to be closed."""
+        self._atomic.clear()
+        self._fast.clear()
 
     def publish(self, subject: bytes, data: bytes, admitted: Admitted) -> None:
         """Store a message of the stream's own, such as what a schedule publishes."""
@@ -352,77 +242,6 @@ class Intake:
         pending = Pending()
         self.store_one(pending, subject, data, self._now(), admitted)
         self._flush(pending)
-
-    def load(self, run: OfferedRun) -> None:
-        """Take in messages that bring their own sequences and times."""
-        ledger = self._ledger
-        sizes = ledger.overhead.sizes(run).tolist()
-        ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
-        note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
-        if self._config.allow_msg_schedules:
-            ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
-        self._add(run, self._hold(run), None)
-
-    def last_of(self, pattern: bytes) -> int:
-        """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
-        index = self._ledger.subjects
-        newest = 0
-        for subject in index.matching(pattern.decode(errors="replace")):
-            if subject in index.stale:
-                index.settle(subject, self._store.find_last(subject, index.last[subject]))
-            newest = max(newest, index.last[subject])
-        return newest
-
-    def _now(self) -> int:
-        return max(self._store.services.clock.now_ns(), self._ledger.last_ts + 1)
-
-    def _hold(self, run: OfferedRun) -> HeadEntry:
-        entry = HeadEntry.of(run, None)
-        self._store.head.append(entry)
-        return entry
-
-    def _over_limits(self) -> Removal:
-        try:
-            removal = retention.over_limits(self._config, self._ledger, self._store.view.read_run_at)
-        except Error as error:
-            self._complain(error)
-            return Removal()
-        if removal:
-            self._ledger.remove(removal)
-        return removal
-
-    def _add(
-        self,
-        run: OfferedRun | None,
-        entry: HeadEntry | None,
-        removal: Removal | None,
-        consumers: Mapping[str, bytes] = _NO_CONSUMERS,
-    ) -> None:
-        """Encode one change, already made to the ledger, into the group."""
-        ledger = self._ledger
-        seqs: Sequence[int] = run.seq_list if run else ()
-        base = seqs[0] if seqs else ledger.last_seq + 1
-        dense = not seqs or seqs[-1] - base + 1 == len(seqs)
-        self.group.add(
-            encode(
-                Batch(
-                    base_seq=base,
-                    timestamps=run.timestamps if run else (),
-                    subjects=run.subjects if run else (),
-                    headers=run.headers if run else (),
-                    datas=run.datas if run else (),
-                    first_seq=ledger.first_seq,
-                    last_seq=ledger.last_seq,
-                    offsets=None if dense else [seq - base for seq in seqs],
-                    removed=removal.seqs.serialize() if removal and removal.seqs else b"",
-                    notes=notes.encode(removal, consumers),
-                )
-            ),
-            entry,
-        )
-        self.group.last_seq = ledger.last_seq
-        if removal:
-            self.on_removed(removal)
 
     def _acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object] = _NOTHING_MORE) -> None:
         if not self._config.no_ack:

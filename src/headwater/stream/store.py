@@ -16,9 +16,9 @@ from headwater.log.log import Log
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
-from headwater.stream.atomic_batch import Quota
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
+from headwater.stream.quota import Quota
 from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.view import RunCache, View
@@ -47,8 +47,8 @@ class Services:
     """Sends frames to nats-server."""
     domain: str = ""
     """The JetStream domain that acknowledgements name."""
-    batches: Quota = field(default_factory=Quota)
-    """The atomic batches that are open."""
+    atomic_quota: Quota = field(default_factory=Quota)
+    fast_quota: Quota = field(default_factory=Quota)
 
 
 class Store:

@@ -42,9 +42,9 @@ class PubAcks:
         body = self._start + b"%d," % seq + msgspec.json.encode(more)[1:]
         return b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body)
 
-    def empty(self, reply: bytes) -> bytes:
-        """Return the frame that says a message is held, not stored."""
-        return b"PUB %b 0\r\n\r\n" % reply
+    def other(self, reply: bytes, body: bytes) -> bytes:
+        """Return the frame of an answer of another form; an empty one says that a message is held."""
+        return b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body)
 
     def error(self, reply: bytes, error: ApiError) -> bytes:
         """Return the frame that refuses a message."""

@@ -1,0 +1,257 @@
+"""Gives messages their sequences and turns every change of a stream into batches of the log.
+
+1. A message gets the next sequence and a time that never runs backwards.
+2. The ledger takes it in, the head holds it, and the limits take out what has no room any more.
+3. All of it is encoded as one batch, or a few, and joins the group that the next sync makes durable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from headwater.errors import Error
+from headwater.log.batch import Batch, encode
+from headwater.model.run import Run
+from headwater.model.stream import Discard, Retention
+from headwater.stream import notes, retention
+from headwater.stream.admission import Admitted
+from headwater.stream.group import Group
+from headwater.stream.head import HeadEntry
+from headwater.stream.ledger import Ledger
+from headwater.stream.offered import OfferedRun
+from headwater.stream.pending import Pending
+from headwater.stream.removal import Removal
+from headwater.stream.replay import note_headers
+from headwater.stream.republish import Republisher
+from headwater.stream.store import Store
+from headwater.stream.time_to_live import marker
+
+logger = logging.getLogger(__name__)
+
+_NO_CONSUMERS: Mapping[str, bytes] = {}
+
+
+class Sequencer:
+    """The one changer of a stream's ledger; all calls run on the event loop, so each is atomic."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.group = Group()
+        self._complaint = ""
+        self.wants: Callable[[bytes], bool] = lambda subject: False
+        """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
+        self.on_removed: Callable[[Removal], None] = lambda removal: None
+        self.configure()
+
+    def configure(self) -> None:
+        """Take up the config, ledger and head that the store holds now."""
+        config = self._store.config
+        self._config = config
+        self._ledger: Ledger = self._store.ledger
+        self._republisher = Republisher(config) if config.republish else None
+        limited = config.max_msgs > 0 or config.max_bytes > 0
+        # With `discard: new` what is there stays, even when the limits are lowered below it.
+        self._limited = limited and config.discard == Discard.OLD
+        self._keeps_only_interest = config.retention == Retention.INTEREST
+
+    def store_one(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
+        """Give an admitted message its sequence and take out what it replaces."""
+        if pending.is_full:
+            self._flush(pending)
+        if admitted.rollup == b"all":
+            self._flush(pending)
+            pending.removal.everything = True
+            self._ledger.remove_everything()
+        if self._keeps_only_interest and not self.wants(subject):
+            self._pass_over(pending, admitted, now)
+            kept = 0
+        else:
+            self._append(pending, subject, data, now, admitted)
+            kept = 1
+        limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
+        if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
+            self._keep_newest(pending, subject, limit)
+        if admitted.ends_schedule in self._ledger.subjects:
+            self._keep_newest(pending, admitted.ends_schedule, 0)
+
+    def _append(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
+        ledger, headers = self._ledger, admitted.headers
+        previous = self.last_of(subject) if self._republisher else 0
+        seq = ledger.last_seq + 1
+        size = ledger.overhead.of(subject, headers, data)
+        ledger.append((seq,), (now,), (subject,), (size,))
+        if headers:
+            ledger.note_headers(seq, now, headers, admitted.ttl_ns)
+        if self._config.allow_msg_schedules:
+            ledger.schedules.note(seq, now, subject, headers)
+        pending.add(seq, now, subject, headers, data)
+        if self._republisher is not None:
+            self.group.after += self._republisher.frames(seq, now, subject, headers, data, previous)
+
+    def _pass_over(self, pending: Pending, admitted: Admitted, now: int) -> None:
+        """Consume the sequence of a message that nobody wants."""
+        ledger = self._ledger
+        ledger.skip_to(ledger.last_seq + 1)
+        ledger.last_message_id = admitted.message_id
+        if admitted.message_id:
+            ledger.dedupe.add(admitted.message_id, ledger.last_seq, now)
+        pending.skipped = True
+
+    def _keep_newest(self, pending: Pending, subject: bytes, limit: int) -> None:
+        """Take out the older messages of one subject, in the same change that adds the newest."""
+
+        def read(seq: int) -> Run | None:
+            if not pending:
+                return self._store.view.read_run_at(seq)
+            if seq > pending.seqs[-1]:
+                return None
+            if seq >= pending.seqs[0]:
+                return pending.run()
+            return self._store.view.read_run_at(seq) or pending.run()
+
+        try:
+            removal = retention.over_subject_limit(limit, self._ledger, read, (subject,))
+        except Error as error:
+            self._complain(error)
+            return
+        self._ledger.remove(removal)
+        pending.removal.merge(removal)
+
+    def _flush(self, pending: Pending) -> None:
+        """Encode what is pending as one change."""
+        if not pending:
+            if pending.skipped or pending.removal:
+                self._add(None, None, pending.removal)
+            pending.clear()
+            return
+        run = pending.run()
+        entry = self._hold(run)
+        if self._limited:
+            pending.removal.merge(self._over_limits())
+        self._add(run, entry, pending.removal)
+        pending.clear()
+
+    def remove(self, removal: Removal, *, last_seq: int = 0) -> None:
+        """Take out messages; with `last_seq`, also consume sequences up to it."""
+        if removal.everything:
+            self._ledger.remove_everything()
+        elif removal.seqs:
+            self._ledger.remove(removal)
+        self._ledger.skip_to(last_seq)
+        self._add(None, None, removal)
+
+    def record(self, consumers: Mapping[str, bytes], removal: Removal | None = None) -> None:
+        """Have changes of consumers made durable, with what they let go in the same change."""
+        if removal:
+            self._ledger.remove(removal)
+        self._add(None, None, removal, consumers)
+
+    def enforce(self) -> None:
+        """Take out what the limits have no room for, after they were lowered."""
+        config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
+        try:
+            if config.max_msgs_per_subject > 0:
+                subjects = list(ledger.subjects.count)
+                self._remove_if_any(
+                    retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
+                )
+            if self._limited:
+                self._remove_if_any(retention.over_limits(config, ledger, read))
+        except Error as error:
+            self._complain(error)
+
+    def _remove_if_any(self, removal: Removal) -> None:
+        if removal:
+            self.remove(removal)
+
+    def _complain(self, error: Error) -> None:
+        """Say once that a limit cannot be held because what it should take out cannot be read."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            logger.error("stream %s exceeds its limits: %s", self._config.name, error)
+
+    def expire(self, removal: Removal, marked: Sequence[bytes]) -> None:
+        """Take out messages and, in the same change, leave delete markers on the subjects they emptied."""
+        if not marked:
+            self.remove(removal)
+            return
+        ttl_ns = self._config.subject_delete_marker_ttl
+        admitted = Admitted(ttl_ns=ttl_ns, rollup=b"sub", headers=marker(ttl_ns))
+        pending = Pending(whole=True)
+        self._ledger.remove(removal)
+        pending.removal.merge(removal)
+        for subject in marked:
+            self.store_one(pending, subject, b"", self._now(), admitted)
+        self._flush(pending)
+
+    def load(self, run: OfferedRun) -> None:
+        """Take in messages that bring their own sequences and times."""
+        ledger = self._ledger
+        sizes = ledger.overhead.sizes(run).tolist()
+        ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
+        note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
+        if self._config.allow_msg_schedules:
+            ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
+        self._add(run, self._hold(run), None)
+
+    def last_of(self, pattern: bytes) -> int:
+        """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
+        index = self._ledger.subjects
+        newest = 0
+        for subject in index.matching(pattern.decode(errors="replace")):
+            if subject in index.stale:
+                index.settle(subject, self._store.find_last(subject, index.last[subject]))
+            newest = max(newest, index.last[subject])
+        return newest
+
+    def _now(self) -> int:
+        return max(self._store.services.clock.now_ns(), self._ledger.last_ts + 1)
+
+    def _hold(self, run: OfferedRun) -> HeadEntry:
+        entry = HeadEntry.of(run, None)
+        self._store.head.append(entry)
+        return entry
+
+    def _over_limits(self) -> Removal:
+        try:
+            removal = retention.over_limits(self._config, self._ledger, self._store.view.read_run_at)
+        except Error as error:
+            self._complain(error)
+            return Removal()
+        if removal:
+            self._ledger.remove(removal)
+        return removal
+
+    def _add(
+        self,
+        run: OfferedRun | None,
+        entry: HeadEntry | None,
+        removal: Removal | None,
+        consumers: Mapping[str, bytes] = _NO_CONSUMERS,
+    ) -> None:
+        """Encode one change, already made to the ledger, into the group."""
+        ledger = self._ledger
+        seqs: Sequence[int] = run.seq_list if run else ()
+        base = seqs[0] if seqs else ledger.last_seq + 1
+        dense = not seqs or seqs[-1] - base + 1 == len(seqs)
+        self.group.add(
+            encode(
+                Batch(
+                    base_seq=base,
+                    timestamps=run.timestamps if run else (),
+                    subjects=run.subjects if run else (),
+                    headers=run.headers if run else (),
+                    datas=run.datas if run else (),
+                    first_seq=ledger.first_seq,
+                    last_seq=ledger.last_seq,
+                    offsets=None if dense else [seq - base for seq in seqs],
+                    removed=removal.seqs.serialize() if removal and removal.seqs else b"",
+                    notes=notes.encode(removal, consumers),
+                )
+            ),
+            entry,
+        )
+        self.group.last_seq = ledger.last_seq
+        if removal:
+            self.on_removed(removal)
