@@ -37,6 +37,7 @@ CHUNK = 1024
 """How many messages go out in one buffer, at the most."""
 CHUNK_BYTES = 1 << 20
 LONGEST_WAIT_S = 1.0
+_PUSH_BASED = header_block.build(code=409, description=b"Consumer is push based")
 
 
 class Target(NamedTuple):
@@ -134,6 +135,8 @@ class Consumer:
 
     async def _pump(self) -> None:
         while (target := self.target()) is not None:
+            if self.must_be_counted:
+                await self.recount()
             if self.state.next_redelivery() is not None:
                 await self._deliver_again(target)
             elif not await self._deliver_next(target):
@@ -288,9 +291,17 @@ class Consumer:
         if self._undelivered is not None:
             self._undelivered -= count
 
+    @property
+    def must_be_counted(self) -> bool:
+        """Return whether what waits is not known."""
+        return self._undelivered is None and bool(self.config.filters or self._only)
+
     async def recount(self) -> None:
         """Count anew what waits, after messages were removed that may have been waiting."""
-        if self._undelivered is None and (self.config.filters or self._only):
+        if self._only:
+            self._undelivered = len(self._only)
+            self._counted_at = self.tally.stored
+        elif self.must_be_counted:
             counted_at = self.tally.stored
             count = await self.stream.pending(self.state.next_seq, self.config.filters)
             self._undelivered, self._counted_at = count, counted_at
@@ -437,6 +448,11 @@ class Consumer:
     def flow_answered(self, subject: bytes, headers: bytes) -> bool:
         """Take an answer to a flow-control request; return whether it settled messages."""
         return False
+
+    def pull(self, body: bytes, reply: bytes) -> None:
+        """Take a pull request, which only a pull consumer can serve."""
+        if reply:
+            self._outlet.status(reply, _PUSH_BASED)
 
     def pull_next(self, body: bytes, reply: bytes) -> None:
         """Take the pull request that came with an acknowledgement."""

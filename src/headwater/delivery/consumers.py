@@ -185,6 +185,18 @@ class StreamConsumers:
             single = consumer.settles_single
             self._let_go += [seq] if single else range(max(floor + 1, self.stream.first_seq), seq + 1)
 
+    def flow_answered(self, name: str, subject: bytes, headers: bytes) -> None:
+        """Take an answer to a flow-control request of a consumer."""
+        consumer = self._by_name.get(name)
+        if consumer is None:
+            return
+        floor = consumer.state.ack_floor.stream_seq
+        if consumer.flow_answered(subject, headers):
+            self._changed.add(consumer)
+            if self.stream.config.retention != Retention.LIMITS:
+                self._let_go += range(floor + 1, consumer.state.ack_floor.stream_seq + 1)
+            self._record()
+
     def delivered(self, consumer: Consumer, seqs: Sequence[int]) -> None:
         """Take note of first deliveries."""
         self.changed(consumer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from headwater.delivery.consumer import CHUNK, Consumer, Target
@@ -18,6 +19,8 @@ class PullConsumer(Consumer):
         super().__init__(*args, **kwargs)
         self.queue = PullQueue(self.config)
         self._serving: Waiting | None = None
+        self._counting: asyncio.Task[None] | None = None
+        self._uncounted: list[tuple[bytes, bytes]] = []
         self._last_asked_ns = self._clock.now_ns()
 
     def num_waiting(self) -> int:
@@ -35,6 +38,9 @@ class PullConsumer(Consumer):
         except BadPullRequestError as error:
             self._tell(Status(reply, 400, f"Bad Request - {error}"))
             return
+        if self.must_be_counted:
+            self._later(body, reply)
+            return
         available = self.undelivered() + self.state.num_queued
         refusal = self.queue.add(reply, request, now_ns, available)
         if refusal is not None:
@@ -42,6 +48,20 @@ class PullConsumer(Consumer):
             return
         self.wake()
         self._consumers.arm(self)
+
+    def _later(self, body: bytes, reply: bytes) -> None:
+        """Take the request once it is known what waits."""
+
+        async def count_first() -> None:
+            await self.recount()
+            self._counting = None
+            for each in self._uncounted:
+                self.pull(*each)
+            self._uncounted.clear()
+
+        self._uncounted.append((body, reply))
+        if self._counting is None:
+            self._counting = asyncio.create_task(count_first())
 
     def pull_next(self, body: bytes, reply: bytes) -> None:
         """Take the pull request that came with an acknowledgement."""

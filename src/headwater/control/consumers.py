@@ -1,0 +1,263 @@
+"""The consumers of an account's streams: declared, opened with their stream, changed, removed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import string
+from collections.abc import Callable
+
+import msgspec
+
+from headwater.bus.connection import Connection
+from headwater.clock import Clock
+from headwater.control import consumer_rules
+from headwater.control.catalog import Catalog, ConsumerRow
+from headwater.delivery.advisories import ConsumerAdvisories
+from headwater.delivery.consumer import Consumer
+from headwater.delivery.consumers import StreamConsumers
+from headwater.delivery.flow_answers import FlowAnswers
+from headwater.delivery.outlet import Outlet
+from headwater.delivery.pull import PullConsumer
+from headwater.delivery.push import PushConsumer
+from headwater.delivery.state import ConsumerState
+from headwater.delivery.timers import Timers
+from headwater.errors import Error, api_error
+from headwater.model.consumer import Action, ConsumerConfig, CreateRequest, DeliverPolicy
+from headwater.model.stream import StreamConfig
+from headwater.model.upstream import hash8
+from headwater.stream.stream import Stream
+from headwater.wire.consumer_json import decode_config, encode_config
+
+logger = logging.getLogger(__name__)
+_LETTERS = string.ascii_letters + string.digits
+MOST_SUBJECTS = 1 << 30
+
+
+class Consumers:
+    """All consumers of an account; an observer of its domain."""
+
+    def __init__(
+        self,
+        account: str,
+        catalog: Catalog,
+        connection: Connection,
+        outlet: Outlet,
+        clock: Clock,
+        domain_name: str = "",
+    ) -> None:
+        self._account = account
+        self._catalog = catalog
+        self._connection = connection
+        self._outlet = outlet
+        self._clock = clock
+        self._domain_name = domain_name
+        self._timers = Timers(clock)
+        self._advisories = ConsumerAdvisories(connection.write, clock, domain_name)
+        self._by_stream: dict[str, StreamConsumers] = {}
+        self._sids: dict[str, list[bytes]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def of(self, stream: Stream) -> StreamConsumers:
+        """Return the consumers of a stream."""
+        return self._by_stream[stream.name]
+
+    def count(self, stream: Stream) -> int:
+        """Return how many consumers clients see on a stream."""
+        consumers = self._by_stream.get(stream.name)
+        return len(consumers.listed) if consumers is not None else 0
+
+    @property
+    def total(self) -> int:
+        """Return how many consumers clients see in all."""
+        return sum(len(consumers.listed) for consumers in self._by_stream.values())
+
+    def get(self, stream: Stream, name: str) -> Consumer:
+        """Return a consumer, or refuse one that is not there."""
+        consumer = self._by_stream[stream.name].get(name)
+        if consumer is None:
+            raise api_error("consumer_not_found")
+        return consumer
+
+    def on_opened(self, stream: Stream) -> None:
+        """Open the stream's consumers, and take their acknowledgements."""
+        consumers = StreamConsumers(
+            stream, self._outlet, self._timers, self._clock, self._advisories, self._connection.write
+        )
+        consumers.on_abandoned = self._abandoned
+        self._by_stream[stream.name] = consumers
+        for row in self._catalog.consumers(self._account, stream.name):
+            try:
+                self._reopen(consumers, row)
+            except Error as error:
+                logger.error("consumer %s of %s is left out: %s", row.name, stream.name, error)
+        answers = FlowAnswers(consumers)
+        middle = f"{self._domain_name or '_'}.{hash8(self._account)}.{stream.name}"
+        self._sids[stream.name] = [
+            self._connection.subscribe(f"$JS.ACK.{stream.name}.>".encode(), consumers),
+            self._connection.subscribe(f"$JS.ACK.{middle}.>".encode(), consumers),
+            self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers),
+        ]
+
+    def _reopen(self, consumers: StreamConsumers, row: ConsumerRow) -> None:
+        config = decode_config(row.config.encode())
+        recorded = consumers.stream.recorded(row.name)
+        if recorded:
+            state = ConsumerState.restore(config, recorded)
+        else:
+            # A crash came between its declaration and the first record of its state.
+            state = ConsumerState(config, max(config.opt_start_seq, consumers.stream.first_seq, 1))
+        consumers.add(self._make(consumers, config, row.created_ns, state))
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """Nothing to do: consumers ask the stream for its config."""
+
+    def on_closed(self, stream: Stream) -> None:
+        """Take no more acknowledgements; `close` ends the consumers."""
+        for sid in self._sids.pop(stream.name, ()):
+            self._connection.unsubscribe(sid)
+        consumers = self._by_stream.pop(stream.name, None)
+        if consumers is not None:
+            self._background(consumers.close())
+
+    def on_interest(self) -> None:
+        """Have push consumers look who listens."""
+        for consumers in self._by_stream.values():
+            consumers.on_interest()
+
+    async def close(self) -> None:
+        """Stop delivering; every state is recorded."""
+        for consumers in self._by_stream.values():
+            await consumers.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._timers.close()
+
+    async def create(self, stream: Stream, request: CreateRequest, **subject: str | None) -> Consumer:
+        """Return the consumer that a request asks for, made or changed."""
+        consumers = self.of(stream)
+        existing = {consumer.name: consumer.config for consumer in consumers}
+        config = consumer_rules.check_create(request, stream.config, existing, **subject)
+        if not config.name:
+            config = msgspec.structs.replace(config, name=_fresh_name(existing))
+        known = consumers.get(config.name)
+        if known is not None:
+            if request.action is not Action.CREATE and known.config != config:
+                await self._update(consumers, known, config)
+            return known
+        return await self._create(consumers, config)
+
+    async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> Consumer:
+        stream = consumers.stream
+        await stream.settled()
+        start_seq, only = await self._start(stream, config)
+        state = ConsumerState(config, start_seq)
+        created_ns = self._clock.now_ns()
+        consumer = self._make(consumers, config, created_ns, state, only)
+        await consumer.recount()
+        if consumer.is_recorded:
+            await asyncio.to_thread(self._declare, consumer)
+        consumers.add(consumer)
+        consumers.tick(created_ns)
+        await stream.settled()
+        if not config.direct:
+            self._advisories.action(consumer, "create")
+        return consumer
+
+    async def _start(self, stream: Stream, config: ConsumerConfig) -> tuple[int, list[int]]:
+        """Return where a new consumer begins, and the only sequences it wants of what is there."""
+        state = await stream.state()
+        first, after = max(state.first_seq, 1), state.last_seq + 1
+        filters = config.filters or (">",)
+        match config.deliver_policy:
+            case DeliverPolicy.NEW:
+                return after, []
+            case DeliverPolicy.LAST:
+                found = [m for f in filters if (m := await stream.last(f)) is not None]
+                return (max(m.seq for m in found), []) if found else (after, [])
+            case DeliverPolicy.LAST_PER_SUBJECT:
+                seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
+                return (seqs[0], seqs) if seqs else (after, [])
+            case DeliverPolicy.BY_START_SEQUENCE:
+                return max(config.opt_start_seq, first), []
+            case DeliverPolicy.BY_START_TIME:
+                return max(await stream.seq_at(config.opt_start_time or 0), first), []
+            case _:
+                return first, []
+
+    def _make(
+        self,
+        consumers: StreamConsumers,
+        config: ConsumerConfig,
+        created_ns: int,
+        state: ConsumerState,
+        only: list[int] | None = None,
+    ) -> Consumer:
+        kind = PushConsumer if config.is_push else PullConsumer
+        return kind(config, created_ns, state, consumers, undelivered=None, only=only or ())
+
+    def _declare(self, consumer: Consumer) -> None:
+        config = encode_config(consumer.config).decode()
+        row = ConsumerRow(self._account, consumer.stream.name, consumer.name, config, consumer.created_ns)
+        self._catalog.declare_consumer(row)
+
+    async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
+        old = consumer.config
+        consumer.reconfigure(config)
+        if consumer.is_recorded:
+            try:
+                await asyncio.to_thread(self._declare, consumer)
+            except BaseException:
+                consumer.reconfigure(old)
+                raise
+
+    async def pause(self, stream: Stream, name: str, until_ns: int | None) -> Consumer:
+        """Return the consumer, paused until a time or resumed."""
+        consumer = self.get(stream, name)
+        if until_ns is not None and until_ns <= self._clock.now_ns():
+            until_ns = None
+        config = msgspec.structs.replace(consumer.config, pause_until=until_ns)
+        await self._update(self.of(stream), consumer, config)
+        self._advisories.paused(consumer)
+        return consumer
+
+    async def delete(self, stream: Stream, name: str) -> None:
+        """Return once the consumer is gone for good."""
+        consumer = self.get(stream, name)
+        await self._delete(consumer)
+
+    async def _delete(self, consumer: Consumer) -> None:
+        consumers = self._by_stream.get(consumer.stream.name)
+        if consumers is None or consumers.get(consumer.name) is not consumer:
+            return
+        if consumer.is_recorded:
+            name, stream = consumer.name, consumer.stream.name
+            await asyncio.to_thread(self._catalog.forget_consumer, self._account, stream, name)
+        consumer.deleted()
+        await consumers.remove(consumer)
+        if not consumer.config.direct:
+            self._advisories.action(consumer, "delete")
+
+    def pull(self, stream: str, consumer: str, body: bytes, reply: bytes) -> bool:
+        """Hand on a pull request; return whether there is a consumer that takes it."""
+        consumers = self._by_stream.get(stream)
+        found = consumers.get(consumer) if consumers is not None else None
+        if found is None:
+            return False
+        found.pull(body, reply)
+        return True
+
+    def _abandoned(self, consumer: Consumer) -> None:
+        logger.info("consumer %s of %s: nobody uses it any more", consumer.name, consumer.stream.name)
+        self._background(self._delete(consumer))
+
+    def _background(self, work: Callable[..., object] | object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _fresh_name(taken: dict[str, ConsumerConfig]) -> str:
+    while (name := "".join(secrets.choice(_LETTERS) for _ in range(8))) in taken:
+        pass
+    return name

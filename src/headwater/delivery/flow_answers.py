@@ -1,0 +1,25 @@
+"""Answers to flow-control requests, which let a push consumer go on."""
+
+from __future__ import annotations
+
+from headwater.delivery.consumers import StreamConsumers
+from headwater.wire.frames import Frame
+
+_CONSUMER_TOKEN = 3
+
+
+class FlowAnswers:
+    """A sink of the bus for `$JS.FC.<stream>.<consumer>.<id>`."""
+
+    def __init__(self, consumers: StreamConsumers) -> None:
+        self.items: list[Frame] = []
+        self._consumers = consumers
+
+    def flush(self) -> None:
+        """Hand each answer to its consumer."""
+        items, self.items[:] = list(self.items), []
+        for subject, _, headers, _ in items:
+            tokens = subject.split(b".")
+            if len(tokens) > _CONSUMER_TOKEN:
+                name = tokens[_CONSUMER_TOKEN].decode(errors="replace")
+                self._consumers.flow_answered(name, subject, headers)
