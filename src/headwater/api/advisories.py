@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,9 +13,10 @@ from headwater.api.request import Request
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.model import headers
-from headwater.model.stream import StreamState
+from headwater.model.stream import StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.model.unique import unique_id
+from headwater.stream.stream import Stream
 from headwater.wire.stream_json import Json, state_json
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,21 @@ class Advisories:
         """Say that a stream was made (`create`), changed (`modify`) or removed (`delete`)."""
         subject = f"STREAM.{_ACTIONS[action]}.{stream}"
         self._publish(subject, "stream_action", {"stream": stream, "action": action})
+
+    def on_opened(self, stream: Stream) -> None:
+        """Tell from now on which batches of the stream are given up."""
+        stream.on_abandoned(partial(self.batch_abandoned, stream.name))
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """Nothing to do: whoever changed it says so."""
+
+    def on_closed(self, stream: Stream) -> None:
+        """Nothing to do: whoever closed it says so."""
+
+    def batch_abandoned(self, stream: str, batch_id: bytes, reason: str) -> None:
+        """Say that an atomic batch will not be stored."""
+        fields = {"stream": stream, "batch": batch_id.decode(errors="replace"), "reason": str(reason)}
+        self._publish(f"STREAM.BATCH_ABANDONED.{stream}", "stream_batch_abandoned", fields)
 
     def snapshot_begun(self, request: Request, state: StreamState) -> None:
         """Say that a snapshot is on its way."""
