@@ -6,7 +6,7 @@ import conformance.scenarios  # noqa: F401  (fills SCENARIOS)
 from conformance import known
 from conformance.difference import Difference
 from conformance.javascript import SCRIPTS
-from conformance.known import KNOWN, PAGE, KnownDifference, explained, rendered, stale
+from conformance.known import KNOWN, PAGE, KnownDifference, explained, matches, rendered, stale
 from conformance.scenario import SCENARIOS
 
 TEXT = KnownDifference("the text", ("a.b", "c.d"), ("create *",), "error/description", "x", "y", "because")
@@ -25,6 +25,14 @@ def test_the_page_is_rendered_from_the_list() -> None:
 def test_every_row_names_scenarios_that_exist() -> None:
     named = {name for row in KNOWN for name in row.scenarios}
     assert named <= SCENARIOS.keys() | {f"js.{script}" for script in SCRIPTS} | {"nats-cli"}
+
+
+def test_only_a_star_is_special_in_a_pattern() -> None:
+    assert matches('get ["a.*"]', 'get ["a.b"]')
+    assert matches("", "")
+    assert not matches("", "error")
+    assert not matches("[ab]", "a")
+    assert not matches("a.c", "abc")
 
 
 def test_a_row_covers_only_its_own_fields(monkeypatch: pytest.MonkeyPatch) -> None:
