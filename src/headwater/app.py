@@ -54,7 +54,6 @@ async def serve(settings: Settings) -> None:
         domain = await _open_domain(settings, store, connection, stack)
         ingest = Ingest(connection)
         domain.observe(ingest)
-        domain.observe(context.advisories)
         stack.push_async_callback(ingest.stop)
         api = Api(
             domain,

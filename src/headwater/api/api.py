@@ -38,12 +38,14 @@ class Api:
             domain_name=domain_name,
         )
         self._domain = domain
+        self._advisories = advisories
         self._dispatcher = Dispatcher(context, prefixes)
         self._direct = DirectGets(connection, prefixes)
 
     def start(self) -> None:
         """Answer from now on."""
         self._domain.observe(self._direct)
+        self._domain.observe(self._advisories)
         self._dispatcher.start()
 
     async def stop(self) -> None:
