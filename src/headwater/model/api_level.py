@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headwater.model import headers
+from headwater.model.consumer import AckPolicy, ConsumerConfig, PriorityPolicy
 from headwater.model.stream import PersistMode, StreamConfig
 
 API_LEVEL = 5
@@ -30,9 +31,24 @@ def required_level(config: StreamConfig) -> int:
 
 def with_required_level(config: StreamConfig) -> StreamConfig:
     """Return the config as it is stored: with the level it needs, without what only answers tell."""
-    stored = {key: value for key, value in config.metadata.items() if key not in (_VERSION, _LEVEL)}
-    stored[REQUIRED] = str(required_level(config))
-    return msgspec.structs.replace(config, metadata=stored)
+    return msgspec.structs.replace(config, metadata=stored_metadata(config.metadata, required_level(config)))
+
+
+def required_consumer_level(config: ConsumerConfig) -> int:
+    """Return the lowest API level that knows everything this consumer asks for."""
+    if config.ack_policy is AckPolicy.FLOW_CONTROL:
+        return 4
+    prioritised = config.priority_policy is not PriorityPolicy.NONE
+    if prioritised or config.priority_groups or config.priority_timeout or config.pause_until is not None:
+        return 1
+    return 0
+
+
+def stored_metadata(metadata: Mapping[str, str], level: int) -> dict[str, str]:
+    """Return the metadata as it is stored: with the required level, without what only answers tell."""
+    stored = {key: value for key, value in metadata.items() if key not in (_VERSION, _LEVEL)}
+    stored[REQUIRED] = str(level)
+    return stored
 
 
 def shown_metadata(stored: Mapping[str, str], version: str) -> dict[str, str]:
