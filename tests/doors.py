@@ -19,7 +19,9 @@ from headwater.bus.options import ConnectOptions
 from headwater.clock import Clock, SystemClock
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog
+from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
+from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.ingest.ingest import Ingest
 from headwater.settings import Settings
@@ -165,6 +167,18 @@ async def opened_domain(
 ) -> AsyncIterator[Domain]:
     """Run a domain on the store, all its streams open."""
     catalog = Catalog(store / "catalog.db")
+    try:
+        async with domain_of(catalog, store, shared, limits) as domain:
+            yield domain
+    finally:
+        catalog.close()
+
+
+@asynccontextmanager
+async def domain_of(
+    catalog: Catalog, store: Path, shared: Services, limits: AccountLimits | None = None
+) -> AsyncIterator[Domain]:
+    """Run a domain of what the catalog declares."""
     domain = Domain(
         account="$G", store=store, catalog=catalog, services=shared, limits=limits or AccountLimits()
     )
@@ -173,7 +187,6 @@ async def opened_domain(
         yield domain
     finally:
         await domain.close()
-        catalog.close()
 
 
 @asynccontextmanager
@@ -186,12 +199,16 @@ async def opened_door(
         connection = await connected(server.client_url)
         client = await connected(server.client_url)
         async with services(store, connection.write, domain=wanted.domain_name, clock=clock) as shared:
-            async with opened_domain(store, shared, wanted.limits) as domain:
+            catalog = Catalog(store / "catalog.db")
+            async with domain_of(catalog, store, shared, wanted.limits) as domain:
+                consumers = Consumers("$G", catalog, connection, Outlet(None), clock, wanted.domain_name)
+                domain.observe(consumers)
                 domain.observe(Ingest(connection))
                 api = Api(
                     domain,
                     connection,
                     clock,
+                    consumers,
                     prefixes=wanted.prefixes,
                     server_name="probe",
                     domain_name=wanted.domain_name,

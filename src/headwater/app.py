@@ -13,19 +13,24 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from headwater.api.api import Api
 from headwater.bus.connection import Connection
 from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer
+from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.bus.preflight import preflight
 from headwater.clock import SystemClock
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog
+from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.housekeeper import Housekeeper
 from headwater.control.store_lock import StoreLock
+from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.ingest.ingest import Ingest
 from headwater.settings import Settings
@@ -47,11 +52,16 @@ async def serve(settings: Settings) -> None:
         lock = StoreLock(store)
         lock.take()
         stack.callback(lock.release)
-        options, where = await _reach_server(settings, store, stack)
-        connection = Connection(options)
+        server = await _reach_server(settings, store, stack)
+        connection = Connection(server.options)
         await connection.connect()
         stack.push_async_callback(connection.close)
-        domain = await _open_domain(settings, store, connection, stack)
+        catalog = Catalog(store / "catalog.db")
+        stack.callback(catalog.close)
+        domain = await _open_domain(settings, store, catalog, connection, stack)
+        consumers = await _open_consumers(settings, catalog, connection, server.leaf, stack)
+        domain.observe(consumers)
+        stack.push_async_callback(consumers.close)
         ingest = Ingest(connection)
         domain.observe(ingest)
         stack.push_async_callback(ingest.stop)
@@ -59,6 +69,7 @@ async def serve(settings: Settings) -> None:
             domain,
             connection,
             SystemClock(),
+            consumers,
             prefixes=_prefixes(settings),
             server_name=socket.gethostname(),
             domain_name=settings.domain or "",
@@ -66,24 +77,53 @@ async def serve(settings: Settings) -> None:
         api.start()
         stack.push_async_callback(api.stop)
         await connection.flush()
-        print(_ready_line(settings, where, domain, time.monotonic() - began), flush=True)
+        print(_ready_line(settings, server.named, domain, time.monotonic() - began), flush=True)
         await asyncio.Event().wait()
 
 
-async def _reach_server(settings: Settings, store: Path, stack: AsyncExitStack) -> tuple[ConnectOptions, str]:
-    """Return how to connect to the nats-server, started or checked, and how a person would name it."""
+class Server(NamedTuple):
+    """A nats-server to work with: how to connect, as a client and as a leaf, and how a person names it."""
+
+    options: ConnectOptions
+    leaf: ConnectOptions | None
+    named: str
+
+
+async def _reach_server(settings: Settings, store: Path, stack: AsyncExitStack) -> Server:
+    """Return the nats-server, started or checked."""
     if settings.nats_url is None:
         embedded = EmbeddedServer(
             EmbeddedOptions(store, port=settings.port, max_payload=settings.max_payload_bytes)
         )
         await embedded.start()
         stack.push_async_callback(embedded.stop)
-        return ConnectOptions(servers=(embedded.client_url,), name="headwater engine"), embedded.client_url
+        options = ConnectOptions(servers=(embedded.client_url,), name="headwater engine")
+        leaf = replace(options, servers=(embedded.leaf_url,), name="headwater")
+        return Server(options, leaf, embedded.client_url)
     options = _connect_options(settings, settings.nats_url)
-    leaf = _connect_options(settings, settings.leaf_url) if settings.leaf_url else None
-    for limit in await preflight(options, leaf, settings.domain or ""):
+    wanted = _connect_options(settings, settings.leaf_url) if settings.leaf_url else None
+    for limit in await preflight(options, wanted, settings.domain or ""):
         logger.warning("%s", limit)
-    return options, settings.nats_url.rsplit("@", 1)[-1]
+    return Server(options, wanted, settings.nats_url.rsplit("@", 1)[-1])
+
+
+async def _open_consumers(
+    settings: Settings,
+    catalog: Catalog,
+    connection: Connection,
+    options: ConnectOptions | None,
+    stack: AsyncExitStack,
+) -> Consumers:
+    """Return the account's consumers, with the leaf through which they deliver."""
+    leaf = LeafConnection(options, settings.domain or "") if options else None
+    consumers = Consumers(
+        settings.account, catalog, connection, Outlet(leaf), SystemClock(), settings.domain or ""
+    )
+    if leaf is not None:
+        leaf.on_interest = consumers.on_interest
+        await leaf.connect()
+        stack.push_async_callback(leaf.close)
+    return consumers
 
 
 def _connect_options(settings: Settings, url: str) -> ConnectOptions:
@@ -102,7 +142,7 @@ def _connect_options(settings: Settings, url: str) -> ConnectOptions:
 
 
 async def _open_domain(
-    settings: Settings, store: Path, connection: Connection, stack: AsyncExitStack
+    settings: Settings, store: Path, catalog: Catalog, connection: Connection, stack: AsyncExitStack
 ) -> Domain:
     """Return the account's streams, open and looked after."""
     clock = SystemClock()
@@ -121,8 +161,6 @@ async def _open_domain(
         send=connection.write,
         domain=settings.domain or "",
     )
-    catalog = Catalog(store / "catalog.db")
-    stack.callback(catalog.close)
     domain = Domain(
         account=settings.account,
         store=store,

@@ -21,7 +21,7 @@ async def info(context: Context, request: Request) -> Json:
         "reserved_memory": reserved(Storage.MEMORY, configs),
         "reserved_storage": reserved(Storage.FILE, configs),
         "streams": len(configs),
-        "consumers": 0,
+        "consumers": context.consumers.total,
         "limits": dataclasses.asdict(domain.limits),
         "api": {
             "level": API_LEVEL,

@@ -9,6 +9,7 @@ from headwater.api.dispatcher import Dispatcher
 from headwater.api.transfers import Patience, Transfers
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
+from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 
 
@@ -20,6 +21,7 @@ class Api:
         domain: Domain,
         connection: Connection,
         clock: Clock,
+        consumers: Consumers,
         *,
         prefixes: tuple[str, ...],
         server_name: str,
@@ -35,6 +37,7 @@ class Api:
             advisories=advisories,
             server_name=server_name,
             transfers=self._transfers,
+            consumers=consumers,
             domain_name=domain_name,
         )
         self._domain = domain

@@ -1,40 +1,133 @@
-"""Handlers of the requests about consumers: there are none yet, and the answers say so."""
+"""Handlers of the requests about consumers."""
 
 from __future__ import annotations
 
+import msgspec
+
 from headwater.api.context import Context
-from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT
-from headwater.api.request import Request
+from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, fitting, page
+from headwater.api.request import API_LEVEL, VERSION, Request, WithHeaders
+from headwater.control.consumer_rules import parse_address
+from headwater.delivery.consumer import Consumer
+from headwater.delivery.pull import PullConsumer
 from headwater.errors import api_error
-from headwater.wire.go_json import int_
+from headwater.model import headers as header_block
+from headwater.model.times import format_time
+from headwater.model.upstream import hash8
+from headwater.stream.stream import Stream
+from headwater.wire.consumer_json import decode_create, info_json
+from headwater.wire.go_json import int_, string, time, uint64
 from headwater.wire.stream_json import Json
 
 _PAGE_FIELDS = {"offset": int_}
+_PAUSE_FIELDS = {"pause_until": time}
+_UNPIN_FIELDS = {"group": string}
+_RESET_FIELDS = {"seq": uint64}
+_ENVELOPE_BYTES = 64 * 1024
+_IDENTITY = b"Nats-Stream-Identity"
+
+
+async def create(context: Context, request: Request) -> Json | WithHeaders:
+    """Make a consumer, or change one that is there."""
+    asked = decode_create(request.body)
+    stream = context.domain.stream(request.stream)
+    _check_identity(stream, request)
+    address = parse_address(request.subject.removeprefix("CONSUMER."))
+    consumer = await context.consumers.create(stream, asked, address)
+    members = await _shown(context, consumer)
+    if consumer.config.direct or consumer.config.sourcing:
+        return WithHeaders(members, header_block.build([(_IDENTITY, _identity(stream))]))
+    return members
+
+
+def _identity(stream: Stream) -> bytes:
+    """Return what tells a stream from another that had or will have its name."""
+    return hash8(format_time(stream.created_ns)).encode()
+
+
+def _check_identity(stream: Stream, request: Request) -> None:
+    known = header_block.get(request.headers, _IDENTITY)
+    if known and known != _identity(stream):
+        ours = _identity(stream).decode()
+        raise api_error(
+            "consumer_stream_identity_mismatch", msg=f"expected {known.decode(errors='replace')}, have {ours}"
+        )
 
 
 async def names(context: Context, request: Request) -> Json:
     """List the names of a stream's consumers."""
-    return _none_of(context, request, NAMES_LIMIT)
+    asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
+    found = [c.name for c in context.consumers.of(context.domain.stream(request.stream)).listed]
+    shown, paging = page(found, asked.get("offset", 0), NAMES_LIMIT)
+    return {**paging, "consumers": list(shown)}
 
 
 async def list_(context: Context, request: Request) -> Json:
-    """List a stream's consumers."""
-    return _none_of(context, request, LIST_LIMIT)
+    """List a stream's consumers; a page holds no more than a message can."""
+    asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
+    found = context.consumers.of(context.domain.stream(request.stream)).listed
+    shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
+    infos = [await _shown(context, consumer, versions=False) for consumer in shown]
+    sizes = [len(msgspec.json.encode(each)) + 1 for each in infos]
+    fit = fitting(sizes, context.connection.max_payload - _ENVELOPE_BYTES)
+    if fit < len(infos):
+        infos, paging["limit"] = infos[:fit], fit
+    return {**paging, "consumers": infos}
 
 
-def _none_of(context: Context, request: Request, limit: int) -> Json:
-    request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
-    context.domain.stream(request.stream)
-    return {"total": 0, "offset": 0, "limit": limit, "consumers": []}
+async def info(context: Context, request: Request) -> Json:
+    """Show a consumer."""
+    return await _shown(context, _consumer(context, request))
 
 
-async def unknown(context: Context, request: Request) -> Json:
-    """Refuse a request about one consumer: no stream has any."""
-    context.domain.stream(request.stream)
-    raise api_error("consumer_not_found")
+async def delete(context: Context, request: Request) -> Json:
+    """Remove a consumer."""
+    await context.consumers.delete(context.domain.stream(request.stream), request.consumer)
+    return {"success": True}
 
 
-async def create(context: Context, request: Request) -> Json:
-    """Refuse to create a consumer."""
-    context.domain.stream(request.stream)
-    raise api_error("consumer_create", err="this release of Headwater serves no consumers yet")
+async def pause(context: Context, request: Request) -> Json:
+    """Pause a consumer until a time, or resume it."""
+    asked = request.decode_optional(_PAUSE_FIELDS, "JSApiConsumerPauseRequest")
+    stream = context.domain.stream(request.stream)
+    until_ns = asked.get("pause_until")
+    consumer = await context.consumers.pause(stream, request.consumer, until_ns or None)
+    until = consumer.config.pause_until
+    now_ns = context.clock.now_ns()
+    answer: Json = {"paused": consumer.is_paused, "pause_until": format_time(until_ns or now_ns)}
+    if consumer.is_paused and until is not None:
+        answer["pause_remaining"] = until - now_ns
+    return answer
+
+
+async def reset(context: Context, request: Request) -> Json:
+    """Have a consumer begin anew."""
+    asked = request.decode_optional(_RESET_FIELDS, "JSApiConsumerResetRequest")
+    consumer = _consumer(context, request)
+    start_seq = await context.consumers.reset(consumer, asked.get("seq", 0))
+    return {**await _shown(context, consumer), "reset_seq": start_seq}
+
+
+async def unpin(context: Context, request: Request) -> Json:
+    """Let another client of a priority group be served."""
+    asked = request.decode_optional(_UNPIN_FIELDS, "JSApiConsumerUnpinRequest")
+    consumer = _consumer(context, request)
+    group = asked.get("group", "")
+    if group not in consumer.config.priority_groups:
+        raise api_error("consumer_invalid_priority_group")
+    if isinstance(consumer, PullConsumer):
+        consumer.unpin(group)
+    return {}
+
+
+def _consumer(context: Context, request: Request) -> Consumer:
+    return context.consumers.get(context.domain.stream(request.stream), request.consumer)
+
+
+async def _shown(context: Context, consumer: Consumer, *, versions: bool = True) -> Json:
+    shown = info_json(await consumer.info())
+    if versions and "config" in shown:
+        metadata = {**consumer.config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
+        shown["config"]["metadata"] = dict(sorted(metadata.items()))
+    shown["cluster"] = {"leader": context.server_name}
+    return shown

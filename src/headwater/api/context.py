@@ -8,6 +8,7 @@ from headwater.api.advisories import Advisories
 from headwater.api.transfers import Transfers
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
+from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.errors import ApiError
 
@@ -30,6 +31,7 @@ class Context:
     advisories: Advisories
     server_name: str
     transfers: Transfers
+    consumers: Consumers
     domain_name: str = ""
     counters: Counters = field(default_factory=Counters)
 

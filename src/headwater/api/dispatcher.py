@@ -9,15 +9,17 @@ import msgspec
 from headwater.api.context import Context
 from headwater.api.endpoints import MSG_NEXT, UNANSWERED, Body, Endpoint, Found, find
 from headwater.api.lanes import Lanes
-from headwater.api.request import Request, check_level
+from headwater.api.request import Request, WithHeaders, check_level
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
 from headwater.model import headers
+from headwater.model.api_level import level_is_enough
 from headwater.wire.frames import Frame
 from headwater.wire.stream_json import Json, error_json
 
 logger = logging.getLogger(__name__)
 _WIDTH, _DEPTH, _TOTAL = 8, 1024, 10_000
 _NO_RESPONDERS = headers.build(code=503)
+_LEVEL = headers.build(code=412, description=b"Required Api Level")
 
 
 class Dispatcher:
@@ -59,17 +61,27 @@ class Dispatcher:
         found = find(subject)
         if found is None:
             if subject.startswith(MSG_NEXT) and reply:
-                self._context.connection.publish(reply, b"", headers=_NO_RESPONDERS)
+                self._pull(subject, reply, header, body)
             return
         request = Request(subject, found.stream, found.consumer, reply, header, body)
         if not self._lanes.submit(found.stream, lambda: self._run(found, request)):
             self._answer(found.endpoint, request, {}, api_error("cluster_not_avail"))
 
+    def _pull(self, subject: str, reply: bytes, header: bytes, body: bytes) -> None:
+        """Hand on a pull request, in the order of arrival; where no consumer is, nobody answers."""
+        stream, _, consumer = subject.removeprefix(MSG_NEXT).partition(".")
+        if not level_is_enough(header):
+            self._context.connection.publish(reply, b"", headers=_LEVEL)
+        elif not self._context.consumers.pull(stream, consumer, body, reply):
+            self._context.connection.publish(reply, b"", headers=_NO_RESPONDERS)
+
     async def _run(self, found: Found, request: Request) -> None:
         members, error = await self._handle(found.endpoint, request)
         self._answer(found.endpoint, request, members, error)
 
-    async def _handle(self, endpoint: Endpoint, request: Request) -> tuple[Json, ApiError | None]:
+    async def _handle(
+        self, endpoint: Endpoint, request: Request
+    ) -> tuple[Json | WithHeaders, ApiError | None]:
         """Return the members of the answer, or the error; every way a request can fail ends here."""
         try:
             check_level(request.headers)
@@ -90,7 +102,12 @@ class Dispatcher:
             logger.exception("%s failed", request.subject)
             return {}, _general("internal error, see the log of the engine")
 
-    def _answer(self, endpoint: Endpoint, request: Request, members: Json, error: ApiError | None) -> None:
+    def _answer(
+        self, endpoint: Endpoint, request: Request, members: Json | WithHeaders, error: ApiError | None
+    ) -> None:
+        header = b""
+        if isinstance(members, WithHeaders):
+            header, members = members.headers, members.members
         response = self._encode(endpoint, members, error)
         limit = self._context.connection.max_payload
         if len(response) > limit:
@@ -98,7 +115,7 @@ class Dispatcher:
             response = self._encode(endpoint, {}, error)
         self._context.count(error)
         if request.reply:
-            self._context.connection.publish(request.reply, response)
+            self._context.connection.publish(request.reply, response, headers=header)
         if endpoint.audited or error is not None:
             self._context.advisories.audit(request, response)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from headwater.api import account, cluster, consumers, messages, restore, snapshot, streams
 from headwater.api.context import Context
-from headwater.api.request import Request
+from headwater.api.request import Request, WithHeaders
 from headwater.model.times import ZERO_TIME
 from headwater.wire.stream_json import Json
 
-Handler = Callable[[Context, Request], Awaitable[Json]]
+Handler = Callable[[Context, Request], Awaitable[Json | WithHeaders]]
 
 
 class Body(Enum):
@@ -82,18 +82,16 @@ ENDPOINTS = (
     Endpoint(
         "CONSUMER.LIST.{stream}", "consumer_list_response", consumers.list_, zero={**_PAGED, "consumers": []}
     ),
-    Endpoint("CONSUMER.INFO.{stream}.{consumer}", "consumer_info_response", consumers.unknown, Body.EMPTY),
-    Endpoint(
-        "CONSUMER.DELETE.{stream}.{consumer}", "consumer_delete_response", consumers.unknown, Body.EMPTY
-    ),
+    Endpoint("CONSUMER.INFO.{stream}.{consumer}", "consumer_info_response", consumers.info, Body.EMPTY),
+    Endpoint("CONSUMER.DELETE.{stream}.{consumer}", "consumer_delete_response", consumers.delete, Body.EMPTY),
     Endpoint(
         "CONSUMER.PAUSE.{stream}.{consumer}",
         "consumer_pause_response",
-        consumers.unknown,
+        consumers.pause,
         zero={"paused": False, "pause_until": ZERO_TIME},
     ),
-    Endpoint("CONSUMER.UNPIN.{stream}.{consumer}", "consumer_unpin_response", consumers.unknown),
-    Endpoint("CONSUMER.RESET.{stream}.{consumer}", "consumer_reset_response", consumers.unknown),
+    Endpoint("CONSUMER.UNPIN.{stream}.{consumer}", "consumer_unpin_response", consumers.unpin),
+    Endpoint("CONSUMER.RESET.{stream}.{consumer}", "consumer_reset_response", consumers.reset),
     Endpoint(
         "CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}", "consumer_leader_stepdown_response", cluster.refuse
     ),
@@ -103,7 +101,7 @@ UNANSWERED = ("META.>", "SERVER.>", "ACCOUNT.>")
 """Requests of the system account, which a nats-server outside a cluster leaves without an answer too."""
 
 MSG_NEXT = "CONSUMER.MSG.NEXT."
-"""Pull requests: as no consumer exists, whoever asks is told that nobody answers."""
+"""Pull requests, which are answered with messages."""
 
 
 @dataclass(frozen=True, slots=True)

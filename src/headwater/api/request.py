@@ -22,6 +22,14 @@ _BLANKS = b" \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
+class WithHeaders:
+    """The members of an answer that carries headers, too."""
+
+    members: dict[str, Any]
+    headers: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request: its subject below the API prefix, the names in it, and what came with it."""
 

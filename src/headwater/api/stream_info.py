@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from headwater.api.context import Context
 from headwater.api.request import API_LEVEL, VERSION
 from headwater.model.stream import StreamConfig, StreamState
@@ -23,10 +25,12 @@ async def stream_info(
     config = config_json(stream.config)
     if versions:
         config["metadata"] = _with_versions(stream.config)
+    state = await stream.state() if state is None else state
+    counted = msgspec.structs.replace(state, consumer_count=context.consumers.count(stream))
     info: Json = {
         "config": config,
         "created": format_time(stream.created_ns),
-        "state": state_json(await stream.state() if state is None else state),
+        "state": state_json(counted),
     }
     if domain and context.domain_name:
         info["domain"] = context.domain_name

@@ -37,7 +37,8 @@ class LeafConnection:
         on_disconnected: Callable[[str], None] | None = None,
         on_error: Callable[[str], None] | None = None,
     ) -> None:
-        self.interest = Interest(on_interest)
+        self.on_interest = on_interest
+        self.interest = Interest(self._interest_changed)
         self._options = options
         self._domain = domain
         self._sink = sink
@@ -49,6 +50,10 @@ class LeafConnection:
         self._lifeline = Lifeline(options, self, LEAF_PORT)
         self._parser = LeafParser()
         self._subscriptions: set[tuple[bytes, bytes]] = set()
+
+    def _interest_changed(self) -> None:
+        if self.on_interest is not None:
+            self.on_interest()
 
     @property
     def info(self) -> Info:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-import string
-from collections.abc import Callable
+from collections.abc import Coroutine
 
 import msgspec
 
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
-from headwater.control import consumer_rules
 from headwater.control.catalog import Catalog, ConsumerRow
+from headwater.control.consumer_rules import CreateAddress, check_address, check_create
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
 from headwater.delivery.consumers import StreamConsumers
@@ -24,14 +22,13 @@ from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
-from headwater.model.consumer import Action, ConsumerConfig, CreateRequest, DeliverPolicy
+from headwater.model.consumer import ConsumerConfig, CreateRequest, DeliverPolicy
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
 from headwater.wire.consumer_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
-_LETTERS = string.ascii_letters + string.digits
 MOST_SUBJECTS = 1 << 30
 
 
@@ -133,19 +130,24 @@ class Consumers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._timers.close()
 
-    async def create(self, stream: Stream, request: CreateRequest, **subject: str | None) -> Consumer:
+    async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> Consumer:
         """Return the consumer that a request asks for, made or changed."""
+        request = check_address(request, address)
         consumers = self.of(stream)
-        existing = {consumer.name: consumer.config for consumer in consumers}
-        config = consumer_rules.check_create(request, stream.config, existing, **subject)
-        if not config.name:
-            config = msgspec.structs.replace(config, name=_fresh_name(existing))
-        known = consumers.get(config.name)
-        if known is not None:
-            if request.action is not Action.CREATE and known.config != config:
+        async with consumers.declaring:
+            existing = {consumer.name: consumer.config for consumer in consumers}
+            config = check_create(request, stream.config, existing, has_interest=self._has_interest)
+            known = consumers.get(config.name)
+            if known is None:
+                return await self._create(consumers, config)
+            if known.config != config:
                 await self._update(consumers, known, config)
+            elif config.sourcing and config.is_durable:
+                known.reset(0)
             return known
-        return await self._create(consumers, config)
+
+    def _has_interest(self, subject: str) -> bool:
+        return self._outlet.listens(subject.encode())
 
     async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> Consumer:
         stream = consumers.stream
@@ -221,6 +223,13 @@ class Consumers:
         self._advisories.paused(consumer)
         return consumer
 
+    async def reset(self, consumer: Consumer, seq: int) -> int:
+        """Have a consumer begin anew; return at which sequence."""
+        start_seq = consumer.reset(seq)
+        self.of(consumer.stream).tick(self._clock.now_ns())
+        await consumer.stream.settled()
+        return start_seq
+
     async def delete(self, stream: Stream, name: str) -> None:
         """Return once the consumer is gone for good."""
         consumer = self.get(stream, name)
@@ -251,13 +260,7 @@ class Consumers:
         logger.info("consumer %s of %s: nobody uses it any more", consumer.name, consumer.stream.name)
         self._background(self._delete(consumer))
 
-    def _background(self, work: Callable[..., object] | object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _fresh_name(taken: dict[str, ConsumerConfig]) -> str:
-    while (name := "".join(secrets.choice(_LETTERS) for _ in range(8))) in taken:
-        pass
-    return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
@@ -52,6 +53,8 @@ class StreamConsumers:
         self._by_tally: dict[Tally, set[Consumer]] = {}
         self._changed: set[Consumer] = set()
         self._let_go: list[int] = []
+        self.declaring = asyncio.Lock()
+        """Held while a consumer is made or changed, so that two requests do not make one twice."""
         self.on_abandoned: Callable[[Consumer], None] = lambda consumer: None
         """Called with a consumer that nobody has used for as long as it waits for that."""
         stream.listen(self)

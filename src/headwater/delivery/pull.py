@@ -142,6 +142,11 @@ class PullConsumer(Consumer):
         """Tell those who wait that the engine stops."""
         self._tell_all(self.queue.close(409, "Server Shutdown"))
 
+    def unpin(self, group: str) -> None:
+        """Let another client of a priority group be served."""
+        if self.queue.unpin(group):
+            self.wake()
+
     def deleted(self) -> None:
         """Tell those who wait that the consumer is gone."""
         self._tell_all(self.queue.close(409, "Consumer Deleted"))
