@@ -98,15 +98,6 @@ KNOWN: tuple[KnownDifference, ...] = (
         reason="A client that asks for the next batch needs the number that is left.",
     ),
     KnownDifference(
-        title="Fast ingest (reply subjects that end in `$FI`)",
-        scenarios=("batches.messages_are_ingested_fast",),
-        labels=("told",),
-        path="",
-        nats_server="one `ack` of the flow, then one PubAck for the whole batch",
-        headwater="one PubAck for each message, which is stored all the same",
-        reason="Not served yet. A stream with `allow_batched` is accepted so that its config can be kept.",
-    ),
-    KnownDifference(
         title="The last of many subjects, up to a sequence or time beyond the last message",
         scenarios=("direct.the_last_of_many_subjects",),
         labels=('direct D {"multi_last": ["d.>"], "up_to_seq": 99}', "up to 2999"),

@@ -1,6 +1,6 @@
 """Atomic batches: all of its messages are stored, or none."""
 
-from conformance.probe import Probe, message
+from conformance.probe import Probe
 from conformance.scenario import scenario
 
 
@@ -112,19 +112,3 @@ async def a_batch_has_a_bounded_length(probe: Probe) -> None:
         await probe.nc.publish("b", b"", headers=batch("longer", seq))
     await probe.publish("b", b"", batch("longer", 1001, "1"), label="one more")
     await probe.state("B")
-
-
-@scenario
-async def messages_are_ingested_fast(probe: Probe) -> None:
-    await probe.create({"name": "F", "subjects": ["f.>"], "allow_batched": True})
-    inbox = probe.nc.new_inbox()
-    # Operations of fast ingest: 0 starts, 1 appends, 2 commits and stores.
-    async with probe.listening(f"{inbox}.>") as heard:
-        for seq, op in ((1, 0), (2, 1), (3, 2)):
-            await probe.nc.publish(f"f.{seq}", b"x", reply=f"{inbox}.batch.10.fail.{seq}.{op}.$FI")
-        await probe.settle("F", lambda state: state["messages"] == 3)
-        told = []
-        while not heard.queue.empty():
-            told.append(message(heard.queue.get_nowait()))
-        probe.record("told", f"PUB f.* with reply {inbox}.batch.10.fail.<seq>.<op>.$FI", told)
-    await probe.contents("F")
