@@ -3,10 +3,12 @@
 from conformance.scenarios import (  # noqa: F401
     account,
     advisories,
+    batch_contents,
     batches,
     counters,
     direct,
     expiry,
+    fast_ingest,
     keyvalue,
     lifecycle,
     limits,
