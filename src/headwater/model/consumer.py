@@ -151,7 +151,6 @@ class ConsumerInfo(msgspec.Struct, frozen=True, kw_only=True):
     ts: int = 0
     priority_groups: tuple[PriorityGroupState, ...] = ()
 
-
     def with_groups(self, groups: tuple[PriorityGroupState, ...]) -> ConsumerInfo:
         """Return the info with how the priority groups stand."""
         return msgspec.structs.replace(self, priority_groups=groups)
