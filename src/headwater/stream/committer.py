@@ -42,6 +42,7 @@ class Committer:
         self._wake = asyncio.Event()
         self._in_flight: Group | None = None
         self._rotation: tuple[asyncio.Future[Rotated], bool] | None = None
+        self._rotating: asyncio.Future[Rotated] | None = None
         self._rebuilding: asyncio.Future[None] | None = None
         """Resolved once the ledger holds nothing that was refused; None while it does not."""
         self._closing = False
@@ -119,12 +120,15 @@ class Committer:
         if self._in_flight is not None:
             self._refuse(self._in_flight, self.failure)
             self._in_flight = None
+        if self._rotating is not None:
+            _fail(self._rotating, self.failure)
         self._refuse_waiting(self.failure)
         self._rebuilt(self.failure)
 
     async def _commit_next(self) -> None:
         group, self._intake.group = self._intake.group, Group()
         rotation, self._rotation = self._rotation, None
+        self._rotating = rotation[0] if rotation else None
         # Taken here, the ledger is exactly what the log will hold after this group.
         dumped = self._store.ledger.dump() if rotation and rotation[1] else None
         self._in_flight = group
