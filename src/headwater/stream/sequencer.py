@@ -63,21 +63,22 @@ class Sequencer:
             self._flush(pending)
             pending.removal.everything = True
             self._ledger.remove_everything()
-        if self._keeps_only_interest and not self.wants(subject):
-            self._pass_over(pending, admitted, now)
-            kept = 0
-        else:
-            self._append(pending, subject, data, now, admitted)
-            kept = 1
+        previous = self.last_of(subject) if self._republisher else 0
+        kept = self._append(pending, subject, data, now, admitted, previous)
         limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
         if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
             self._keep_newest(pending, subject, limit)
         if admitted.ends_schedule in self._ledger.subjects:
             self._keep_newest(pending, admitted.ends_schedule, 0)
 
-    def _append(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
+    def _append(
+        self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted, previous: int
+    ) -> int:
+        """Store a message after the `previous` one on its subject; return how many were, 0 or 1."""
         ledger, headers = self._ledger, admitted.headers
-        previous = self.last_of(subject) if self._republisher else 0
+        if self._keeps_only_interest and not self.wants(subject):
+            self._pass_over(pending, admitted, now)
+            return 0
         seq = ledger.last_seq + 1
         size = ledger.overhead.of(subject, headers, data)
         ledger.append((seq,), (now,), (subject,), (size,))
@@ -88,6 +89,7 @@ class Sequencer:
         pending.add(seq, now, subject, headers, data)
         if self._republisher is not None:
             self.group.after += self._republisher.frames(seq, now, subject, headers, data, previous)
+        return 1
 
     def _pass_over(self, pending: Pending, admitted: Admitted, now: int) -> None:
         """Consume the sequence of a message that nobody wants."""
@@ -171,18 +173,21 @@ class Sequencer:
             self._complaint = str(error)
             logger.error("stream %s exceeds its limits: %s", self._config.name, error)
 
-    def expire(self, removal: Removal, marked: Sequence[bytes]) -> None:
-        """Take out messages and, in the same change, leave delete markers on the subjects they emptied."""
+    def expire(self, removal: Removal, marked: Mapping[bytes, int]) -> None:
+        """Take out messages and, in the same change, leave delete markers on subjects they emptied.
+
+        With each such subject comes the last sequence that it held.
+        """
         if not marked:
             self.remove(removal)
             return
         ttl_ns = self._config.subject_delete_marker_ttl
-        admitted = Admitted(ttl_ns=ttl_ns, rollup=b"sub", headers=marker(ttl_ns))
+        admitted = Admitted(ttl_ns=ttl_ns, headers=marker(ttl_ns))
         pending = Pending(whole=True)
         self._ledger.remove(removal)
         pending.removal.merge(removal)
-        for subject in marked:
-            self.store_one(pending, subject, b"", self._now(), admitted)
+        for subject, last_seq in marked.items():
+            self._append(pending, subject, b"", self._now(), admitted, last_seq)
         self._flush(pending)
 
     def load(self, run: OfferedRun) -> None:

@@ -508,12 +508,13 @@ class Stream:
         if not removal:
             return 0
         self._require_storing()
-        marked: list[bytes] = []
+        marked: dict[bytes, int] = {}
         if self.config.subject_delete_marker_ttl:
             counts = self._store.ledger.subjects.count
             rows = {run.subjects[row]: row for row in run.seqs.searchsorted(list(removal.seqs)).tolist()}
-            emptied = (s for s, gone in removal.subjects.items() if gone >= counts[s])
-            marked = [s for s in emptied if not is_marker(run.message(rows[s]).headers)]
+            emptied = [s for s, gone in removal.subjects.items() if gone >= counts[s]]
+            lasts = [run.message(rows[subject]) for subject in emptied]
+            marked = {last.subject: last.seq for last in lasts if not is_marker(last.headers)}
         self._intake.expire(removal, marked)
         return len(removal.seqs)
 
