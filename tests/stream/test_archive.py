@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from headwater.model.columns import Buffer, Columns, Lengths
 from headwater.model.message import Message
 from headwater.stream.archive import ArchiveError, ArchiveReader, ArchiveWriter, Manifest
+from headwater.stream.s2_frames import IDENTIFIER, framed
 
 CONFIG = msgspec.Raw(b'{"name":"S"}')
 
@@ -135,4 +136,4 @@ def test_a_member_that_is_no_file_is_refused() -> None:
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
     with pytest.raises(ArchiveError, match="no file of an archive"):
-        ArchiveReader(io.BytesIO(out.getvalue()))
+        ArchiveReader(io.BytesIO(IDENTIFIER + framed(out.getvalue())))

@@ -9,7 +9,7 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from headwater.errors import Error
 from headwater.model.columns import Buffer, Columns, Lengths
 from headwater.model.message import Message
+from headwater.stream.s2_frames import FOREIGN, IDENTIFIER, Incoming, Unframed, framed
 
 _T = TypeVar("_T")
 
@@ -29,7 +30,6 @@ PART_BYTES = 8 << 20
 _MAX_JSON_BYTES = 64 << 20
 _MAX_PART_BYTES = 256 << 20
 _DIGEST = "HEADWATER.sha256"
-_FOREIGN_MAGIC = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
 _SCHEMA = pa.schema(
     [
         pa.field("seq", pa.int64(), nullable=False),
@@ -95,7 +95,7 @@ class ArchiveWriter:
 
     def begin(self, manifest: Manifest) -> bytes:
         """Return the bytes of the manifest."""
-        return self._member("manifest.json", msgspec.json.encode(manifest))
+        return IDENTIFIER + self._member("manifest.json", msgspec.json.encode(manifest))
 
     def part(self, messages: Sequence[Message]) -> bytes:
         """Return the bytes of one part; its messages follow those of the part before."""
@@ -109,22 +109,14 @@ class ArchiveWriter:
             "end.json", msgspec.json.encode(EndMark(parts=self._parts, messages=self._messages))
         )
         self._tar.close()
-        return last + self._out.take()
+        return last + framed(self._out.take())
 
     def _member(self, name: str, content: bytes) -> bytes:
         info = tarfile.TarInfo(name)
         info.size = len(content)
         info.pax_headers = {_DIGEST: hashlib.sha256(content).hexdigest()}
         self._tar.addfile(info, io.BytesIO(content))
-        return self._out.take()
-
-
-class Incoming(Protocol):
-    """A file of bytes that arrive over time."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes, waiting for the first of them; nothing means the end."""
-        ...
+        return framed(self._out.take())
 
 
 class ArchiveReader:
@@ -132,14 +124,17 @@ class ArchiveReader:
 
     def __init__(self, incoming: Incoming) -> None:
         head = _read_head(incoming)
-        if head.startswith(_FOREIGN_MAGIC):
-            raise ArchiveError(
-                "this is an archive of nats-server, whose files Headwater does not read; "
-                "restore it on a nats-server and mirror or source that stream here"
-            )
+        if not head.startswith(FOREIGN):
+            raise ArchiveError("these bytes are no archive of Headwater")
+        frames = Unframed(incoming, head[len(IDENTIFIER) :])
         try:
-            self._tar = tarfile.open(mode="r|", fileobj=_Replayed(head, incoming))  # noqa: SIM115
+            self._tar = tarfile.open(mode="r|", fileobj=_Whole(frames))  # noqa: SIM115
         except (tarfile.TarError, EOFError) as error:
+            if frames.is_foreign:
+                raise ArchiveError(
+                    "this is an archive of nats-server, whose files Headwater does not read; "
+                    "restore it on a nats-server and mirror or source that stream here"
+                ) from error
             raise ArchiveError("these bytes are no archive of Headwater") from error
         self.manifest = self._manifest()
 
@@ -199,20 +194,18 @@ class ArchiveReader:
         return info.name, content
 
 
-class _Replayed(io.RawIOBase):
-    """The bytes already looked at, then those still to come, in pieces as small as tarfile asks for."""
+class _Whole(io.RawIOBase):
+    """The same bytes, as many as tarfile asks for."""
 
-    def __init__(self, head: bytes, incoming: Incoming) -> None:
-        self._piece = head
-        self._at = 0
+    def __init__(self, incoming: Incoming) -> None:
         self._incoming = incoming
 
     def read(self, size: int = -1, /) -> bytes:
-        if self._at == len(self._piece):
-            self._piece, self._at = self._incoming.read(size), 0
-        taken = self._piece[self._at : self._at + size]
-        self._at += len(taken)
-        return taken
+        pieces = []
+        while size and (piece := self._incoming.read(size)):
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
 
 def _read_head(incoming: Incoming) -> bytes:
