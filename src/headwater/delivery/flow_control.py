@@ -29,6 +29,9 @@ class FlowControl:
     def sent(self, size: int) -> bytes | None:
         """Count what was sent; return the subject of a request to be sent now, if one is due."""
         self._unconfirmed += size
+        if self.outstanding and self._unconfirmed - self._asked_for >= self._window:
+            # Far beyond the window: let the answer confirm this as well, or nothing would ever open it again.
+            self._asked_for += size
         if self.outstanding or self._unconfirmed <= self._window // 2:
             return None
         return self.ask()

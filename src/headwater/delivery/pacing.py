@@ -6,11 +6,15 @@ from headwater.model.consumer import ConsumerConfig, ReplayPolicy
 
 
 class Pacing:
-    """Says how long to wait before the next message; times are nanoseconds that the caller gives."""
+    """Says how long to wait before the next message; times are nanoseconds that the caller gives.
+
+    Messages stored after the pacing began are not replayed but new: only the rate holds them back.
+    """
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._original = config.replay_policy is ReplayPolicy.ORIGINAL
         self._bytes_per_s = config.rate_limit_bps / 8
+        self._began_ns: int | None = None
         self._last_stored_ns: int | None = None
         self._last_sent_ns = 0
         self._free_at_ns = 0
@@ -23,7 +27,9 @@ class Pacing:
     def wait_ns(self, stored_ns: int, now_ns: int) -> int:
         """Return how long a message stored at this time must wait, 0 if it may go."""
         wait = 0
-        if self._original and self._last_stored_ns is not None:
+        if self._began_ns is None:
+            self._began_ns = now_ns
+        if self._original and self._last_stored_ns is not None and stored_ns <= self._began_ns:
             gap = max(stored_ns - self._last_stored_ns, 0)
             wait = self._last_sent_ns + gap - now_ns
         if self._bytes_per_s:

@@ -74,12 +74,11 @@ class PullConsumer(Consumer):
         now_ns = self._clock.now_ns()
         while True:
             waiting = self.queue.next(now_ns, self.undelivered(), self.state.num_ack_pending)
+            self._tell_all(self.queue.take_statuses())
             self._serving = waiting
             if waiting is None:
                 return None
-            if waiting.expires_ns is not None and waiting.expires_ns <= now_ns:
-                self._tell_all(self.queue.expire(now_ns))
-            elif now_ns - waiting.asked_ns > UNHEARD_NS and not self._outlet.listens(waiting.reply):
+            if now_ns - waiting.asked_ns > UNHEARD_NS and not self._outlet.listens(waiting.reply):
                 self.queue.drop(waiting)
             else:
                 break
@@ -106,7 +105,7 @@ class PullConsumer(Consumer):
         """Return the headers with the pin of the client that gets the messages."""
         if self.config.priority_policy is not PriorityPolicy.PINNED_CLIENT or self._serving is None:
             return headers
-        pin = self.queue.pin_of(self._serving).encode()
+        pin = self.queue.pin_of(self._serving, self._clock.now_ns()).encode()
         return [header_block.add(block, b"Nats-Pin-Id", pin) for block in headers]
 
     def tick(self, now_ns: int) -> int | None:
@@ -149,7 +148,7 @@ class PullConsumer(Consumer):
 
     def deleted(self) -> None:
         """Tell those who wait that the consumer is gone."""
-        self._tell_all(self.queue.close(409, "Consumer Deleted"))
+        self._tell_all(self.queue.close(409, "Consumer Deleted", tell_left=False))
 
     def reconfigure(self, config: ConsumerConfig) -> None:
         """Go on with another config."""

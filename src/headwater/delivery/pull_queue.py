@@ -5,21 +5,22 @@ Pure: times are nanoseconds that the caller gives, answers are values that the c
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from headwater.delivery.pin import Pin
 from headwater.model.consumer import ConsumerConfig, PriorityGroupState, PriorityPolicy, PullRequest
 from headwater.model.times import format_duration
 
 DEFAULT_MAX_WAITING = 512
 UNHEARD_NS = 2_000_000_000
 """How long a request may wait before somebody must be seen listening for its messages."""
+_LAST_PRIORITY = 2**31 - 1
 
 
 class Status(NamedTuple):
-    """What a client that asked is told besides messages."""
+    """What a client that asked is told besides messages; code 0 is for silence."""
 
     reply: bytes
     code: int
@@ -31,29 +32,36 @@ class Status(NamedTuple):
 class Waiting:
     """One request: what it still wants, and until when."""
 
-    __slots__ = ("asked_ns", "beat_ns", "expires_ns", "messages", "reply", "request", "served", "size")
+    __slots__ = ("asked_ns", "beat_ns", "expires_ns", "left", "pin_id", "reply", "request", "served", "size")
 
     def __init__(self, reply: bytes, request: PullRequest, now_ns: int) -> None:
         self.reply = reply
         self.request = request
-        self.messages = max(request.batch, 1)
-        self.size = request.max_bytes or None
+        self.left = request.batch
+        self.size = request.max_bytes if request.max_bytes > 0 else None
         self.served = 0
         self.asked_ns = now_ns
-        self.expires_ns = now_ns + request.expires if request.expires > 0 else None
+        self.expires_ns = now_ns + request.expires if request.expires else None
         self.beat_ns = now_ns
+        self.pin_id = request.id
+
+    @property
+    def messages(self) -> int:
+        """Return how many messages may go to this request; also one for zero gets one."""
+        return max(self.left, 1)
+
+    @property
+    def priority(self) -> int:
+        """Return the place among other requests, lower first; requests that say nothing come last."""
+        return self.request.priority if self.request.formal else _LAST_PRIORITY
+
+    def is_over(self, now_ns: int) -> bool:
+        """Return whether it has waited long enough."""
+        return self.expires_ns is not None and self.expires_ns <= now_ns
 
     def ended(self, code: int, text: str, *, tell_left: bool = True) -> Status:
         """Return the status that closes this request."""
-        return Status(self.reply, code, text, (self.messages, self.size or 0) if tell_left else None)
-
-
-class Pin(NamedTuple):
-    """Which client a priority group is pinned to, and since when it was last heard of."""
-
-    id: str
-    pinned_ns: int
-    heard_ns: int
+        return Status(self.reply, code, text, (self.left, self.size or 0) if tell_left else None)
 
 
 class PullQueue:
@@ -61,7 +69,8 @@ class PullQueue:
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._waiting: deque[Waiting] = deque()
-        self._pins: dict[str, Pin] = {}
+        self._due: list[Status] = []
+        self.pin = Pin()
         self.configure(config)
 
     def configure(self, config: ConsumerConfig) -> None:
@@ -78,115 +87,119 @@ class PullQueue:
     @property
     def wanted(self) -> int:
         """Return how many messages all requests together still want."""
-        return sum(waiting.messages for waiting in self._waiting)
+        return sum(waiting.left for waiting in self._waiting)
+
+    @property
+    def groups(self) -> tuple[PriorityGroupState, ...]:
+        """Return how the priority group stands; of several only the first is told, as one pin is for all."""
+        groups = self._config.priority_groups[:1]
+        return tuple(PriorityGroupState(group, self.pin.id, self.pin.pinned_ns) for group in groups)
 
     def add(self, reply: bytes, request: PullRequest, now_ns: int, undelivered: int) -> Status | None:
-        """Let a request wait; return why it may not."""
-        refusal = self._over_caps(reply, request) or self._wrong_group(reply, request)
+        """Let a request wait; return why it may not. `undelivered` counts what is to go out again as well."""
+        refusal = self._over_caps(reply, request) or self._out_of_place(reply, request, now_ns)
         if refusal is not None:
             return refusal
         if request.no_wait:
             if not undelivered and not request.expires:
                 return Status(reply, 404, "No Messages")
-            if undelivered and self._waiting and undelivered < self.wanted:
+            if 0 < undelivered < self.wanted:
                 return Status(reply, 408, "Requests Pending")
         if len(self._waiting) >= self._max_waiting:
-            silent = request.idle_heartbeat > 0
-            return Status(reply, 0 if silent else 409, "Exceeded MaxWaiting")
-        if request.id and self._config.priority_policy is PriorityPolicy.PINNED_CLIENT:
-            pin = self._pins.get(request.group)
-            if pin is not None and pin.id == request.id:
-                self._pins[request.group] = pin._replace(heard_ns=now_ns)
-        self._waiting.append(Waiting(reply, request, now_ns))
+            self._due += self.expire(now_ns)
+        if len(self._waiting) >= self._max_waiting:
+            # Who expects heartbeats misses them and asks again later; an answer would make it ask at once.
+            return Status(reply, 0 if request.idle_heartbeat > 0 else 409, "Exceeded MaxWaiting")
+        self._insert(Waiting(reply, request, now_ns))
         return None
 
     def _over_caps(self, reply: bytes, request: PullRequest) -> Status | None:
         config = self._config
-        if config.max_batch > 0 and request.batch > config.max_batch:
+        if 0 < config.max_batch < request.batch:
             return Status(reply, 409, f"Exceeded MaxRequestBatch of {config.max_batch}")
-        if config.max_expires > 0 and request.expires > config.max_expires:
+        if 0 < config.max_expires < request.expires:
             return Status(reply, 409, f"Exceeded MaxRequestExpires of {format_duration(config.max_expires)}")
-        if config.max_bytes > 0 and request.max_bytes > config.max_bytes:
+        if 0 < config.max_bytes < request.max_bytes:
             return Status(reply, 409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")
         return None
 
-    def _wrong_group(self, reply: bytes, request: PullRequest) -> Status | None:
-        groups = self._config.priority_groups
-        if not groups:
-            if request.group:
-                return Status(reply, 400, "Bad Request - Priority group not supported by this consumer")
+    def _out_of_place(self, reply: bytes, request: PullRequest, now_ns: int) -> Status | None:
+        """Return what is wrong with a request's priority group; one that is only a number has none."""
+        policy = self._config.priority_policy
+        if not request.formal:
+            return None
+        thresholds = request.min_pending or request.min_ack_pending
+        if thresholds and policy is not PriorityPolicy.OVERFLOW:
+            return Status(reply, 400, "Bad Request - Not a Overflow Priority consumer")
+        if request.id and policy is not PriorityPolicy.PINNED_CLIENT:
+            return Status(reply, 400, "Bad Request - Not a Pinned Client Priority consumer")
+        if not 0 <= request.priority <= 9:
+            return Status(reply, 400, "Bad Request - Priority must be between 0 and 9")
+        if policy is PriorityPolicy.NONE:
             return None
         if not request.group:
             return Status(reply, 400, "Bad Request - Priority Group missing")
-        if request.group not in groups:
+        if request.group not in self._config.priority_groups:
             return Status(reply, 400, "Bad Request - Invalid Priority Group")
-        pin = self._pins.get(request.group)
-        if request.id and (pin is None or pin.id != request.id):
-            return Status(reply, 423, "Nats-Wrong-Pin-Id")
+        if self.pin.id and request.id == self.pin.id:
+            self.pin.heard(now_ns)
+        elif self.pin.id and request.id:
+            return Status(reply, 423, "Nats-Pin-Id mismatch")
         return None
+
+    def _insert(self, waiting: Waiting) -> None:
+        """Put a request at the end, or at the end of those with its priority."""
+        index = len(self._waiting)
+        if self._config.priority_policy is PriorityPolicy.PRIORITIZED:
+            while index and self._waiting[index - 1].priority > waiting.priority:
+                index -= 1
+        self._waiting.insert(index, waiting)
 
     def next(self, now_ns: int, undelivered: int, unacknowledged: int) -> Waiting | None:
-        """Return the request that gets the next message, or None while none may."""
-        policy = self._config.priority_policy
-        if policy is PriorityPolicy.NONE or not self._config.priority_groups:
-            return self._waiting[0] if self._waiting else None
-        if policy is PriorityPolicy.PINNED_CLIENT:
-            return self._pinned(now_ns)
-        if policy is PriorityPolicy.PRIORITIZED:
-            return min(self._waiting, key=lambda waiting: waiting.request.priority, default=None)
-        for waiting in self._waiting:
-            if _overflows(waiting.request, undelivered, unacknowledged):
+        """Return the request that gets the next message, or None while none may.
+
+        Requests that are found to be over on the way are closed: `take_statuses` tells.
+        """
+        queue = self._waiting
+        while queue and queue[0].is_over(now_ns):
+            self._close(queue[0], 408, "Request Timeout")
+        if not queue or self._config.priority_policy in (PriorityPolicy.NONE, PriorityPolicy.PRIORITIZED):
+            return queue[0] if queue else None
+        for waiting in list(queue):
+            if self._may_be_served(waiting, undelivered, unacknowledged):
                 return waiting
         return None
 
-    def _pinned(self, now_ns: int) -> Waiting | None:
-        for waiting in self._waiting:
-            group = waiting.request.group
-            pin = self._pins.get(group)
-            if pin is None:
-                if waiting.request.id:
-                    continue
-                self._pins[group] = Pin(secrets.token_urlsafe(12), now_ns, now_ns)
-                return waiting
-            if waiting.request.id == pin.id or (waiting.asked_ns <= pin.pinned_ns and not waiting.request.id):
-                return waiting
-        return None
+    def _may_be_served(self, waiting: Waiting, undelivered: int, unacknowledged: int) -> bool:
+        if self._config.priority_policy is PriorityPolicy.PINNED_CLIENT:
+            if waiting.pin_id and waiting.pin_id != self.pin.id:
+                self._close(waiting, 423, "Nats-Wrong-Pin-Id")
+                return False
+            return waiting.pin_id == self.pin.id
+        return _overflows(waiting.request, undelivered, unacknowledged)
 
-    def pin_of(self, waiting: Waiting) -> str:
-        """Return the pin that messages for this request carry, if any."""
-        pin = self._pins.get(waiting.request.group)
-        return pin.id if pin is not None else ""
+    def pin_of(self, waiting: Waiting, now_ns: int) -> str:
+        """Return the pin that messages for this request carry; a client of a group without one gets it."""
+        if not self.pin.id and waiting.request.group:
+            waiting.pin_id = self.pin.assign(waiting.request.group, now_ns)
+        return self.pin.id
 
     def unpin(self, group: str) -> bool:
         """Let another client be pinned; return whether one was."""
-        return self._pins.pop(group, None) is not None
-
-    @property
-    def groups(self) -> tuple[PriorityGroupState, ...]:
-        """Return how the priority groups stand."""
-        states = []
-        for group in self._config.priority_groups:
-            pin = self._pins.get(group)
-            states.append(
-                PriorityGroupState(group, pin.id, pin.pinned_ns) if pin else PriorityGroupState(group)
-            )
-        return tuple(states)
+        return self.pin.release("admin")
 
     def served(self, waiting: Waiting, count: int, size: int, now_ns: int) -> Status | None:
         """Take note that a request got messages; return what it is told if that was all."""
         waiting.served += count
-        waiting.messages -= count
+        waiting.left -= count
         waiting.beat_ns = now_ns
         if waiting.size is not None:
             waiting.size = max(waiting.size - size, 0)
         self._waiting.remove(waiting)
-        if waiting.messages <= 0:
-            if waiting.size:
-                return waiting.ended(409, "Batch Completed")
-            return None
-        if waiting.size == 0:
-            return waiting.ended(409, "Message Size Exceeds MaxBytes")
-        self._waiting.append(waiting)
+        if waiting.left <= 0:
+            return waiting.ended(409, "Batch Completed") if waiting.size else None
+        if waiting.size != 0:
+            self._insert(waiting)
         return None
 
     def too_large(self, waiting: Waiting) -> Status:
@@ -202,21 +215,18 @@ class PullQueue:
         return [waiting.ended(404, "No Messages", tell_left=False) for waiting in done]
 
     def expire(self, now_ns: int) -> list[Status]:
-        """Close the requests whose time is over."""
-        over = [w for w in self._waiting if w.expires_ns is not None and w.expires_ns <= now_ns]
+        """Close the requests whose time is over, and let go of a client that was not heard of."""
+        over = [waiting for waiting in self._waiting if waiting.is_over(now_ns)]
         for waiting in over:
             self._waiting.remove(waiting)
-        self._expire_pins(now_ns)
+        if (deadline := self.pin.deadline(self._config.priority_timeout)) and deadline <= now_ns:
+            self.pin.release("timeout")
         return [waiting.ended(408, "Request Timeout") for waiting in over]
 
-    def _expire_pins(self, now_ns: int) -> None:
-        timeout = self._config.priority_timeout
-        if timeout <= 0:
-            return
-        held = {waiting.request.id for waiting in self._waiting}
-        for group, pin in list(self._pins.items()):
-            if pin.id not in held and now_ns - pin.heard_ns >= timeout:
-                del self._pins[group]
+    def take_statuses(self) -> list[Status]:
+        """Return, once, what is to be told to requests that were closed in passing."""
+        due, self._due = self._due, []
+        return due
 
     def drop(self, waiting: Waiting) -> None:
         """Forget a request without a word: nobody listens for its messages."""
@@ -233,22 +243,27 @@ class PullQueue:
         return due
 
     def next_deadline(self) -> int | None:
-        """Return when a request expires or is due a heartbeat, or when it must be heard of."""
+        """Return when a request expires or is due a heartbeat, or when the pinned client must be heard of."""
         due = [w.expires_ns for w in self._waiting if w.expires_ns is not None]
         due += [w.beat_ns + w.request.idle_heartbeat for w in self._waiting if w.request.idle_heartbeat > 0]
-        if self._config.priority_timeout > 0:
-            due += [pin.heard_ns + self._config.priority_timeout for pin in self._pins.values()]
+        if pinned := self.pin.deadline(self._config.priority_timeout):
+            due.append(pinned)
         return min(due, default=None)
 
-    def close(self, code: int, text: str) -> list[Status]:
+    def close(self, code: int, text: str, *, tell_left: bool = True) -> list[Status]:
         """Close every request."""
         waiting, self._waiting = list(self._waiting), deque()
-        return [each.ended(code, text) for each in waiting]
+        return [each.ended(code, text, tell_left=tell_left) for each in waiting]
+
+    def _close(self, waiting: Waiting, code: int, text: str) -> None:
+        self._waiting.remove(waiting)
+        self._due.append(waiting.ended(code, text))
 
 
 def _overflows(request: PullRequest, undelivered: int, unacknowledged: int) -> bool:
-    if not request.min_pending and not request.min_ack_pending:
+    """Return whether a request is served: one without thresholds always is, any that is reached is enough."""
+    if request.min_pending <= 0 and request.min_ack_pending <= 0:
         return True
-    if request.min_pending and undelivered >= request.min_pending:
+    if 0 < request.min_pending <= undelivered:
         return True
-    return bool(request.min_ack_pending) and unacknowledged >= request.min_ack_pending
+    return 0 < request.min_ack_pending <= unacknowledged

@@ -1,0 +1,64 @@
+"""The client that a consumer is pinned to: it alone gets messages, until it is not heard of for too long."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from headwater.model.unique import unique_id
+
+_MOST_CHANGES = 64
+"""How many changes are kept for whoever takes them."""
+
+
+class PinChange(NamedTuple):
+    """A client was pinned, or let go for a reason."""
+
+    group: str
+    id: str
+    reason: str = ""
+    """Why it was let go: `timeout` or `admin`; empty when it was pinned."""
+
+
+class Pin:
+    """At most one pinned client; `id` is empty while there is none."""
+
+    __slots__ = ("_changes", "_group", "_heard_ns", "id", "pinned_ns")
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.pinned_ns = 0
+        self._group = ""
+        self._heard_ns = 0
+        self._changes: deque[PinChange] = deque(maxlen=_MOST_CHANGES)
+
+    def assign(self, group: str, now_ns: int) -> str:
+        """Pin a client of this group and return its id."""
+        self.id = unique_id()
+        self.pinned_ns = self._heard_ns = now_ns
+        self._group = group
+        self._changes.append(PinChange(group, self.id))
+        return self.id
+
+    def heard(self, now_ns: int) -> None:
+        """Take note that the client has asked again."""
+        self._heard_ns = now_ns
+
+    def release(self, reason: str) -> bool:
+        """Let the client go; return whether there was one."""
+        if not self.id:
+            return False
+        self._changes.append(PinChange(self._group, self.id, reason))
+        self.id = ""
+        self.pinned_ns = 0
+        return True
+
+    def deadline(self, timeout: int) -> int | None:
+        """Return when the client must have asked again, or None."""
+        return self._heard_ns + timeout if self.id and timeout > 0 else None
+
+    def take_changes(self) -> list[PinChange]:
+        """Return, once, what has happened, for advisories."""
+        changes = list(self._changes)
+        self._changes.clear()
+        return changes
