@@ -217,6 +217,8 @@ class Ledger:
 
     def next_live(self, seq: int) -> int:
         """Return the first live sequence from this one on; `last_seq + 1` if there is none."""
+        if not self.messages:
+            return self.last_seq + 1
         seq = max(seq, self.first_seq)
         deleted = self.deleted
         if seq not in deleted:
