@@ -1,0 +1,118 @@
+"""The index knows every subject, its count and its newest sequence, and says where it is not sure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from headwater.stream.subjects import SubjectIndex
+from stream.model import matches
+
+SUBJECTS = [b"a", b"a.1", b"a.2", b"b.1", "ü.1".encode()]
+PATTERNS = [">", "a", "a.*", "a.>", "*.1", "c", "b.1", "ü.1", "*"]
+
+steps = st.lists(
+    st.one_of(
+        st.lists(st.sampled_from(SUBJECTS), min_size=1, max_size=6),
+        st.sets(st.integers(1, 40), min_size=1, max_size=12),
+    ),
+    max_size=10,
+)
+
+
+@pytest.mark.parametrize("history", [False, True])
+@settings(max_examples=80, deadline=None)
+@given(steps=steps)
+def test_counts_and_newest_sequences_are_those_of_a_plain_dict(
+    history: bool, steps: list[list[bytes] | set[int]]
+) -> None:
+    index = SubjectIndex(history=history)
+    held: dict[int, bytes] = {}
+    last_seq = 0
+    for step in steps:
+        if isinstance(step, list):
+            seqs = range(last_seq + 1, last_seq + 1 + len(step))
+            index.add_run(step, seqs, [10 + seq for seq in seqs])
+            held.update(zip(seqs, step, strict=True))
+            last_seq = seqs[-1]
+        else:
+            gone = {seq: held.pop(seq) for seq in step & held.keys()}
+            for subject, count in Counter(gone.values()).items():
+                left = index.count[subject] - count
+                if left:
+                    index.subtract(subject, left, BitMap64(gone))
+                else:
+                    index.forget(subject)
+        check(index, held)
+    check(SubjectIndex.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(index.dump()))), held)
+
+
+def check(index: SubjectIndex, held: dict[int, bytes]) -> None:
+    """Compare an index with the subject of each sequence."""
+    newest = {subject: seq for seq, subject in sorted(held.items())}
+    assert index.count == Counter(held.values())
+    assert len(index) == len(newest)
+    assert all((subject in index) == (subject in newest) for subject in SUBJECTS)
+    for subject, seq in newest.items():
+        if subject in index.stale:
+            assert index.last[subject] >= seq, "only an upper bound, but one"
+        else:
+            assert index.last[subject] == seq
+    assert index.last.keys() == newest.keys()
+    for pattern in PATTERNS:
+        wanted = {subject for subject in newest if matches(pattern, subject)}
+        assert set(index.matching(pattern)) == wanted
+    if index.history is not None:
+        assert not index.stale
+        assert index.history == {
+            subject: [(seq, 10 + seq) for seq in sorted(held) if held[seq] == subject] for subject in newest
+        }
+
+
+def test_a_subject_that_lost_its_newest_message_is_stale_until_it_is_looked_up() -> None:
+    index = SubjectIndex()
+    index.add_run([b"a", b"a", b"b"], [1, 2, 3])
+    index.subtract(b"a", 1, BitMap64([2]))
+    assert (index.stale, index.last[b"a"]) == ({b"a"}, 2)
+    index.settle(b"a", 1)
+    assert (index.stale, index.last[b"a"]) == (set(), 1)
+
+
+def test_a_new_message_makes_a_stale_subject_sure_again() -> None:
+    index = SubjectIndex()
+    index.add_run([b"a", b"a"], [1, 2])
+    index.subtract(b"a", 1, BitMap64([2]))
+    index.add_run([b"a"], [3])
+    assert (index.stale, index.last) == (set(), {b"a": 3})
+
+
+def test_losing_an_older_message_leaves_the_newest_known() -> None:
+    index = SubjectIndex()
+    index.add_run([b"a", b"a"], [1, 2])
+    index.subtract(b"a", 1, BitMap64([1]))
+    assert (index.stale, index.last) == (set(), {b"a": 2})
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_cleared_index_knows_nothing(history: bool) -> None:
+    index = SubjectIndex(history=history)
+    index.add_run([b"a", b"a"], [1, 2], [5, 5])
+    index.oldest[b"a"] = 1
+    index.clear()
+    assert (len(index), index.last, index.oldest, list(index.matching(">"))) == (0, {}, {}, [])
+    assert index.history == ({} if history else None)
+    index.add_run([b"a"], [3], [7])
+    assert index.last == {b"a": 3}
+
+
+def test_a_dump_does_not_follow_later_changes() -> None:
+    index = SubjectIndex(history=True)
+    index.add_run([b"a"], [1], [5])
+    dumped = index.dump()
+    index.add_run([b"a", b"b"], [2, 3], [5, 5])
+    assert dumped == {"count": {b"a": 1}, "last": {b"a": 1}, "stale": [], "history": {b"a": [(1, 5)]}}
