@@ -166,7 +166,7 @@ def test_any_chunking_of_a_stream_gives_the_same_frames(
     assert events == controls
 
 
-def test_publishing_frames() -> None:
+def test_what_is_published_is_framed_with_or_without_reply_and_headers() -> None:
     headers = b"NATS/1.0\r\n\r\n"
     cases = {
         (b"a", b"", b"", b"xyz"): b"PUB a 3\r\nxyz\r\n",

@@ -1,0 +1,51 @@
+"""The notes of a batch come back from the log as they were written, and cost nothing when empty."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from headwater.stream.notes import GONE, Notes, decode, encode
+from headwater.stream.removal import Removal
+
+removals = st.builds(
+    lambda seqs, size, subjects, everything: Removal(BitMap64(seqs), size, Counter(subjects), everything),
+    st.sets(st.integers(1, 1 << 40), min_size=1, max_size=5),
+    st.integers(0, 1 << 50),
+    st.dictionaries(st.binary(min_size=1, max_size=8), st.integers(1, 9), max_size=4),
+    st.booleans(),
+)
+
+
+@given(removals, st.dictionaries(st.text(max_size=8), st.binary(max_size=20), max_size=3))
+def test_a_removal_and_changes_of_consumers_come_back(removal: Removal, consumers: dict[str, bytes]) -> None:
+    notes = decode(encode(removal, consumers))
+    assert notes.removal(removal.seqs) == removal
+    assert notes.consumers == consumers
+
+
+def test_a_change_with_nothing_to_note_takes_no_bytes() -> None:
+    assert encode(None, {}) == b""
+    assert encode(Removal(), {}) == b""
+    assert decode(b"") == Notes()
+    assert not decode(b"").removal(None)
+
+
+def test_consumers_are_noted_without_a_removal() -> None:
+    notes = decode(encode(None, {"C": b"\x00\xff", "D": GONE}))
+    assert notes.consumers == {"C": b"\x00\xff", "D": b""}
+    assert not notes.removal(None)
+
+
+def test_a_removal_of_everything_is_noted_although_it_lists_no_sequence() -> None:
+    assert decode(encode(Removal(everything=True), {})).removed_everything
+
+
+def test_notes_of_two_batches_share_nothing() -> None:
+    first = decode(b"").removal(None)
+    first.seqs.add(1)
+    first.subjects[b"a"] += 1
+    assert decode(b"").removal(None) == Removal()
