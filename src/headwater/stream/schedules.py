@@ -101,9 +101,10 @@ class ScheduleIndex:
 
     def due(self, now_ns: int, limit: int) -> list[Due]:
         """Return at most `limit` schedules that are due, by sequence; each stays until postponed or gone."""
-        due: list[Due] = []
+        # One that was postponed and brought back may stand in the heap twice.
+        due: set[Due] = set()
         while len(due) < limit and (at_ns := self.next_ns()) is not None and at_ns <= now_ns:
-            due.append(heapq.heappop(self._heap))
+            due.add(heapq.heappop(self._heap))
         for entry in due:
             heapq.heappush(self._heap, entry)
         return sorted(due, key=lambda entry: entry.seq)
