@@ -50,11 +50,17 @@ class Workshop:
     """What the streams of one test share."""
 
     def __init__(
-        self, directory: Path, *, disk: Disk | None = None, threads: int = 4, **settings: Any
+        self,
+        directory: Path,
+        *,
+        disk: Disk | None = None,
+        answers: Answers | None = None,
+        threads: int = 4,
+        **settings: Any,
     ) -> None:
         self.directory = directory
         self.clock = DrivenClock()
-        self.answers = Answers()
+        self.answers = answers or Answers()
         self.sync_executor = ThreadPoolExecutor(1)
         self.work_executor = ThreadPoolExecutor(threads)
         defaults: dict[str, Any] = {
