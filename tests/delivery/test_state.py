@@ -189,8 +189,9 @@ def test_a_message_is_given_up_after_its_last_delivery_and_stays_needed() -> Non
     state.ack(2, 2, 0)
     assert state.expire(WAIT) == [1]
     state.deliver(1, WAIT)
+    assert state.expire(2 * WAIT) == [1]
     assert state.take_given_up() == []
-    assert state.expire(2 * WAIT) == []
+    assert state.next_redelivery() is None
     assert state.take_given_up() == [Unsettled(1, 1, 2)]
     assert state.take_given_up() == []
     assert floor(state) == (3, 2)
@@ -200,10 +201,19 @@ def test_a_message_is_given_up_after_its_last_delivery_and_stays_needed() -> Non
     assert not state.needs(1)
 
 
-def test_a_nak_of_the_last_delivery_gives_up_at_once() -> None:
+def test_where_one_delivery_is_all_a_message_is_given_up_when_it_is_due() -> None:
+    state = ConsumerState(explicit(max_deliver=1))
+    state.deliver(1, 0)
+    assert state.expire(WAIT) == []
+    assert state.take_given_up() == [Unsettled(1, 1, 1)]
+    assert state.num_ack_pending == 0
+
+
+def test_a_nak_of_the_last_delivery_gives_up_when_its_turn_comes() -> None:
     state = ConsumerState(explicit(max_deliver=1))
     state.deliver(1, 0)
     assert state.nak(1, None, 1)
+    assert state.num_ack_pending == 1
     assert state.next_redelivery() is None
     assert state.take_given_up() == [Unsettled(1, 1, 1)]
     assert state.num_redelivered == 0, "nothing is redelivered where one delivery is all"
@@ -376,6 +386,7 @@ class Consumer(RuleBasedStateMachine):
         """Deliver what is first in the queue."""
         seq = self.state.next_redelivery()
         model = self.model
+        self.check_given_up()
         assert (seq is None) == (0 not in model.due.values())
         if seq is None:
             return
@@ -396,30 +407,25 @@ class Consumer(RuleBasedStateMachine):
         if earliest is not None:
             assert announced is not None
             assert announced <= earliest
-        queued = self.state.expire(self.now)
-        assert queued == [seq for seq in due if not self.spent(seq)]
         for seq in due:
-            self.queue(seq)
+            self.model.due[seq] = 0
+        once = self.config.max_deliver == 1
+        assert self.state.expire(self.now) == ([] if once else due)
         self.check_given_up()
 
     def spent(self, seq: int) -> bool:
         """Return whether a message may not go out once more."""
         return 0 < self.config.max_deliver <= self.model.count[seq]
 
-    def queue(self, seq: int) -> None:
-        """Queue a message of the model, or give it up."""
-        if self.spent(seq):
-            self.model.given_up.add(seq)
-            self.model.leave(seq)
-        else:
-            self.model.due[seq] = 0
-
     def check_given_up(self) -> None:
         """Compare what was given up."""
         for unsettled in self.state.take_given_up():
             seq = unsettled.stream_seq
             assert unsettled == Unsettled(seq, self.model.first[seq], self.model.count[seq])
-            assert seq in self.model.given_up
+            assert self.model.due[seq] == 0
+            assert self.spent(seq)
+            self.model.given_up.add(seq)
+            self.model.leave(seq)
 
     @rule(pick=PICKS)
     def ack(self, pick: int) -> None:
@@ -458,9 +464,8 @@ class Consumer(RuleBasedStateMachine):
         assert self.state.nak(seq, delay, self.now) == pending
         if pending and delay is not None and delay > 0:
             self.model.due[seq] = self.now + delay
-        elif pending and self.model.due[seq]:
-            self.queue(seq)
-        self.check_given_up()
+        elif pending:
+            self.model.due[seq] = 0
 
     @rule(pick=PICKS)
     def progress(self, pick: int) -> None:

@@ -143,6 +143,7 @@ class Consumer:
                 self.at_end()
                 break
             await self._outlet.writable()
+        self._consumers.report_given_up(self)
         self._consumers.arm(self)
 
     async def _deliver_again(self, target: Target) -> None:

@@ -154,7 +154,11 @@ class ConsumerState:
             self._dirty = True
 
     def next_redelivery(self) -> int | None:
-        """Return the message that goes out again before any new one, or None; it stays queued until then."""
+        """Return the message that goes out again before any new one, or None; it stays queued until then.
+
+        Those before it that were delivered as often as allowed are given up: as in nats-server that is when
+        their turn comes, so they are pending for as long as nobody asks for messages.
+        """
         while (seq := self._pending.first_queued()) is not None and self._spent(seq):
             self._give_up(seq)
         return seq
@@ -176,7 +180,7 @@ class ConsumerState:
             self._pending.arm(seq, self._pending.entries[seq][1], now + delay)
             self._touch(seq)
         elif self._pending.entries[seq][2] != QUEUED:
-            self._enqueue((seq,))
+            self._enqueue(seq)
         return True
 
     def progress(self, seq: int, now: int) -> bool:
@@ -192,8 +196,17 @@ class ConsumerState:
         return self._pending.next_deadline()
 
     def expire(self, now: int) -> list[int]:
-        """Queue what is due for redelivery, lowest sequence first, and return it; give up what is spent."""
-        return self._enqueue(self._pending.due(now))
+        """Queue what is due for redelivery, lowest sequence first, and return it.
+
+        Where one delivery is all, it is given up instead.
+        """
+        due = self._pending.due(now)
+        for seq in due:
+            if self._max_deliver == 1:
+                self._give_up(seq)
+            else:
+                self._enqueue(seq)
+        return [] if self._max_deliver == 1 else due
 
     def take_given_up(self) -> list[Unsettled]:
         """Return, once, the messages that were delivered as often as allowed and never settled."""
@@ -340,16 +353,9 @@ class ConsumerState:
         """Return whether a pending message was delivered as often as allowed."""
         return 0 < self._max_deliver <= self._redelivered.get(seq) + 1
 
-    def _enqueue(self, seqs: Iterable[int]) -> list[int]:
-        queued = []
-        for seq in seqs:
-            if self._spent(seq):
-                self._give_up(seq)
-            else:
-                self._pending.enqueue(seq)
-                self._touch(seq)
-                queued.append(seq)
-        return queued
+    def _enqueue(self, seq: int) -> None:
+        self._pending.enqueue(seq)
+        self._touch(seq)
 
     def _give_up(self, seq: int) -> None:
         count = self._redelivered.get(seq) + 1
