@@ -49,6 +49,8 @@ class Ledger:
         self.schedules = ScheduleIndex()
         self.consumers: dict[str, list[bytes]] = {}
         """What replay found of each consumer: its state at the checkpoint, then its changes."""
+        self.upstreams: dict[str, bytes] = {}
+        """How far each upstream has been copied; opaque here."""
         self.dump_consumers: Callable[[], dict[str, list[bytes]]] = lambda: self.consumers
 
     def is_live(self, seq: int) -> bool:
@@ -261,6 +263,7 @@ class Ledger:
             "expiry": self.expiry.dump(),
             "schedules": self.schedules.dump(),
             "consumers": self.dump_consumers(),
+            "upstreams": dict(self.upstreams),
         }
 
     def restore(self, dumped: dict[str, Any]) -> None:
@@ -279,6 +282,7 @@ class Ledger:
         self.expiry.restore(dumped["expiry"])
         self.schedules.restore(dumped.get("schedules", []))
         self.consumers = dumped["consumers"]
+        self.upstreams = dumped["upstreams"]
 
 
 def members(bitmap: BitMap64, first_seq: int, last_seq: int) -> Int64s:

@@ -1,4 +1,4 @@
-"""What a change says in the log beside its messages: what its removals counted for, and consumers' states."""
+"""What a change says in the log beside its messages: sums of removals, consumers' states, cursors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from pyroaring import BitMap64
 
 from headwater.stream.removal import Removal
 
+_NOBODY: Mapping[str, bytes] = {}
+
 GONE = b""
 """The change of a consumer that was deleted."""
 
 
 class Notes(msgspec.Struct, array_like=True, frozen=True):
-    """The notes of one batch; consumers' changes are opaque here and replayed by delivery."""
+    """The notes of one batch; consumers' changes and cursors are opaque here."""
 
     removed_size: int = 0
     removed_subjects: dict[bytes, int] = {}
     removed_everything: bool = False
     consumers: dict[str, bytes] = {}
+    upstreams: dict[str, bytes] = {}
 
     def removal(self, seqs: BitMap64 | None) -> Removal:
         """Return the removal whose sequences stand beside these notes."""
@@ -28,12 +31,16 @@ class Notes(msgspec.Struct, array_like=True, frozen=True):
         return Removal(seqs or BitMap64(), self.removed_size, subjects, self.removed_everything)
 
 
-def encode(removal: Removal | None, consumers: Mapping[str, bytes]) -> bytes:
+def encode(
+    removal: Removal | None,
+    consumers: Mapping[str, bytes] = _NOBODY,
+    upstreams: Mapping[str, bytes] = _NOBODY,
+) -> bytes:
     """Return the notes as bytes, nothing if there is nothing to say."""
-    if not removal and not consumers:
+    if not (removal or consumers or upstreams):
         return b""
     removal = removal or Removal()
-    notes = Notes(removal.size, dict(removal.subjects), removal.everything, dict(consumers))
+    notes = Notes(removal.size, dict(removal.subjects), removal.everything, dict(consumers), dict(upstreams))
     return _encoder.encode(notes)
 
 

@@ -25,7 +25,7 @@ class Incoming(Protocol):
 
 def framed(data: bytes) -> bytes:
     """Return the data as skippable chunks."""
-    pieces = []
+    pieces: list[bytes] = []
     for start in range(0, len(data), MAX_CHUNK):
         piece = data[start : start + MAX_CHUNK]
         pieces += (bytes((CHUNK_TYPE,)), len(piece).to_bytes(3, "little"), piece)

@@ -29,7 +29,7 @@ from headwater.stream.time_to_live import marker
 
 logger = logging.getLogger(__name__)
 
-_NO_CONSUMERS: Mapping[str, bytes] = {}
+_NONE: Mapping[str, bytes] = {}
 
 
 class Sequencer:
@@ -200,6 +200,50 @@ class Sequencer:
             ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
         self._add(run, self._hold(run), None)
 
+    def take_in(self, run: OfferedRun, upstream: str, cursor: bytes) -> None:
+        """Take in copied messages with their sequences, and in the same change how far the copy has come."""
+        ledger = self._ledger
+        before = [self.last_of(subject) for subject in run.subjects] if self._republisher else []
+        sizes = ledger.overhead.sizes(run).tolist()
+        ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
+        note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
+        ledger.upstreams[upstream] = cursor
+        entry = self._hold(run)
+        removal = Removal()
+        if self._config.max_msgs_per_subject > 0:
+            removal = self._over_subject_limit(set(run.subjects))
+        if self._limited:
+            removal.merge(self._over_limits())
+        self._add(run, entry, removal, upstreams={upstream: cursor})
+        if self._republisher is not None:
+            for row, previous in enumerate(before):
+                self.group.after += self._republisher.frames(*run.message(row), previous)
+
+    def note_cursor(self, upstream: str, cursor: bytes, last_seq: int = 0) -> None:
+        """Record how far an upstream has been copied; with `last_seq`, consume sequences up to it."""
+        ledger = self._ledger
+        if ledger.upstreams.get(upstream) == cursor and last_seq <= ledger.last_seq:
+            return
+        ledger.upstreams[upstream] = cursor
+        ledger.skip_to(last_seq)
+        self._add(None, None, None, upstreams={upstream: cursor})
+
+    def _over_subject_limit(self, subjects: set[bytes]) -> Removal:
+        """Take out the older messages of these subjects beyond the limit."""
+        read, limit = self._store.view.read_run_at, self._config.max_msgs_per_subject
+        try:
+            removal = retention.over_subject_limit(limit, self._ledger, read, subjects)
+        except Error as error:
+            self._complain(error)
+            return Removal()
+        if removal:
+            self._ledger.remove(removal)
+        return removal
+
+    def now(self) -> int:
+        """Return the time for the next message: the clock's, but never before the last one's."""
+        return self._now()
+
     def last_of(self, pattern: bytes) -> int:
         """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
         index = self._ledger.subjects
@@ -233,7 +277,8 @@ class Sequencer:
         run: OfferedRun | None,
         entry: HeadEntry | None,
         removal: Removal | None,
-        consumers: Mapping[str, bytes] = _NO_CONSUMERS,
+        consumers: Mapping[str, bytes] = _NONE,
+        upstreams: Mapping[str, bytes] = _NONE,
     ) -> None:
         """Encode one change, already made to the ledger, into the group."""
         ledger = self._ledger
@@ -252,7 +297,7 @@ class Sequencer:
                     last_seq=ledger.last_seq,
                     offsets=None if dense else [seq - base for seq in seqs],
                     removed=removal.seqs.serialize() if removal and removal.seqs else b"",
-                    notes=notes.encode(removal, consumers),
+                    notes=notes.encode(removal, consumers, upstreams),
                 )
             ),
             entry,

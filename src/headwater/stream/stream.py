@@ -25,6 +25,7 @@ from headwater.stream.committer import Committer
 from headwater.stream.folder import Folder
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
+from headwater.stream.importer import CursorAt, Importer
 from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
@@ -87,6 +88,7 @@ class Stream:
         self._acks = PubAcks(config.name, store.services.domain)
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
+        self._importer = Importer(store, self._intake)
         self._reader = Reader(store)
         self._scheduler = Scheduler(store, self._intake)
         self.folder = Folder(store, self._committer)
@@ -391,6 +393,28 @@ class Stream:
         if last_seq > self._store.ledger.last_seq:
             self._intake.remove(Removal(), last_seq=last_seq)
         await self.settled()
+
+    def cursor(self, upstream: str) -> bytes:
+        """Return how far an upstream has been copied, nothing if it never was."""
+        return self._importer.cursor(upstream)
+
+    async def take_copied(
+        self,
+        upstream: str,
+        expected: bytes,
+        columns: Columns,
+        cursor_at: CursorAt,
+        through: int,
+        *,
+        mirrored: bool,
+    ) -> int:
+        """Take in what was copied up to `through`, exactly once; return how many messages were."""
+        self._require_storing()
+        take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
+        taken = take(upstream, expected, OfferedRun.of(columns), cursor_at, through)
+        self._committer.wake()
+        await self.settled()
+        return taken
 
     async def reconfigure(self, config: StreamConfig) -> None:
         """Take up another config; what its limits have no room for goes. On an error the old one holds."""

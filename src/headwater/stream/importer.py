@@ -1,0 +1,145 @@
+"""Messages copied from an origin, taken in together with how far the copy has come.
+
+The cursor of an upstream stands in the same batch as the messages that it covers: a crash leaves both or
+neither, so what is copied again after it begins exactly where the stream ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headwater.errors import Error
+from headwater.model import headers as header_block
+from headwater.model.stream import Discard
+from headwater.stream.offered import OfferedRun
+from headwater.stream.sequencer import Sequencer
+from headwater.stream.store import Store
+
+BATCH_BYTES = 64 << 10
+CursorAt = Callable[[int], bytes]
+"""Returns the cursor that says: copied up to this sequence of the origin."""
+
+
+class CursorMovedError(Error):
+    """Somebody else has moved the cursor: what was copied belongs to a place that is no longer the end."""
+
+    retryable = True
+
+
+class Importer:
+    """Takes in what replication has copied; runs on the event loop, so each call is atomic."""
+
+    def __init__(self, store: Store, sequencer: Sequencer) -> None:
+        self._store = store
+        self._sequencer = sequencer
+
+    def cursor(self, upstream: str) -> bytes:
+        """Return how far an upstream has been copied, nothing if it never was."""
+        return self._store.ledger.upstreams.get(upstream, b"")
+
+    def take_mirrored(
+        self, upstream: str, expected: bytes, copied: OfferedRun, cursor_at: CursorAt, through: int
+    ) -> int:
+        """Take in messages with the origin's sequences and times, up to `through`; return how many."""
+        self._check(upstream, expected)
+        last_seq = self._store.ledger.last_seq
+        fresh = [row for row, seq in enumerate(copied.seq_list) if seq > last_seq]
+        run = copied if len(fresh) == len(copied) else _rows(copied, fresh)
+        for piece in _pieces(run):
+            self._sequencer.take_in(piece, upstream, cursor_at(piece.seq_list[-1]))
+        self._sequencer.note_cursor(upstream, cursor_at(through), through)
+        return len(run)
+
+    def take_sourced(
+        self, upstream: str, expected: bytes, copied: OfferedRun, cursor_at: CursorAt, through: int
+    ) -> int:
+        """Take in messages as new ones, up to `through` or as far as there is room; return how many."""
+        self._check(upstream, expected)
+        taken = 0
+        for piece in _pieces(copied):
+            room = self._room(piece)
+            if room < len(piece):
+                through = piece.seq_list[room - 1] if room else 0
+                piece = _rows(piece, range(room))
+            if len(piece):
+                self._take_piece(upstream, piece, cursor_at)
+            taken += len(piece)
+            if not through or (len(piece) and through == piece.seq_list[-1]):
+                break
+        if through:
+            self._sequencer.note_cursor(upstream, cursor_at(through))
+        return taken
+
+    def _take_piece(self, upstream: str, piece: OfferedRun, cursor_at: CursorAt) -> None:
+        """Give the messages of a piece their sequences here, but for those whose id is known."""
+        cursor = cursor_at(piece.seq_list[-1])
+        now = self._sequencer.now()
+        fresh = self._unknown(piece, now)
+        if not fresh:
+            self._sequencer.note_cursor(upstream, cursor)
+            return
+        base = self._store.ledger.last_seq + 1
+        chosen = piece if len(fresh) == len(piece) else _rows(piece, fresh)
+        run = OfferedRun(
+            range(base, base + len(chosen)),
+            range(now, now + len(chosen)),
+            chosen.subjects,
+            chosen.headers,
+            chosen.datas,
+        )
+        self._sequencer.take_in(run, upstream, cursor)
+
+    def _check(self, upstream: str, expected: bytes) -> None:
+        if self.cursor(upstream) != expected:
+            raise CursorMovedError(f"the cursor of {upstream!r} has moved on")
+
+    def _unknown(self, piece: OfferedRun, now: int) -> list[int]:
+        """Return the rows whose message id was not stored within the duplicate window."""
+        dedupe = self._store.ledger.dedupe
+        if not dedupe.window_ns or not any(piece.headers):
+            return list(range(len(piece)))
+        rows, seen = [], set()
+        for row, block in enumerate(piece.headers):
+            message_id = header_block.get(block, b"Nats-Msg-Id") if block else None
+            if message_id and (message_id in seen or dedupe.find(message_id, now) is not None):
+                continue
+            if message_id:
+                seen.add(message_id)
+            rows.append(row)
+        return rows
+
+    def _room(self, piece: OfferedRun) -> int:
+        """Return how many messages of a piece may enter where new ones are refused when it is full."""
+        config, ledger = self._store.config, self._store.ledger
+        if config.discard is not Discard.NEW:
+            return len(piece)
+        room = len(piece)
+        if config.max_msgs > 0:
+            room = min(room, max(config.max_msgs - ledger.messages, 0))
+        if config.max_bytes > 0:
+            left = config.max_bytes - ledger.size
+            for row, size in enumerate(ledger.overhead.sizes(piece).tolist()):
+                left -= size
+                if left < 0:
+                    return min(room, row)
+        return room
+
+
+def _pieces(run: OfferedRun) -> list[OfferedRun]:
+    """Return the run in pieces of about the size that a batch should have."""
+    count = len(run)
+    step = max(1, count * BATCH_BYTES // max(run.payload_bytes, BATCH_BYTES))
+    if count <= step:
+        return [run] if count else []
+    return [_rows(run, range(start, min(start + step, count))) for start in range(0, count, step)]
+
+
+def _rows(run: OfferedRun, rows: Sequence[int]) -> OfferedRun:
+    """Return these rows of a run."""
+    return OfferedRun(
+        [run.seq_list[row] for row in rows],
+        [run.timestamps[row] for row in rows],
+        [run.subjects[row] for row in rows],
+        [run.headers[row] for row in rows],
+        [run.datas[row] for row in rows],
+    )
