@@ -1,0 +1,93 @@
+"""Batches, schedules and expired keys after a power cut at any operation of the disk: all or nothing."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import Error
+from headwater.model.stream import StreamConfig
+from headwater.model.times import SECOND
+from headwater.stream.stream import Stream
+from simulation.disks import BreakableDisk, Fault, PowerCut
+from stream.batches import Told, commit
+from stream.streams import Workshop, config_of, everything, headers, publish
+
+CONFIG = config_of(
+    allow_atomic=True,
+    allow_rollup_hdrs=True,
+    allow_msg_schedules=True,
+    allow_msg_ttl=True,
+    subject_delete_marker_ttl=60 * SECOND,
+    max_msgs_per_subject=1,
+)
+SCHEDULE = headers(Nats_Schedule="@every 5s", Nats_Schedule_Target="out")
+LAST_OPERATION = 400
+
+
+async def _use(workshop: Workshop, stream: Stream, told: list[str]) -> None:
+    """Publish a schedule, a key that expires, and a batch; let the clock run; note what was acknowledged."""
+    await publish(stream, (b"in", b"tick", SCHEDULE), (b"key", b"x", headers(Nats_TTL="5s")))
+    told.append("published")
+    answer = await commit(
+        workshop, stream, b"x", *[(b"batch.%d" % n, b"") for n in range(5)], data=b"x" * 30_000
+    )
+    assert answer["count"] == 5
+    told.append("committed")
+    await stream.checkpoint()
+    workshop.clock.advance(5 * SECOND)
+    await stream.expire(workshop.clock.now_ns())
+    told.append("fired")
+
+
+async def _broken_at(nth: int, directory: Path) -> bool:
+    """Use a stream on a disk that stops at an operation; return whether it was reached."""
+    disk, told = BreakableDisk(directory, seed=nth), list[str]()
+    workshop = Workshop(directory, disk=disk, answers=Told())
+    reached = False
+    try:
+        stream = await workshop.open(CONFIG)
+        disk.break_at(disk.operations + nth, Fault.POWER_CUT)
+        try:
+            await _use(workshop, stream, told)
+        except (PowerCut, Error):
+            reached = True
+        with suppress(PowerCut, Error):
+            await stream.close()
+    finally:
+        workshop.close()
+    disk.power_cut(random.Random(nth))
+    disk.heal()
+    await _check(Workshop(directory, disk=disk, answers=Told()), CONFIG, told)
+    return reached
+
+
+async def _check(workshop: Workshop, config: StreamConfig, told: list[str]) -> None:
+    async with workshop.stream(config) as stream:
+        found = [message.subject for message in await everything(stream)]
+        batch = [subject for subject in found if subject.startswith(b"batch.")]
+        assert len(batch) in (0, 5), "part of a batch"
+        assert "committed" not in told or len(batch) == 5
+        assert "published" not in told or b"in" in found
+        assert "published" not in told or b"key" in found, "neither the key nor its marker"
+        ticks = found.count(b"out")
+        assert "fired" not in told or ticks == 1
+        if b"in" in found:
+            workshop.clock.advance(9 * SECOND)
+            await stream.expire(workshop.clock.now_ns())
+            assert await stream.last("out") is not None, "the schedule was forgotten"
+    workshop.close()
+
+
+async def test_a_power_cut_leaves_all_or_nothing(tmp_path: Path) -> None:
+    reached = 0
+    for nth in range(1, LAST_OPERATION):
+        if not await _broken_at(nth, tmp_path / str(nth)):
+            break
+        reached = nth
+    else:
+        pytest.fail("the script has more operations than were broken")
+    assert reached > 10

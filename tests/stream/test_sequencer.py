@@ -1,0 +1,149 @@
+"""One change is one record of the log, and replay makes the same ledger of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.model.stream import Retention, StreamConfig
+from headwater.model.times import SECOND
+from headwater.stream.pending import BATCH_BYTES
+from headwater.stream.stream import Stream
+from headwater.stream.time_to_live import marker
+from stream.batches import Told, batch, commit
+from stream.streams import Workshop, config_of, everything, headers, publish
+
+
+@pytest.fixture
+async def workshop(tmp_path: Path) -> AsyncIterator[Workshop]:
+    workshop = Workshop(tmp_path, answers=Told())
+    yield workshop
+    workshop.close()
+
+
+def records(stream: Stream) -> int:
+    """Return how many records the log of a stream holds."""
+    return len(list(stream._store.log.replay()))
+
+
+async def reopened(workshop: Workshop, stream: Stream, config: StreamConfig) -> dict[str, Any]:
+    """Return the ledger that replay makes, having compared its sums with those of the running stream."""
+    before = stream._store.ledger.dump()
+    replayed = stream._store.replay().ledger.dump()
+    for name in ("first_seq", "last_seq", "last_ts", "messages", "size", "deleted", "schedules"):
+        assert replayed[name] == before[name], name
+    assert replayed["subjects"]["count"] == before["subjects"]["count"]
+    return replayed
+
+
+async def test_a_large_batch_is_one_record(workshop: Workshop) -> None:
+    config = config_of(allow_atomic=True)
+    async with workshop.stream(config) as stream:
+        messages = [(b"a.%d" % number, b"") for number in range(10)]
+        await commit(workshop, stream, b"x", *messages, data=b"x" * BATCH_BYTES)
+        assert records(stream) == 1
+        assert [message.seq for message in await everything(stream)] == list(range(1, 11))
+        await reopened(workshop, stream, config)
+
+
+async def test_single_messages_of_one_read_share_records_that_stay_small(workshop: Workshop) -> None:
+    config = config_of()
+    async with workshop.stream(config) as stream:
+        large = b"x" * BATCH_BYTES
+        await publish(stream, *[(b"a", large, headers(Own="x"))] * 3, *[(b"a", b"", headers(Own="x"))] * 5)
+        assert records(stream) == 4
+        await reopened(workshop, stream, config)
+
+
+async def test_a_batch_that_begins_with_a_rollup_of_all_is_one_record(workshop: Workshop) -> None:
+    config = config_of(allow_atomic=True, allow_rollup_hdrs=True)
+    async with workshop.stream(config) as stream:
+        await publish(stream, (b"a", b"old"), (b"b", b"old"))
+        await commit(workshop, stream, b"x", (b"a", headers(Nats_Rollup="all")), (b"b", b""), (b"a", b""))
+        assert records(stream) == 2
+        assert [message.seq for message in await everything(stream)] == [3, 4, 5]
+        await reopened(workshop, stream, config)
+
+
+async def test_a_batch_that_the_limits_cut_is_one_record(workshop: Workshop) -> None:
+    config = config_of(allow_atomic=True, max_msgs_per_subject=2, max_msgs=3)
+    async with workshop.stream(config) as stream:
+        await publish(stream, (b"a", b"old"))
+        await commit(workshop, stream, b"x", *[(b"a", b"")] * 3, *[(b"b", b"")] * 2)
+        assert records(stream) == 2
+        assert [message.seq for message in await everything(stream)] == [4, 5, 6]
+        await reopened(workshop, stream, config)
+
+
+async def test_a_batch_that_nobody_wants_all_of_is_one_record(workshop: Workshop) -> None:
+    config = config_of(allow_atomic=True, retention=Retention.INTEREST)
+    async with workshop.stream(config) as stream:
+        stream._intake.wants = lambda subject: subject == b"a"
+        answer = await commit(
+            workshop, stream, b"x", (b"b", b""), (b"a", b""), (b"b", b""), (b"a", b""), (b"b", b"")
+        )
+        assert answer["seq"] == 5
+        assert records(stream) == 1
+        assert [message.seq for message in await everything(stream)] == [2, 4]
+        await reopened(workshop, stream, config)
+        await commit(workshop, stream, b"y", (b"b", b""), (b"b", b""))
+        assert (await stream.state()).last_seq == 7
+        await reopened(workshop, stream, config)
+
+
+async def test_a_rollup_that_nobody_wants_takes_out_what_it_would_replace(workshop: Workshop) -> None:
+    config = config_of(allow_rollup_hdrs=True, retention=Retention.INTEREST)
+    async with workshop.stream(config) as stream:
+        stream._intake.wants = lambda subject: True
+        await publish(stream, (b"a", b""), (b"b", b""))
+        stream._intake.wants = lambda subject: False
+        await publish(stream, (b"a", b"", headers(Nats_Rollup="sub")))
+        assert [message.seq for message in await everything(stream)] == [2]
+        await reopened(workshop, stream, config)
+        await publish(stream, (b"a", b"", headers(Nats_Rollup="all")))
+        assert (await stream.state()).messages == 0
+        await reopened(workshop, stream, config)
+
+
+async def test_an_expired_message_and_its_marker_are_one_record(workshop: Workshop) -> None:
+    config = config_of(
+        allow_msg_ttl=True, allow_rollup_hdrs=True, max_age=10 * SECOND, subject_delete_marker_ttl=5 * SECOND
+    )
+    async with workshop.stream(config) as stream:
+        await publish(stream, (b"a", b""), (b"a", b""), (b"b", b""))
+        workshop.clock.advance(11 * SECOND)
+        await stream.expire(workshop.clock.now_ns())
+        assert records(stream) == 2
+        found = await everything(stream)
+        assert [(message.seq, message.subject) for message in found] == [(4, b"a"), (5, b"b")]
+        assert {message.headers for message in found} == {marker(5 * SECOND)}
+        await reopened(workshop, stream, config)
+        workshop.clock.advance(6 * SECOND)
+        await stream.expire(workshop.clock.now_ns())
+        assert (await stream.state()).messages == 0
+
+
+async def test_a_schedule_and_what_it_publishes_are_one_record(workshop: Workshop) -> None:
+    config = config_of(allow_msg_schedules=True, allow_rollup_hdrs=True)
+    async with workshop.stream(config) as stream:
+        await publish(stream, (b"in", b"", headers(Nats_Schedule="@every 5s", Nats_Schedule_Target="out")))
+        workshop.clock.advance(5 * SECOND)
+        await stream.expire(workshop.clock.now_ns())
+        assert records(stream) == 2
+        replayed = await reopened(workshop, stream, config)
+        assert [entry[0] for entry in replayed["schedules"]] == [stream.next_expiry_ns()]
+
+
+async def test_messages_after_a_batch_keep_the_order_of_time(workshop: Workshop) -> None:
+    async with workshop.stream(allow_atomic=True) as stream:
+        block = batch(b"x", 1)
+        commits = batch(b"x", 2, headers(Nats_Batch_Commit="1"))
+        stream.offer(
+            [(b"a", b"", block, b""), (b"a", b"", commits, b""), (b"a", b"", b"", b""), (b"a", b"", b"", b"")]
+        )
+        times = [message.ts for message in await everything(stream)]
+        assert times == sorted(set(times))
+        assert len(times) == 4
