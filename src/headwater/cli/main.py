@@ -8,27 +8,37 @@ from typing import NoReturn
 import click
 
 from headwater import __version__
+from headwater.cli.client import AliasedGroup, global_flags
 from headwater.cli.serve import serve
 from headwater.cli.settings import settings
 from headwater.errors import Error, SettingsError
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 _EPILOG = """\b
 Exit codes:
   0  the command did its work; an engine was told to stop and stopped cleanly
   1  an error, said in one sentence on standard error
   2  a flag, a variable or a key of the settings file is unknown or has no sense
+  130  Ctrl-C stopped the command; what it had begun was undone or is marked as unfinished
 """
 
 
 @click.group(
-    epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=AliasedGroup,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, message="headwater %(version)s")
+@global_flags
 def headwater() -> None:
-    """JetStream streams that live in a lakehouse."""
+    """JetStream streams that live in a lakehouse.
+
+    The flags below say where a command connects. They may stand before the command or after it; a context
+    file of the nats command fills in what is not given.
+    """
 
 
 headwater.add_command(serve)
@@ -44,7 +54,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
-        sys.exit(EXIT_ERROR)
+        sys.exit(EXIT_INTERRUPTED)
     except Error as error:
         print(f"headwater: {error}", file=sys.stderr)
         sys.exit(EXIT_USAGE if isinstance(error, SettingsError) else EXIT_ERROR)

@@ -1,0 +1,96 @@
+"""A command that speaks to a server: its flags, its session, and where it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from headwater.cli.connection import Connection, connection_flags, load_context, settle, taken_from
+from headwater.cli.session import Session, connected
+
+Result = TypeVar("Result")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Caller:
+    """One run of a client command: whom it speaks to, and whether it answers as JSON."""
+
+    def __init__(self, given: Mapping[str, Any], as_json: bool) -> None:
+        self._given = given
+        self.as_json = as_json
+
+    @functools.cached_property
+    def connection(self) -> Connection:
+        """Return where to connect, settled when first needed."""
+        return settle(self._given, load_context)
+
+    def run(self, work: Callable[[Session], Awaitable[Result]]) -> Result:
+        """Connect, do the work, close; Ctrl-C cancels the work and lets it clean up."""
+
+        async def connect_and_work() -> Result:
+            async with connected(self.connection) as session:
+                return await work(session)
+
+        with asyncio.Runner() as runner:
+            return runner.run(connect_and_work())
+
+
+def client_command(command: Command) -> Command:
+    """Give a command the connection flags and --json, and call it with a `Caller` first."""
+
+    @functools.wraps(command)
+    def call(*args: Any, **flags: Any) -> Any:
+        context = click.get_current_context()
+        outer = context.find_root().obj or {}
+        given = {**outer, **taken_from(flags)}
+        as_json = bool(flags.pop("as_json") or given.pop("as_json", False))
+        return command(Caller(given, as_json), *args, **flags)
+
+    return connection_flags(json_flag(call))  # type: ignore[return-value]
+
+
+def json_flag(command: Command) -> Command:
+    """Give a command --json."""
+    return click.option("-j", "--json", "as_json", is_flag=True, help="Answer as JSON.")(command)
+
+
+def global_flags(command: Command) -> Command:
+    """Give the outermost command the connection flags, kept for the commands below it."""
+
+    @functools.wraps(command)
+    def call(*args: Any, **flags: Any) -> Any:
+        kept = taken_from(flags)
+        if flags.pop("as_json"):
+            kept["as_json"] = True
+        click.get_current_context().obj = kept
+        return command(*args, **flags)
+
+    return connection_flags(json_flag(call), variables=True, hidden=False)  # type: ignore[return-value]
+
+
+class AliasedGroup(click.Group):
+    """A group whose commands answer to other names as well, unseen in the help."""
+
+    def __init__(self, *args: Any, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self.aliases: dict[str, str] = {}
+
+    def alias(self, name: str, *others: str) -> None:
+        """Let a command answer to other names."""
+        assert name in self.commands, name
+        self.aliases |= dict.fromkeys(others, name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name or alias."""
+        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command by its full name, so that usage lines show it."""
+        _, command, rest = super().resolve_command(ctx, args)
+        return command.name if command else None, command, rest

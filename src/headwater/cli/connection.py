@@ -1,0 +1,201 @@
+"""Where a command connects and as whom: flags, then the environment, then a context file, then defaults."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import click
+from nats.aio.client import RawCredentials
+
+from headwater.errors import SettingsError
+from headwater.model.names import valid_asset_name
+from headwater.model.times import SECOND, parse_duration
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_SERVER = "nats://127.0.0.1:4222"
+DEFAULT_TIMEOUT = "5s"
+DEFAULT_PREFIX = "$JS.API"
+_CREDENTIALS = """-----BEGIN NATS USER JWT-----
+{jwt}
+------END NATS USER JWT------
+
+-----BEGIN USER NKEY SEED-----
+{seed}
+------END USER NKEY SEED------
+"""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One connection flag: its declaration, its variable, its key in a context file, its help."""
+
+    names: tuple[str, ...]
+    variable: str
+    key: str
+    help: str
+    metavar: str = "TEXT"
+
+
+# The name of a field of `Connection`, and how it is said on the command line.
+FLAGS: Mapping[str, Flag] = {
+    "server": Flag(("-s", "--server"), "NATS_URL", "url", "Servers, separated by commas.", "URL"),
+    "user": Flag(("--user",), "NATS_USER", "user", "User name; a token when no password is given."),
+    "password": Flag(("--password",), "NATS_PASSWORD", "password", "Password of that user."),
+    "token": Flag(("--token",), "NATS_TOKEN", "token", "Token."),
+    "creds": Flag(("--creds",), "NATS_CREDS", "creds", "Credentials: a user's JWT and its seed.", "FILE"),
+    "nkey": Flag(("--nkey",), "NATS_NKEY", "nkey", "Seed of an nkey.", "FILE"),
+    "jwt": Flag(("--jwt",), "NATS_JWT", "user_jwt", "User JWT, together with --seed."),
+    "seed": Flag(("--seed",), "NATS_SEED", "user_seed", "Seed that signs for --jwt."),
+    "tls_cert": Flag(("--tlscert",), "NATS_CERT", "cert", "TLS certificate to show.", "FILE"),
+    "tls_key": Flag(("--tlskey",), "NATS_KEY", "key", "Key of that certificate.", "FILE"),
+    "tls_ca": Flag(("--tlsca",), "NATS_CA", "ca", "TLS authority to trust.", "FILE"),
+    "tls_first": Flag(("--tlsfirst/--no-tlsfirst",), "", "tls_first", "Begin TLS before the greeting.", ""),
+    "timeout": Flag(("--timeout",), "NATS_TIMEOUT", "", "Longest wait for an answer (5s).", "DURATION"),
+    "domain": Flag(("--js-domain",), "", "jetstream_domain", "JetStream domain to speak to.", "NAME"),
+    "api_prefix": Flag(
+        ("--js-api-prefix",), "", "jetstream_api_prefix", "Subject prefix of the JetStream API.", "PREFIX"
+    ),
+    "inbox_prefix": Flag(("--inbox-prefix",), "", "inbox_prefix", "Subject prefix of our inboxes.", "PREFIX"),
+    "context": Flag(("--context",), "NATS_CONTEXT", "", "Context file to take what is not given.", "NAME"),
+    "no_context": Flag(("--no-context",), "", "", "Pass over the selected context.", ""),
+}
+
+
+@dataclass(frozen=True)
+class Connection:
+    """All that a connection needs, settled."""
+
+    server: str = DEFAULT_SERVER
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    creds: str = ""
+    nkey: str = ""
+    jwt: str = ""
+    seed: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_ca: str = ""
+    tls_first: bool = False
+    timeout: float = 5.0
+    domain: str = ""
+    api_prefix: str = ""
+    inbox_prefix: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """Return the prefix of the API: the one given, else that of the domain, else the usual one."""
+        if self.api_prefix:
+            return self.api_prefix.rstrip(".")
+        return f"$JS.{self.domain}.API" if self.domain else DEFAULT_PREFIX
+
+    @property
+    def address(self) -> str:
+        """Return the servers as they may be shown, passwords left out."""
+        return ",".join(re.sub(r"//[^@/]*@", "//", url) for url in self.server.split(","))
+
+    def options(self) -> dict[str, Any]:
+        """Return the keywords with which the NATS client connects."""
+        options: dict[str, Any] = {
+            "servers": [_with_scheme(url.strip()) for url in self.server.split(",") if url.strip()],
+            "connect_timeout": self.timeout,
+            **self._proof(),
+        }
+        if self.inbox_prefix:
+            options["inbox_prefix"] = self.inbox_prefix
+        if self.tls_cert or self.tls_ca or self.tls_first:
+            options |= {"tls": self._tls(), "tls_handshake_first": self.tls_first}
+        return options
+
+    def _proof(self) -> dict[str, Any]:
+        """Return what proves who we are; the most particular of what was given."""
+        if self.creds:
+            return {"user_credentials": self.creds}
+        if self.jwt and self.seed:
+            return {"user_credentials": RawCredentials(_CREDENTIALS.format(jwt=self.jwt, seed=self.seed))}
+        if self.nkey:
+            return {"nkeys_seed": self.nkey}
+        if self.token:
+            return {"token": self.token}
+        if self.user and not self.password:
+            return {"token": self.user}
+        return {"user": self.user, "password": self.password} if self.user else {}
+
+    def _tls(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.tls_ca or None)
+            if self.tls_cert:
+                context.load_cert_chain(self.tls_cert, self.tls_key or None)
+        except OSError as error:
+            raise SettingsError(f"the TLS files cannot be used: {error}") from None
+        return context
+
+
+def connection_flags(command: Command, *, variables: bool = False, hidden: bool = True) -> Command:
+    """Give a command the connection flags; only the outermost one reads the environment and lists them."""
+    for name, flag in reversed(list(FLAGS.items())):
+        about: dict[str, Any] = {"help": flag.help, "hidden": hidden, "default": None}
+        if flag.metavar:
+            about["metavar"] = flag.metavar
+        else:
+            about["is_flag"] = True
+        if variables and flag.variable:
+            about |= {"envvar": flag.variable, "show_envvar": True}
+        command = click.option(*flag.names, name, **about)(command)
+    return command
+
+
+def taken_from(flags: dict[str, Any]) -> dict[str, Any]:
+    """Take the connection flags that were given out of a command's arguments."""
+    taken = {name: flags.pop(name) for name in FLAGS if name in flags}
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def settle(given: Mapping[str, Any], load_context: Callable[[str | None], Mapping[str, Any]]) -> Connection:
+    """Return the connection that flags, environment and context make together."""
+    values: dict[str, Any] = {}
+    if not given.get("no_context"):
+        context = load_context(given.get("context"))
+        values = {name: context[flag.key] for name, flag in FLAGS.items() if context.get(flag.key)}
+    values |= {name: value for name, value in given.items() if name not in ("context", "no_context")}
+    # A domain said on the command line is not overruled by a prefix that only the context names.
+    if given.get("domain") and not given.get("api_prefix"):
+        values.pop("api_prefix", None)
+    values["timeout"] = seconds(str(values.get("timeout", DEFAULT_TIMEOUT)), "--timeout")
+    if values.get("domain") and not valid_asset_name(values["domain"]):
+        raise SettingsError(
+            f"--js-domain must be one word without dots and wildcards, not {values['domain']!r}"
+        )
+    known = {field.name for field in fields(Connection)}
+    return Connection(**{name: value for name, value in values.items() if name in known})
+
+
+def seconds(text: str, flag: str) -> float:
+    """Return the seconds of a duration such as `500ms` or of a plain number of seconds."""
+    ns = parse_duration(text)
+    if ns is None:
+        try:
+            ns = int(float(text) * SECOND)
+        except ValueError:
+            ns = 0
+    if ns <= 0:
+        raise SettingsError(f"{flag} must be a duration such as 500ms, 5s or 1m, not {text!r}")
+    return ns / SECOND
+
+
+def load_context(name: str | None) -> Mapping[str, Any]:
+    """Return the context of this name, or the selected one, or nothing when none is selected."""
+    from headwater.cli.contexts import FILE_FIELDS, ContextFolder
+
+    _, context = ContextFolder.of_user().resolve(name or "")
+    said = {flag.key: getattr(context, flag.key) for flag in FLAGS.values() if flag.key}
+    return said | {field: context.path_of(field) for field in FILE_FIELDS}
+
+
+def _with_scheme(url: str) -> str:
+    return url if "://" in url else f"nats://{url}"
