@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from headwater.model.run import Run
@@ -14,13 +11,6 @@ from stream.model import matches
 from stream.streams import Workshop, config_of, everything, publish
 
 SUBJECTS = [b"a.1", b"b.1", b"a.2"]
-
-
-@pytest.fixture
-def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    workshop = Workshop(tmp_path)
-    yield workshop
-    workshop.close()
 
 
 async def filled(workshop: Workshop) -> Stream:
