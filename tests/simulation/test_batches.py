@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from asyncio import sleep
 from contextlib import suppress
 from pathlib import Path
 
@@ -91,3 +92,25 @@ async def test_a_power_cut_leaves_all_or_nothing(tmp_path: Path) -> None:
     else:
         pytest.fail("the script has more operations than were broken")
     assert reached > 10
+
+
+async def test_a_refused_write_ends_the_fast_batches_whose_messages_it_took_back(tmp_path: Path) -> None:
+    disk, told = BreakableDisk(tmp_path), Told()
+    workshop = Workshop(tmp_path, disk=disk, answers=told)
+    async with workshop.stream(allow_batched=True) as stream:
+        stream.offer([(b"a", b"p.id.9.fail.1.0.$FI", b"", b"stored")])
+        await stream.settled()
+        disk.break_always(Fault.REFUSED)
+        stream.offer([(b"a", b"p.id.9.fail.2.1.$FI", b"", b"taken back")])
+        with suppress(Error):
+            await stream.settled()
+        disk.heal()
+        told.bodies()
+        while not (answers := told.bodies()) or b"10077" in answers[0][1]:
+            stream.offer([(b"a", b"p.id.9.fail.3.2.$FI", b"", b"last")])
+            with suppress(Error):
+                await stream.settled()
+            await sleep(0.01)
+        assert b"10208" in answers[0][1], "a batch was committed that has lost a message"
+        assert [message.data for message in await everything(stream)] == [b"stored"]
+    workshop.close()
