@@ -1,0 +1,1 @@
+"""Upstreams copied on Spark; the only package that imports pyspark."""

@@ -1,0 +1,124 @@
+"""What the engine asks a transfer task to do, and what the task gives back."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class FileRange(msgspec.Struct, frozen=True, array_like=True):
+    """A file of the origin's table whose rows may be wanted."""
+
+    path: str
+    base_seq: int
+    first_seq: int
+    last_seq: int
+
+
+class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """An origin that is read through its API."""
+
+    servers: tuple[str, ...]
+    api_prefix: str
+    stream: str
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    nkey_file: str = ""
+    creds_file: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    max_messages: int = 100_000
+    max_bytes: int = 64 << 20
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """One range of one origin to be copied for one target.
+
+    The messages are the live rows of `files`, then those of `tail`, or what `origin` answers; all of them from
+    `start_seq` to `stop_seq`.
+    """
+
+    id: str
+    target: str
+    upstream: str
+    expected: bytes
+    """The target's cursor as the engine knows it; the receipt carries it back."""
+    start_seq: int
+    stop_seq: int
+    files: tuple[FileRange, ...] = ()
+    removed: bytes = b""
+    """Serialized BitMap64 of the sequences in the files that hold no message any more."""
+    tail: bytes = b""
+    """Messages that are not in a file yet, as `wire.column_bytes`."""
+    origin: NatsOrigin | None = None
+    mirrored: bool = False
+    filters: tuple[str, ...] = ()
+    """Subjects that are wanted; none means all."""
+    transforms: tuple[tuple[str, str], ...] = ()
+    """The first pair whose source takes a subject rewrites it; where there are some, others are not wanted."""
+    stream_transform: tuple[str, str] | None = None
+    """What the target does with every subject, after that."""
+    source_header: tuple[str, str, str, str] | None = None
+    """For a source: first part of the index name, filters, destinations, identity of the origin."""
+    staging: str = ""
+    """Directory for a result that is too large for the receipt."""
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a piece of work: messages in a staged file or here, or the reason why there are none."""
+
+    work: str
+    target: str
+    upstream: str
+    expected: bytes
+    through: int = 0
+    """The origin's sequence up to which everything wanted is in the result."""
+    rows: int = 0
+    data: bytes = b""
+    """The messages as `wire.column_bytes`, sequences and times those of the origin."""
+    path: str = ""
+    """A Parquet file in the staging directory, in the table's own form with base 0, instead of `data`."""
+    error: str = ""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """All that there is to copy at the moment, for one Spark job."""
+
+    works: tuple[Work, ...] = ()
+
+
+class Committed(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's word on receipts: how many messages each brought, and which were refused."""
+
+    taken: tuple[int, ...] = ()
+    refused: tuple[str, ...] = ()
+    """For each receipt why it was not taken, empty if it was."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(value: Plan | Committed | list[Receipt]) -> bytes:
+    """Return a value as bytes."""
+    return _encoder.encode(value)
+
+
+decode_plan = msgspec.msgpack.Decoder(Plan).decode
+decode_receipts = msgspec.msgpack.Decoder(list[Receipt]).decode
+decode_committed = msgspec.msgpack.Decoder(Committed).decode
+
+INLINE_BYTES = 256 << 10
+"""A result up to this size travels in its receipt."""
+EXCHANGE_BYTES = 768 << 10
+"""A plan or a list of receipts stays below this size, which every nats-server takes in one message."""
+
+
+def plan_subject(store_id: str) -> str:
+    """Return where a replicator asks for work."""
+    return f"$HEADWATER.{store_id}.REPLICATION.PLAN"
+
+
+def commit_subject(store_id: str) -> str:
+    """Return where a replicator hands in its receipts."""
+    return f"$HEADWATER.{store_id}.REPLICATION.COMMIT"
