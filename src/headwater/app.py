@@ -103,6 +103,8 @@ async def _reach_server(settings: Settings, store: Path, stack: AsyncExitStack) 
     options = _connect_options(settings, settings.nats_url)
     wanted = _connect_options(settings, settings.leaf_url) if settings.leaf_url else None
     for limit in await preflight(options, wanted, settings.domain or ""):
+        if wanted is not None:
+            raise limit  # who names a leaf port means to have messages delivered
         logger.warning("%s", limit)
     return Server(options, wanted, settings.nats_url.rsplit("@", 1)[-1])
 

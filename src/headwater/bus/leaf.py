@@ -121,7 +121,8 @@ class LeafConnection:
 
     def hello(self, info: Info, address: Address) -> bytes:
         """Return CONNECT and PING; without `lang`, by which a server knows a client on the wrong port."""
-        if "leafnode_urls" not in info:
+        # Only clients are told their address; leaf ports need not tell where other leaf ports are.
+        if "client_ip" in info:
             raise BusError(f"{address} is no leaf port.", self.listening(replace(address, port=LEAF_PORT)))
         fields = {
             "version": _VERSION,

@@ -178,7 +178,8 @@ def check_update(old: ConsumerConfig, new: ConsumerConfig, has_interest: Callabl
             raise _create("can not update pull consumer to push based")
         if not new.deliver_subject:
             raise _create("can not update push consumer to pull based")
-        if has_interest(old.deliver_subject):
+        # One who replicates listens on a new subject before we hear that it has left the old one.
+        if not new.sourcing and has_interest(old.deliver_subject):
             raise api_error("consumer_name_exist")
     if old.max_waiting != new.max_waiting:
         raise _create("max waiting can not be updated")

@@ -142,8 +142,9 @@ class Consumers:
                 return await self._create(consumers, config)
             if known.config != config:
                 await self._update(consumers, known, config)
-            elif config.sourcing and config.is_durable:
-                known.reset(0)
+            if config.sourcing:
+                # Whoever replicates counts deliveries from one again each time it asks.
+                await self.reset(known, 0)
             return known
 
     def _has_interest(self, subject: str) -> bool:

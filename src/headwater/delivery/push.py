@@ -127,8 +127,16 @@ class PushConsumer(Consumer):
             due = leave if due is None else min(due, leave)
         return due
 
+    def reset(self, seq: int) -> int:
+        """Begin anew at a sequence, or after the ack floor, with nothing under way; return where."""
+        if self._flow is not None:
+            self._flow.reset()
+        return super().reset(seq)
+
     def reconfigure(self, config: ConsumerConfig) -> None:
         """Go on with another config, maybe to another subject."""
+        if config.deliver_subject != self.config.deliver_subject and self._flow is not None:
+            self._flow.reset()
         self._subject = config.deliver_subject.encode()
         self._queue = config.deliver_group.encode()
         super().reconfigure(config)
