@@ -35,8 +35,8 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One range of one origin to be copied for one target.
 
-    The messages are the live rows of `files`, then those of `tail`, or what `origin` answers; all of them from
-    `start_seq` to `stop_seq`.
+    The messages are the live rows of `files`, then those of `tail`, or what `origin` answers; all of them
+    from `start_seq` to `stop_seq`.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     filters: tuple[str, ...] = ()
     """Subjects that are wanted; none means all."""
     transforms: tuple[tuple[str, str], ...] = ()
-    """The first pair whose source takes a subject rewrites it; where there are some, others are not wanted."""
+    """The first pair whose source takes a subject rewrites it; where there are some, no other is wanted."""
     stream_transform: tuple[str, str] | None = None
     """What the target does with every subject, after that."""
     source_header: tuple[str, str, str, str] | None = None
