@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths
 from headwater.model.message import Message
+from headwater.model.run import Run
 
 
 class OfferedRun:
@@ -38,6 +39,27 @@ class OfferedRun:
             _split(columns.subjects, columns.subject_lengths),
             _split(columns.headers, columns.header_lengths),
             _split(columns.datas, columns.data_lengths),
+        )
+
+    @classmethod
+    def chosen(cls, run: Run, rows: Sequence[int]) -> OfferedRun:
+        """Return these rows of any run."""
+        subjects = run.subjects
+        return cls(
+            run.seqs[list(rows)].tolist(),
+            run.ts[list(rows)].tolist(),
+            [subjects[row] for row in rows],
+            *run.payloads(rows),
+        )
+
+    def columns(self) -> Columns:
+        """Return the messages as columns."""
+        return Columns(
+            self.seqs,
+            self.ts,
+            *_joined(self.subjects),
+            *_joined(self.headers),
+            *_joined(self.datas),
         )
 
     def __len__(self) -> int:
@@ -95,6 +117,11 @@ class OfferedRun:
             self.headers[index],
             self.datas[index],
         )
+
+
+def _joined(values: Sequence[bytes]) -> tuple[Lengths, bytes]:
+    """Return the lengths of the values, and all of them as one."""
+    return np.fromiter(map(len, values), np.uint32, len(values)), b"".join(values)
 
 
 def _split(joined: Buffer, lengths: Lengths) -> list[bytes]:

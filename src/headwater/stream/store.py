@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 from headwater.clock import Clock
 from headwater.disk import Disk
@@ -69,6 +70,8 @@ class Store:
         self.log = Log.open(directory / "log", self.disk, from_segment=taken.segment if taken else 0)
         self.trimming = asyncio.Lock()
         """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
+        self.identity = f"{uuid4().hex[:12]}" if memory else ""
+        """What a memory stream is told by from the one that had its name before a restart."""
         self.generation = 0
         """Changes when ledger and head are made anew: what was read before may have been taken back."""
         self.durable_seq = 0

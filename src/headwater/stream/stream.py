@@ -13,12 +13,15 @@ from typing import Protocol, TypeVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from pyroaring import BitMap64
 
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
-from headwater.model.columns import Columns
+from headwater.model.columns import Columns, concat
 from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
+from headwater.model.times import format_time
+from headwater.model.upstream import hash8
 from headwater.stream import purge, retention
 from headwater.stream.atomic_batch import Abandoned
 from headwater.stream.committer import Committer
@@ -35,6 +38,8 @@ from headwater.stream.replay import keeps_history
 from headwater.stream.scheduler import Scheduler
 from headwater.stream.store import Services, Store
 from headwater.stream.time_to_live import is_marker
+from headwater.table.datafile import DataFile
+from headwater.wire import column_bytes
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
@@ -95,6 +100,8 @@ class Stream:
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
         self._listener: Listener | None = None
+        self.watchers: set[Callable[[], None]] = set()
+        """Called when there are new messages."""
         self._intake.enforce()
         self._committer.wake()
 
@@ -144,6 +151,8 @@ class Stream:
         assert self._listener is not None
         if group.entries:
             self._listener.on_stored([entry for _, entry in group.entries])
+            for watch in self.watchers:
+                watch()
 
     def _was_rebuilt(self) -> None:
         assert self._listener is not None
@@ -394,6 +403,58 @@ class Stream:
             self._intake.remove(Removal(), last_seq=last_seq)
         await self.settled()
 
+    @property
+    def identity(self) -> str:
+        """Return what tells this stream from another that had or will have its name, or its memory."""
+        return self._store.identity or hash8(format_time(self.created_ns))
+
+    @property
+    def table_directory(self) -> Path:
+        """Return where the stream's table lies."""
+        return self._store.table.directory
+
+    def files_from(self, start_seq: int, max_bytes: int) -> list[DataFile]:
+        """Return the files of the body that hold the next sequences, about so many bytes, at least one."""
+        chosen: list[DataFile] = []
+        size = 0
+        head_seq = self._store.head.first_seq
+        for file in self._store.table.files:
+            if file.last_seq < start_seq:
+                continue
+            # What the head holds lies before files that came in behind it.
+            if size >= max_bytes or (head_seq is not None and start_seq <= head_seq < file.first_seq):
+                break
+            chosen.append(file)
+            size += file.size_bytes
+        return chosen
+
+    def removed_between(self, start_seq: int, stop_seq: int) -> bytes:
+        """Return which of these sequences hold no message, as a serialized bitmap."""
+        ledger = self._store.ledger
+        gone = ledger.deleted & BitMap64(range(start_seq, stop_seq + 1))
+        if start_seq < ledger.first_seq:
+            gone.add_range(start_seq, min(ledger.first_seq, stop_seq + 1))
+        return bytes(gone.serialize())
+
+    async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
+        """Return the next live messages as bytes, about so many, and the last sequence they cover."""
+        seq, size, parts = start_seq, 0, []
+        while seq <= self._store.durable_seq and size < max_bytes:
+            run = await self.run_at(seq)
+            if run is None:
+                break
+            rows = [r for r in self.live_rows(run, seq).tolist() if run.seqs[r] <= self._store.durable_seq]
+            taken, size = _fitting(run, rows, size, max_bytes)
+            if taken:
+                parts.append(OfferedRun.chosen(run, taken).columns())
+            if len(taken) < len(rows):
+                seq = int(run.seqs[taken[-1]]) + 1
+                break
+            seq = min(int(run.seqs[-1]), self._store.durable_seq) + 1
+        else:
+            seq = max(seq, min(start_seq, self._store.durable_seq + 1))
+        return column_bytes.encode(concat(parts)) if parts else b"", seq - 1
+
     def cursor(self, upstream: str) -> bytes:
         """Return how far an upstream has been copied, nothing if it never was."""
         return self._importer.cursor(upstream)
@@ -555,3 +616,13 @@ class Stream:
             await self.folder.fold(force_checkpoint=True)
         except DiskError as error:
             raise api_error("stream_store_failed", err=str(error)) from error
+
+
+def _fitting(run: Run, rows: list[int], size: int, max_bytes: int) -> tuple[list[int], int]:
+    """Return the first rows that fit beside what is there already, at least one, and the size then."""
+    sizes = run.sizes
+    for count, row in enumerate(rows):
+        if size >= max_bytes and count:
+            return rows[:count], size
+        size += int(sizes[row])
+    return rows, size
