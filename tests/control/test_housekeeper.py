@@ -1,0 +1,188 @@
+"""Streams are kept in order while they run, and trouble with one does not keep the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from headwater.control import housekeeper as module
+from headwater.control.housekeeper import Housekeeper
+from headwater.errors import Error
+from headwater.stream.folder import Folder
+from headwater.stream.store import FOLD
+from headwater.stream.stream import Stream
+from sinks import until
+from stream.streams import SECOND, Workshop, config_of, publish
+
+
+@asynccontextmanager
+async def kept(workshop: Workshop, *streams: Stream) -> AsyncIterator[Housekeeper]:
+    """Have streams looked after for the length of a block, and close them afterwards."""
+    housekeeper = Housekeeper(workshop.services.settings, workshop.clock)
+    for stream in streams:
+        housekeeper.on_opened(stream)
+    housekeeper.start()
+    try:
+        yield housekeeper
+    finally:
+        await housekeeper.stop()
+        for stream in streams:
+            await stream.close()
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXPIRE_TICK_S", 0.005)
+
+
+def workshop_of(tmp_path: Path, compact_interval_s: float = 0.02) -> Workshop:
+    return Workshop(tmp_path, fold_interval_s=0.02, compact_interval_s=compact_interval_s)
+
+
+async def test_messages_leave_when_their_time_has_come_and_not_before(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of(max_age=10 * SECOND))
+    await publish(stream, (b"a", b"1"))
+    workshop.clock.advance(9 * SECOND)
+    async with kept(workshop, stream):
+        await asyncio.sleep(0.05)
+        assert stream.is_live(1)
+        workshop.clock.advance(1 * SECOND)
+        await until(lambda: not stream.is_live(1))
+    workshop.close()
+
+
+async def test_old_messages_are_folded_although_they_are_few(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"), (b"a", b"2"))
+    async with kept(workshop, stream):
+        workshop.clock.advance(SECOND)
+        await until(lambda: stream._store.table.transaction(FOLD) == 2)
+        await until(lambda: not len(stream._store.head))
+    workshop.close()
+
+
+async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, *[(b"a", b"secret %d" % n) for n in range(5)])
+    await stream.folder.fold()
+    await stream.remove(3)
+
+    def holds(what: bytes) -> bool:
+        table = tmp_path / "S" / "table"
+        return any(what in path.read_bytes() for path in table.rglob("*.parquet"))
+
+    assert holds(b"secret 2")
+    async with kept(workshop, stream):
+        await until(lambda: not holds(b"secret 2"))
+        assert holds(b"secret 3")
+    workshop.close()
+
+
+@pytest.mark.parametrize("error", [Error("the disk refuses"), ValueError("a bug")])
+async def test_a_stream_in_trouble_is_told_of_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    workshop = workshop_of(tmp_path)
+    troubled = await workshop.open(config_of(name="TROUBLED", max_age=SECOND))
+    healthy = await workshop.open(config_of(name="HEALTHY", max_age=SECOND))
+
+    async def fail(*_: object) -> None:
+        raise error
+
+    for work in (troubled.folder.fold, troubled.folder.tidy):
+        monkeypatch.setattr(troubled.folder, work.__name__, fail)
+    monkeypatch.setattr(troubled, "expire", fail)
+    for stream in (troubled, healthy):
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, troubled, healthy):
+        workshop.clock.advance(SECOND // 2)
+        await until(lambda: healthy._store.table.transaction(FOLD) == 1)
+        workshop.clock.advance(SECOND)
+        await until(lambda: not healthy.is_live(1))
+        await until(lambda: "stream TROUBLED: " in caplog.text)
+        await publish(healthy, (b"a", b"2"))
+        workshop.clock.advance(SECOND // 2)
+        await until(lambda: healthy._store.table.transaction(FOLD) == 2)
+    assert "HEALTHY" not in caplog.text
+    workshop.close()
+
+
+async def test_a_stop_lets_the_fold_under_way_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"))
+    fold, steps = stream.folder.fold, []
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        begun.set()
+        await may_go_on.wait()
+        await fold()
+        steps.append("folded")
+
+    monkeypatch.setattr(stream.folder, "fold", slow)
+    housekeeper = Housekeeper(workshop.services.settings, workshop.clock)
+    housekeeper.on_opened(stream)
+    housekeeper.start()
+    workshop.clock.advance(SECOND)
+    await begun.wait()
+    stopping = asyncio.create_task(housekeeper.stop())
+    await asyncio.sleep(0)
+    may_go_on.set()
+    await stopping
+    assert steps == ["folded"]
+    await stream.close()
+    workshop.close()
+
+
+async def test_a_stream_that_was_closed_is_left_alone(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    gone = await workshop.open(config_of(name="GONE", max_age=SECOND))
+    stays = await workshop.open(config_of(name="STAYS", max_age=SECOND))
+    for stream in (gone, stays):
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, gone, stays) as housekeeper:
+        housekeeper.on_closed(gone)
+        housekeeper.on_closed(gone)
+        workshop.clock.advance(2 * SECOND)
+        await until(lambda: not stays.is_live(1))
+        assert gone.is_live(1)
+    workshop.close()
+
+
+async def test_a_stream_deleted_while_its_fold_waited_is_not_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLDS_AT_ONCE", 1)
+    workshop = workshop_of(tmp_path, compact_interval_s=60.0)
+    streams = [await workshop.open(config_of(name=name)) for name in ("FIRST", "SECOND")]
+    folded: list[str] = []
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+    fold = Folder.fold
+
+    async def slow(folder: Folder) -> None:
+        folded.append(folder._store.config.name)
+        begun.set()
+        await may_go_on.wait()
+        await fold(folder)
+
+    monkeypatch.setattr(Folder, "fold", slow)
+    for stream in streams:
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, *streams) as housekeeper:
+        workshop.clock.advance(SECOND)
+        await begun.wait()
+        assert folded == ["FIRST"], "one at a time"
+        housekeeper.on_closed(streams[1])
+        may_go_on.set()
+        await until(lambda: streams[0]._store.table.transaction(FOLD) == 1)
+        await asyncio.sleep(0.05)
+    assert folded == ["FIRST"]
+    workshop.close()
