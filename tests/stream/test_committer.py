@@ -1,0 +1,171 @@
+"""Groups become durable one after the other; when the disk refuses, everyone is told and nothing is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import ApiError, DiskError, Error
+from headwater.stream import committer
+from simulation.disks import BreakableDisk, Fault
+from stream.streams import Workshop, config_of, everything, publish
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> BreakableDisk:
+    return BreakableDisk(tmp_path)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, disk: BreakableDisk, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
+    monkeypatch.setattr(committer, "RETRY_MOST_S", 0.001)
+    return Workshop(tmp_path, disk=disk)
+
+
+async def test_nobody_is_answered_before_the_sync(workshop: Workshop, disk: BreakableDisk) -> None:
+    async with workshop.stream() as stream:
+        before = disk.operations
+        stream.offer([(b"a", b"reply", b"", b"data")])
+        assert not workshop.answers.frames
+        await stream.settled()
+        assert [line.split()[0] for line in disk.history[before:]] == ["write", "sync"]
+        assert workshop.answers.take() == {b"reply": {"stream": "S", "seq": 1}}
+
+
+async def test_all_that_is_offered_while_a_group_is_written_shares_the_next_sync(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    async with workshop.stream() as stream:
+        stream.offer([(b"a", b"r0", b"", b"")])
+        await asyncio.sleep(0)
+        for number in range(1, 50):
+            stream.offer([(b"a", b"r%d" % number, b"", b"")])
+        await stream.settled()
+        assert [line.split()[0] for line in disk.history[-4:]] == ["write", "sync", "write", "sync"]
+        assert [answer["seq"] for answer in workshop.answers.take().values()] == list(range(1, 51))
+
+
+async def test_a_refused_sync_refuses_every_publisher_and_forgets_their_messages(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"kept"))
+        workshop.answers.take()
+        disk.break_at(disk.operations + 2, Fault.REFUSED)
+        with pytest.raises(ApiError, match="input/output error"):
+            await publish(stream, (b"a", b"one"), (b"b", b"two"))
+        answers = workshop.answers.take()
+        assert {answer["error"]["err_code"] for answer in answers.values()} == {10077}
+        assert len(answers) == 2
+        assert [message.data for message in await everything(stream)] == [b"kept"]
+        assert (await stream.state()).last_seq == 1
+
+
+async def test_what_is_offered_while_the_disk_refuses_is_refused_at_once(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"kept"))
+        workshop.answers.take()
+        disk.break_always(Fault.REFUSED)
+        with pytest.raises(ApiError):
+            await publish(stream, (b"a", b"one"))
+        workshop.answers.take()
+        stream.offer([(b"a", b"reply", b"", b"two"), (b"a", b"", b"", b"wants no answer")])
+        assert list(workshop.answers.take()) == [b"reply"]
+        for refused in (stream.remove(1), stream.purge(), stream.reconfigure(stream.config)):
+            with pytest.raises(ApiError):
+                await refused
+        disk.heal()
+        assert [message.data for message in await everything(stream)] == [b"kept"]
+        while stream._committer.failure is not None:
+            await asyncio.sleep(0.001)
+        await publish(stream, (b"a", b"three"))
+        assert workshop.answers.take()[b"r0"]["seq"] == 2
+
+
+async def test_a_duplicate_of_a_message_that_was_refused_is_refused_with_it(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    block = b"NATS/1.0\r\nNats-Msg-Id: x\r\n\r\n"
+    async with workshop.stream() as stream:
+        disk.break_at(disk.operations + 1, Fault.REFUSED)
+        stream.offer([(b"a", b"r0", block, b"")])
+        await asyncio.sleep(0)
+        stream.offer([(b"a", b"r1", block, b"")])
+        with pytest.raises(ApiError):
+            await stream.settled()
+        assert all("error" in answer for answer in workshop.answers.take().values())
+        await stream.state()
+        await publish(stream, (b"a", b"again", block))
+        assert workshop.answers.take() == {b"r0": {"stream": "S", "seq": 1}}
+
+
+async def test_a_group_that_was_synced_is_acknowledged_even_if_the_rotation_after_it_fails(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    async with workshop.stream() as stream:
+        stream.offer([(b"a", b"reply", b"", b"data")])
+        disk.break_at(disk.operations + 3, Fault.REFUSED)
+        with pytest.raises(DiskError):
+            await stream.folder.fold()
+        assert workshop.answers.take() == {b"reply": {"stream": "S", "seq": 1}}
+        assert [message.data for message in await everything(stream)] == [b"data"]
+
+
+async def test_readers_wait_until_the_ledger_holds_only_what_is_durable(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"one"))
+        disk.break_at(disk.operations + 1, Fault.REFUSED)
+        stream.offer([(b"a", b"", b"", b"two")])
+        reads = [
+            asyncio.create_task(read) for read in (stream.message(2), stream.last("a"), stream.next("a", 2))
+        ]
+        states = [asyncio.create_task(stream.state()) for _ in range(3)]
+        two, last, following = await asyncio.gather(*reads)
+        assert two is None
+        assert last is not None
+        assert last.data == b"one"
+        assert following is None
+        assert {state.last_seq for state in await asyncio.gather(*states)} == {1}
+
+
+async def test_a_closed_stream_leaves_nobody_waiting(workshop: Workshop) -> None:
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"one"))
+    workshop.answers.take()
+    await stream.close()
+    stream.offer([(b"a", b"reply", b"", b"late")])
+    assert "error" in workshop.answers.take()[b"reply"]
+    for late in (stream.message(1), stream.remove(1), stream.state()):
+        with pytest.raises(ApiError, match="closed"):
+            await late
+    await stream.folder.fold()
+    await stream.folder.tidy()
+    await stream.caught_up()
+
+
+async def test_closing_makes_durable_what_was_offered(workshop: Workshop) -> None:
+    stream = await workshop.open(config_of())
+    stream.offer([(b"a", b"reply", b"", b"data")])
+    await stream.close()
+    assert workshop.answers.take()[b"reply"]["seq"] == 1
+    async with workshop.stream(config_of()) as stream:
+        assert [message.data for message in await everything(stream)] == [b"data"]
+
+
+async def test_a_stream_whose_disk_never_heals_can_be_closed(workshop: Workshop, disk: BreakableDisk) -> None:
+    stream = await workshop.open(config_of())
+    disk.break_always(Fault.REFUSED)
+    with pytest.raises(ApiError):
+        await publish(stream, (b"a", b"one"))
+    fold = asyncio.create_task(stream.folder.fold())
+    await asyncio.sleep(0)
+    await stream.close()
+    with pytest.raises(Error):
+        await fold
