@@ -1,0 +1,146 @@
+"""Tables, labelled rows and JSON on standard output: coloured on a terminal, plain and endless in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+import click
+from rich.box import Box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+Cell = str | Text
+
+PIPE_WIDTH = 10_000
+"""A pipe has no width: what reads it, not we, decides where to break lines."""
+
+_BELOW_TITLE = Box("├─┬┤\n│ ││\n├─┼┤\n│ ││\n├─┼┤\n├─┼┤\n│ ││\n╰─┴╯\n")
+_BELOW_TITLE_ASCII = Box("+-++\n| ||\n+-++\n| ||\n+-++\n+-++\n| ||\n+-++\n", ascii=True)
+_SAYS_NOTHING = frozenset({"", "0"})
+
+
+def console(file: TextIO | None = None, width: int | None = None) -> Console:
+    """Return where tables are written: as wide as the terminal or as COLUMNS says, endless in a pipe."""
+    to = file or sys.stdout
+    if width is None and not to.isatty() and not os.environ.get("COLUMNS", "").isdigit():
+        width = PIPE_WIDTH
+    return Console(file=to, width=width, highlight=False, markup=False, emoji=False)
+
+
+def show(*items: Any, to: Console | None = None) -> None:
+    """Write tables and rows, an empty line between them."""
+    out = to or console()
+    for place, item in enumerate(items):
+        if place:
+            out.print()
+        out.print(item)
+
+
+def show_json(value: Any) -> None:
+    """Write a value as indented JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, whether its cells may wrap, and whether it may go when it says nothing."""
+
+    heading: str
+    wraps: bool = False
+    gives_way: bool = False
+
+
+@dataclass
+class Sheet:
+    """A table with its title inside the frame; columns that say nothing go when the width is short."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Write the title between the upper edge and the table."""
+        table = self._table(self._kept(options.max_width), options.ascii_only)
+        lines = console.render_lines(table, options, pad=False)
+        width = max(Segment.get_line_length(lines[0]), 2)
+        corner, edge, side = ("+", "-", "|") if options.ascii_only else ("╭", "─", "│")
+        other = corner if options.ascii_only else "╮"
+        yield Text(corner + edge * (width - 2) + other)
+        yield Text(side + self.title[: width - 2].center(width - 2) + side)
+        for line in lines:
+            yield from line
+            yield Segment.line()
+
+    def _kept(self, width: int) -> list[int]:
+        """Return the columns to show: all, or when they do not fit those that say something."""
+        kept = list(range(len(self.columns)))
+        for place in reversed(range(len(self.columns))):
+            if self._natural_width(kept) <= width:
+                break
+            silent = all(str(row[place]) in _SAYS_NOTHING for row in self.rows)
+            if self.columns[place].gives_way and silent:
+                kept.remove(place)
+        return kept
+
+    def _natural_width(self, kept: Sequence[int]) -> int:
+        return 1 + sum(3 + self._column_width(place) for place in kept)
+
+    def _column_width(self, place: int) -> int:
+        cells = [Text(str(row[place])).cell_len for row in self.rows]
+        return max([len(self.columns[place].heading), *cells])
+
+    def _table(self, kept: Sequence[int], ascii_only: bool) -> Table:
+        table = Table(box=_BELOW_TITLE_ASCII if ascii_only else _BELOW_TITLE, header_style="")
+        for place in kept:
+            column = self.columns[place]
+            least = min(self._column_width(place), 8) if column.wraps else None
+            table.add_column(column.heading, no_wrap=not column.wraps, overflow="fold", min_width=least)
+        for row in self.rows:
+            table.add_row(*(row[place] for place in kept))
+        # A title wider than its columns would break the frame.
+        table.min_width = min(len(self.title) + 4, PIPE_WIDTH)
+        return table
+
+
+@dataclass
+class Rows:
+    """`Label: value` lines under headings, the labels of all sections aligned on the colon."""
+
+    heading: str
+    sections: list[tuple[str, list[tuple[str, Cell]]]] = field(default_factory=list)
+
+    def section(self, title: str) -> list[tuple[str, Cell]]:
+        """Begin a section; what is added to the returned list stands in it."""
+        rows: list[tuple[str, Cell]] = []
+        self.sections.append((title, rows))
+        return rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Write the sections that have rows, values wrapped to the right of the colon."""
+        filled = [(title, rows) for title, rows in self.sections if rows]
+        width = max((len(label) for _, rows in filled for label, _ in rows), default=0) + 2
+        yield Text(self.heading, style="bold")
+        for title, rows in filled:
+            yield Text("")
+            if title:
+                yield Text(f"{title}:\n", style="bold")
+            yield from _labelled(rows, width)
+
+
+def _labelled(rows: Iterable[tuple[str, Cell]], width: int) -> Iterable[Table | Text]:
+    for label, value in rows:
+        if not label:
+            yield Text("")
+            continue
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_column(width=width, justify="right", no_wrap=True)
+        line.add_column(overflow="fold")
+        line.add_row(f"{label}:", value)
+        yield line

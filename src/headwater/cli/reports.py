@@ -1,0 +1,190 @@
+"""The Stream Report and the Replication Report: what streams hold, and how far behind their copies are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from headwater.cli.phrases import MINUTE, number, seen, size
+from headwater.cli.render import Cell, Column, Sheet
+from headwater.cli.session import Json
+from headwater.model.times import SECOND
+
+LATE = 30 * SECOND
+"""A live origin is heard of more often than that; nats-server gives a sign at least every few seconds."""
+LOST = 2 * MINUTE
+FAR_BEHIND = 1000
+
+SORTS: Mapping[str, Callable[[Json], Any]] = {
+    "bytes": lambda info: info["state"].get("bytes", 0),
+    "consumers": lambda info: info["state"].get("consumer_count", 0),
+    "messages": lambda info: info["state"].get("messages", 0),
+    "name": lambda info: info["config"]["name"],
+    "storage": lambda info: info["config"].get("storage", ""),
+}
+
+_STREAM_COLUMNS = (
+    Column("Stream", wraps=True),
+    Column("Storage"),
+    Column("Placement", wraps=True, gives_way=True),
+    Column("Consumers"),
+    Column("Messages"),
+    Column("Bytes"),
+    Column("Lost", gives_way=True),
+    Column("Deleted", gives_way=True),
+    Column("API Level", gives_way=True),
+    Column("Replicas", wraps=True),
+)
+_REPLICATION_COLUMNS = (
+    Column("Stream", wraps=True),
+    Column("Kind"),
+    Column("API Prefix", wraps=True, gives_way=True),
+    Column("Source Stream", wraps=True),
+    Column("Filters and Transforms", wraps=True, gives_way=True),
+    Column("Active"),
+    Column("Lag"),
+    Column("Error", wraps=True, gives_way=True),
+)
+
+
+def stream_report(infos: Iterable[Json], sort: str = "bytes", *, raw: bool = False) -> Sheet:
+    """Return the table of all streams, the fewest first."""
+    key = SORTS[sort]
+    ordered = sorted(infos, key=lambda info: (key(info), info["config"]["name"]))
+    return Sheet("Stream Report", _STREAM_COLUMNS, [_stream_row(info, raw) for info in ordered])
+
+
+def replication_report(infos: Iterable[Json], *, raw: bool = False) -> Sheet | None:
+    """Return the table of all mirrors and sources, or None when nothing is replicated."""
+    ordered = sorted(infos, key=lambda info: str(info["config"]["name"]))
+    rows = [
+        _upstream_row(info["config"]["name"], kind, upstream, raw)
+        for info in ordered
+        for kind, upstream in upstreams(info)
+    ]
+    return Sheet("Replication Report", _REPLICATION_COLUMNS, rows) if rows else None
+
+
+def upstreams(info: Json) -> list[tuple[str, Json]]:
+    """Return how a stream's mirror or its sources fare, each with its kind, sources by name."""
+    found = [("Mirror", info["mirror"])] if info.get("mirror") else []
+    sources = sorted(info.get("sources") or (), key=lambda s: (s["name"], filters(s)))
+    return found + [("Source", source) for source in sources]
+
+
+def filters(upstream: Json) -> str:
+    """Return what is taken of an origin and what becomes of the subjects."""
+    transforms = upstream.get("subject_transforms") or ()
+    said = [_transform(each.get("src", ""), each.get("dest", "")) for each in transforms]
+    if not said and upstream.get("filter_subject"):
+        said = [_transform(upstream["filter_subject"], "")]
+    return ", ".join(said)
+
+
+def lag(upstream: Json, *, raw: bool = False) -> Text:
+    """Return how many messages are missing yet, louder the more there are."""
+    behind = int(upstream.get("lag") or 0)
+    style = "bold red" if behind >= FAR_BEHIND else "yellow" if behind else ""
+    return Text(str(behind) if raw else number(behind), style)
+
+
+def active(upstream: Json, *, raw: bool = False) -> Text:
+    """Return when the origin was last heard of, louder the longer ago."""
+    ns = int(upstream.get("active") or 0)
+    style = "bold red" if ns >= LOST else "yellow" if ns >= LATE or ns <= 0 else ""
+    return Text(f"{ns}ns" if raw else seen(ns), style)
+
+
+def error(upstream: Json) -> Text:
+    """Return what is wrong with an upstream, and its number."""
+    wrong = upstream.get("error")
+    if not wrong:
+        return Text("")
+    return Text(f"{wrong.get('description', '')} ({wrong.get('err_code', 0)})", "bold red")
+
+
+def lost(state: Json, *, raw: bool = False) -> Text:
+    """Return how many messages could not be read again."""
+    gone = state.get("lost")
+    if not gone:
+        return Text("0")
+    count = len(gone.get("msgs") or ())
+    if raw:
+        return Text(str(count), "bold red")
+    return Text(f"{number(count)} ({size(gone.get('bytes', 0))})", "bold red")
+
+
+def replicas(cluster: Json | None) -> str:
+    """Return the servers that hold a stream: `*` leads, `!` is behind or away."""
+    if not cluster:
+        return ""
+    marks = {cluster["leader"]: "*"} if cluster.get("leader") else {}
+    for peer in cluster.get("replicas") or ():
+        marks[peer["name"]] = "!" if peer.get("offline") or not peer.get("current") else ""
+    return ", ".join(name + mark for name, mark in sorted(marks.items()))
+
+
+def inaccessible(title: str, names: Sequence[str]) -> Sheet:
+    """Return the table of streams that did not answer, four in a row."""
+    rows = [[*names[i : i + 4], *[""] * (4 - len(names[i : i + 4]))] for i in range(0, len(names), 4)]
+    return Sheet(title, [Column("", wraps=True)] * 4, list(rows))
+
+
+def leaders(infos: Iterable[Json]) -> Sheet:
+    """Return the table of how many streams each server leads, the busiest last."""
+    counts: dict[tuple[str, str], int] = {}
+    for info in infos:
+        cluster = info.get("cluster") or {}
+        if cluster.get("leader"):
+            key = (cluster["leader"], cluster.get("name", ""))
+            counts[key] = counts.get(key, 0) + 1
+    rows: list[Sequence[Cell]] = [
+        [server, group, number(count)]
+        for (server, group), count in sorted(counts.items(), key=lambda item: (item[1], item[0]))
+    ]
+    return Sheet("Stream Leaders", [Column("Server"), Column("Cluster"), Column("Streams led")], rows)
+
+
+def _stream_row(info: Json, raw: bool) -> list[Cell]:
+    config, state = info["config"], info["state"]
+    say: Any = str if raw else number
+    return [
+        config["name"],
+        str(config.get("storage", "")).capitalize(),
+        _placement(config.get("placement")),
+        say(state.get("consumer_count", 0)),
+        say(state.get("messages", 0)),
+        str(state.get("bytes", 0)) if raw else size(state.get("bytes", 0)),
+        lost(state, raw=raw),
+        say(state.get("num_deleted", 0)),
+        str((config.get("metadata") or {}).get("_nats.req.level", "0")),
+        replicas(info.get("cluster")),
+    ]
+
+
+def _upstream_row(stream: str, kind: str, upstream: Json, raw: bool) -> list[Cell]:
+    external = upstream.get("external") or {}
+    return [
+        stream,
+        kind,
+        external.get("api", ""),
+        upstream["name"],
+        filters(upstream),
+        active(upstream, raw=raw),
+        lag(upstream, raw=raw),
+        error(upstream),
+    ]
+
+
+def _transform(source: str, destination: str) -> str:
+    return f"{source or '>'} to {destination}" if destination else f"{source} untransformed"
+
+
+def _placement(placement: Json | None) -> str:
+    if not placement:
+        return ""
+    said = [f"cluster: {placement['cluster']}"] if placement.get("cluster") else []
+    said += [f"tags: {', '.join(placement['tags'])}"] if placement.get("tags") else []
+    return " ".join(said)
