@@ -1,0 +1,184 @@
+"""The engine put together: it answers when it says so, stops without losing anything, and is alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from engines import RunningEngine, engine
+from headwater.app import _prefixes, serve
+from headwater.bus.embedded import free_port
+from headwater.control.store_lock import StoreLock
+from headwater.errors import BusError, StoreLockedError
+from headwater.settings import Settings
+from servers import nats_server
+from sinks import until
+
+
+@asynccontextmanager
+async def client(url: str) -> AsyncIterator[Client]:
+    connection = await nats.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def serving(capsys: pytest.CaptureFixture[str], **settings: Any) -> AsyncIterator[str]:
+    """Run an engine in this process for the length of a block; give the line that says it is ready."""
+    task = asyncio.create_task(serve(Settings(**settings)))
+    said = ""
+
+    def ready() -> bool:
+        nonlocal said
+        said += capsys.readouterr().out
+        return task.done() or said.endswith("\n")
+
+    await until(ready)
+    if task.done():
+        await task
+    try:
+        yield said
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_an_engine_is_ready_when_it_says_so_and_frees_everything_when_it_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    async with serving(capsys, store=tmp_path, port=port) as line:
+        assert line.startswith(f"headwater is ready: on nats://127.0.0.1:{port}, 0 streams in {tmp_path} (")
+        async with client(f"nats://127.0.0.1:{port}") as connection:
+            js = connection.jetstream()
+            await js.add_stream(name="S", subjects=["s.>"])
+            acks = [await js.publish("s.a", b"%d" % n) for n in range(3)]
+            assert [ack.seq for ack in acks] == [1, 2, 3]
+            subscription = await js.pull_subscribe("s.>", "C")
+            assert [m.data for m in await subscription.fetch(3)] == [b"0", b"1", b"2"]
+    StoreLock(tmp_path).take()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_streams_and_consumers_are_there_again_in_the_next_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    async with serving(capsys, store=tmp_path, port=port):
+        async with client(f"nats://127.0.0.1:{port}") as connection:
+            js = connection.jetstream()
+            await js.add_stream(name="S", subjects=["s"])
+            for n in range(3):
+                await js.publish("s", b"%d" % n)
+            subscription = await js.pull_subscribe("s", "C")
+            (message,) = await subscription.fetch(1)
+            await message.ack_sync()
+    async with serving(capsys, store=tmp_path, port=port) as line:
+        assert "1 streams" in line
+        async with client(f"nats://127.0.0.1:{port}") as connection:
+            js = connection.jetstream()
+            assert (await js.stream_info("S")).state.messages == 3
+            subscription = await js.pull_subscribe_bind("C", "S")
+            assert [m.data for m in await subscription.fetch(2)] == [b"1", b"2"]
+
+
+async def test_attached_to_a_running_server_it_serves_its_domain_beside_that_servers_jetstream(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with nats_server(jetstream="hub", leaf=True) as server:
+        async with serving(
+            capsys, store=tmp_path, nats_url=server.client_url, leaf_url=server.leaf_url, domain="lake"
+        ) as line:
+            assert f"ready: domain lake on {server.client_url}" in line
+            async with client(server.client_url) as connection:
+                hub, lake = connection.jetstream(), connection.jetstream(domain="lake")
+                await hub.add_stream(name="HUB", subjects=["hub"])
+                await lake.add_stream(name="LAKE", subjects=["lake"])
+                ack = await lake.publish("lake", b"1")
+                assert (ack.stream, ack.domain) == ("LAKE", "lake")
+                assert (await hub.publish("hub", b"1")).stream == "HUB"
+                assert [s.config.name for s in await hub.streams_info()] == ["HUB"]
+                assert [s.config.name for s in await lake.streams_info()] == ["LAKE"]
+
+
+async def test_a_server_that_cannot_be_reached_is_named_and_the_store_is_let_go(tmp_path: Path) -> None:
+    nowhere = f"nats://127.0.0.1:{free_port()}"
+    with pytest.raises(BusError, match="127"):
+        await serve(Settings(store=tmp_path, nats_url=nowhere, domain="lake"))
+    lock = StoreLock(tmp_path)
+    lock.take()
+    lock.release()
+
+
+async def test_a_store_in_use_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    lock = StoreLock(tmp_path)
+    lock.take()
+    port = free_port()
+    with pytest.raises(StoreLockedError, match="is in use by"):
+        await serve(Settings(store=tmp_path, port=port))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["engine.lock"]
+    lock.release()
+
+
+async def test_sigterm_ends_the_process_with_everything_durable_and_answered(tmp_path: Path) -> None:
+    acknowledged: list[int] = []
+    async with engine(tmp_path) as running:
+        async with client(running.client_url) as connection:
+            js = connection.jetstream()
+            await js.add_stream(name="S", subjects=["s"])
+            publishing = [asyncio.create_task(js.publish("s", b"%d" % n, timeout=30)) for n in range(500)]
+            acknowledged.append((await publishing[0]).seq)
+            running_stop = asyncio.create_task(running.stop())
+            done, waiting = await asyncio.wait(publishing, timeout=10)
+            for task in waiting:
+                task.cancel()
+            acknowledged += [t.result().seq for t in done if t is not publishing[0] and not t.exception()]
+            await running_stop
+        assert await running.ended() == 0
+        assert "Traceback" not in running.log
+        await running.start()
+        async with client(running.client_url) as connection:
+            state = (await connection.jetstream().stream_info("S")).state
+    assert len(set(acknowledged)) == len(acknowledged)
+    assert state.messages >= max(acknowledged)
+
+
+async def test_a_second_engine_on_the_same_store_ends_with_one_sentence(tmp_path: Path) -> None:
+    async with engine(tmp_path) as first:
+        second = RunningEngine(tmp_path)
+        second._log = tmp_path / "second.log"
+        second.launch()
+        assert await second.ended() == 1
+        (sentence,) = second.log.splitlines()
+        assert sentence == (
+            f"headwater: the store {first.store} is in use by the engine with process id {first.pid}; "
+            "stop it first, or choose another store"
+        )
+        async with client(first.client_url) as connection:
+            await connection.jetstream().account_info()
+
+
+@pytest.mark.parametrize(
+    ("settings", "prefixes"),
+    [
+        ({}, ("$JS.API",)),
+        ({"domain": "lake"}, ("$JS.API", "$JS.lake.API")),
+        ({"nats_url": "nats://hub:4222"}, ("$JS.API",)),
+        ({"nats_url": "nats://hub:4222", "domain": "lake"}, ("$JS.lake.API",)),
+    ],
+)
+def test_the_plain_api_is_served_only_where_no_other_jetstream_can_be(
+    settings: dict[str, str], prefixes: tuple[str, ...]
+) -> None:
+    assert _prefixes(Settings(**settings)) == prefixes  # type: ignore[arg-type]
