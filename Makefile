@@ -14,10 +14,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test demo bench serve docs java-check clean
+.PHONY: help install check format test demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## set up .venv with the pinned packages; every other target calls it
 
@@ -46,8 +46,16 @@ test: check java-check ## everything: check and the whole suite
 demo: install java-check ## show streams working, in a store of its own
 	$(BIN)/python demo/streams.py $(ARGS)
 
-bench: install ## publish throughput beside nats-server's, in one run
+bench: bench-publish bench-replay bench-fetch ## throughput beside nats-server's: publish, replay, fetch
+
+bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 	$(BIN)/python -m bench.publish $(ARGS)
+
+bench-replay: install ## ordered replay of a long stream alone
+	$(BIN)/python -m bench.replay $(ARGS)
+
+bench-fetch: install ## fetching with acknowledgements alone
+	$(BIN)/python -m bench.fetch $(ARGS)
 
 serve: install ## run an engine: STORE=.headwater/store PORT=4222 ARGS=…
 	$(BIN)/headwater serve --store $(STORE) --port $(PORT) $(ARGS)

@@ -78,10 +78,14 @@ class Connection:
                 acks, self._rest = self._rest[:end], self._rest[end:]
                 return acks
 
-    def request(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the JSON answer to an API request."""
+    def ask(self, subject: str, body: Mapping[str, Any]) -> None:
+        """Send an API request."""
         data = json.dumps(body).encode()
         self.send(b"PUB %s %s.api %d\r\n%s\r\n" % (subject.encode(), INBOX, len(data), data))
+
+    def request(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON answer to an API request."""
+        self.ask(subject, body)
         text = b""
         while True:
             text += self.receive()
