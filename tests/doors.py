@@ -21,9 +21,11 @@ from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
+from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.ingest.ingest import Ingest
+from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
@@ -203,12 +205,17 @@ async def opened_door(
             async with domain_of(catalog, store, shared, wanted.limits) as domain:
                 consumers = Consumers("$G", catalog, connection, Outlet(None), clock, wanted.domain_name)
                 domain.observe(consumers)
+                origin = NatsOrigin(servers=(server.client_url,), api_prefix="", stream="")
+                upstreams = Upstreams(domain, connection, clock, catalog.store_id, origin)
+                domain.observe(upstreams)
+                upstreams.start()
                 domain.observe(Ingest(connection))
                 api = Api(
                     domain,
                     connection,
                     clock,
                     consumers,
+                    upstreams,
                     prefixes=wanted.prefixes,
                     server_name="probe",
                     domain_name=wanted.domain_name,

@@ -30,9 +30,11 @@ from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.housekeeper import Housekeeper
 from headwater.control.store_lock import StoreLock
+from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.ingest.ingest import Ingest
+from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
@@ -62,6 +64,10 @@ async def serve(settings: Settings) -> None:
         consumers = await _open_consumers(settings, catalog, connection, server.leaf, stack)
         domain.observe(consumers)
         stack.push_async_callback(consumers.close)
+        upstreams = Upstreams(domain, connection, SystemClock(), catalog.store_id, _origin(server.options))
+        domain.observe(upstreams)
+        upstreams.start()
+        stack.push_async_callback(upstreams.close)
         ingest = Ingest(connection)
         domain.observe(ingest)
         stack.push_async_callback(ingest.stop)
@@ -70,6 +76,7 @@ async def serve(settings: Settings) -> None:
             connection,
             SystemClock(),
             consumers,
+            upstreams,
             prefixes=_prefixes(settings),
             server_name=socket.gethostname(),
             domain_name=settings.domain or "",
@@ -177,6 +184,23 @@ async def _open_domain(
     housekeeper.start()
     stack.push_async_callback(housekeeper.stop)
     return domain
+
+
+def _origin(options: ConnectOptions) -> NatsOrigin:
+    """Return how a transfer task reaches an origin: the way that we reach nats-server ourselves."""
+    return NatsOrigin(
+        servers=options.servers,
+        api_prefix="",
+        stream="",
+        user=options.user,
+        password=options.password,
+        token=options.token,
+        nkey_file=options.nkey_file,
+        creds_file=options.creds_file,
+        tls_ca=options.tls_ca,
+        tls_cert=options.tls_cert,
+        tls_key=options.tls_key,
+    )
 
 
 def _prefixes(settings: Settings) -> tuple[str, ...]:

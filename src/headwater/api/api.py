@@ -11,6 +11,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
+from headwater.control.upstreams import Upstreams
 
 
 class Api:
@@ -22,6 +23,7 @@ class Api:
         connection: Connection,
         clock: Clock,
         consumers: Consumers,
+        upstreams: Upstreams,
         *,
         prefixes: tuple[str, ...],
         server_name: str,
@@ -38,6 +40,7 @@ class Api:
             server_name=server_name,
             transfers=self._transfers,
             consumers=consumers,
+            upstreams=upstreams,
             domain_name=domain_name,
         )
         self._domain = domain

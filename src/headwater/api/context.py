@@ -10,6 +10,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
+from headwater.control.upstreams import Upstreams
 from headwater.errors import ApiError
 
 
@@ -32,6 +33,7 @@ class Context:
     server_name: str
     transfers: Transfers
     consumers: Consumers
+    upstreams: Upstreams
     domain_name: str = ""
     counters: Counters = field(default_factory=Counters)
 

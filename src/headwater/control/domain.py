@@ -26,7 +26,6 @@ from headwater.model.names import directory_name
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.subject import collides
 from headwater.model.times import SECOND
-from headwater.model.upstream import StreamSource, StreamSourceInfo
 from headwater.stream.store import Services
 from headwater.stream.stream import Stream
 from headwater.wire.stream_json import decode_config, encode_config
@@ -121,14 +120,6 @@ class Domain:
         """Return the bytes that the account's streams hold in one kind of storage."""
         streams = [s for s in self._streams.values() if s.config.storage is storage]
         return sum([(await stream.state()).bytes for stream in streams])
-
-    def upstreams(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
-        """Return how the stream's mirror and its sources fare: nobody has met any of them yet."""
-        mirror = stream.config.mirror
-        return (
-            _unmet(mirror) if mirror is not None else None,
-            [_unmet(source) for source in stream.config.sources],
-        )
 
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""
@@ -368,15 +359,6 @@ async def _unbroken(step: Coroutine[Any, Any, _T]) -> _T:
 
 def _listens(config: StreamConfig, subject: str) -> bool:
     return any(collides(subject, ours) for ours in config.subjects)
-
-
-def _unmet(source: StreamSource) -> StreamSourceInfo:
-    return StreamSourceInfo(
-        name=source.name,
-        external=source.external,
-        filter_subject=source.filter_subject,
-        subject_transforms=source.subject_transforms,
-    )
 
 
 def _failed(row: str, err: str) -> ApiError:

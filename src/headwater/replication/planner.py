@@ -35,11 +35,6 @@ def next_seq(upstream: Upstream, extent: Extent, start_seq: int) -> int:
     return start_seq
 
 
-def cursor_at(identity: str) -> CursorAt:
-    """Return what makes the cursor of a sequence in this origin."""
-    return CursorAt(identity)
-
-
 @dataclass(frozen=True, slots=True)
 class CursorAt:
     """Makes cursors of one origin."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headwater.errors import ApiError
 from headwater.model.cursor import Cursor
@@ -32,9 +32,13 @@ class Upstream:
     leased_until_ns: int = 0
     gap: int = 0
     """How many sequences of the origin were gone before they could be copied."""
+    gap_before: int = 0
+    """The origin's first sequence when the last gap was noted."""
+    identity: str = ""
+    """The origin as it was last seen."""
     failures: int = 0
     next_try_ns: int = 0
-    copied: int = field(default=0)
+    copied: int = 0
 
     @property
     def id(self) -> str:

@@ -39,6 +39,13 @@ def encode(columns: Columns) -> bytes:
     )
 
 
+def empty() -> Columns:
+    """Return columns without a message."""
+    none = np.zeros(0, np.int64)
+    lengths = np.zeros(0, np.uint32)
+    return Columns(none, none, lengths, b"", lengths, b"", lengths, b"")
+
+
 def decode(encoded: bytes) -> Columns:
     """Return the columns that these bytes hold."""
     found = _decoder.decode(encoded)

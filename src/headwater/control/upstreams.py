@@ -1,0 +1,363 @@
+"""The upstreams of an account's streams: planned, handed to the replicator, committed, watched.
+
+1. A replicator asks for work: every upstream that has something to copy gives one range, or it waits.
+2. The ranges are copied on Spark; each comes back as a receipt.
+3. A receipt enters its target with the cursor it was planned from, or not at all.
+
+A crash anywhere leaves the cursor where the target's messages end, and the next plan begins there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.clock import Clock
+from headwater.control.domain import Domain
+from headwater.errors import ApiError, Error, api_error
+from headwater.model.columns import Columns
+from headwater.model.stream import StreamConfig
+from headwater.model.times import parse_time
+from headwater.model.upstream import StreamSourceInfo, hash8
+from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
+from headwater.replication.upstream import LEASE_NS, STALLED_NS, Upstream, upstreams_of
+from headwater.replication.work import (
+    EXCHANGE_BYTES,
+    Committed,
+    NatsOrigin,
+    Plan,
+    Receipt,
+    Work,
+    commit_subject,
+    decode_receipts,
+    encode,
+    plan_subject,
+)
+from headwater.stream.importer import CursorMovedError
+from headwater.stream.stream import Stream
+from headwater.table.staged import read_staged
+from headwater.wire import column_bytes
+from headwater.wire.frames import Frame
+
+logger = logging.getLogger(__name__)
+
+IDLE_S = 2.0
+"""How long a replicator's question waits for work."""
+SETTLE_S = 0.02
+"""What comes in within so short a time goes into one plan."""
+LOOK_NS = 500_000_000
+"""How often a remote origin is asked how far it is."""
+ASK_S = 5.0
+REMEMBERED = 10_000
+_NOTHING = column_bytes.empty()
+
+
+class _Questions:
+    """A sink for the questions of replicators."""
+
+    def __init__(self, answer: Callable[[Frame], None]) -> None:
+        self.items: list[Frame] = []
+        self._answer = answer
+
+    def flush(self) -> None:
+        """Hand each question on."""
+        items, self.items[:] = list(self.items), []
+        for frame in items:
+            self._answer(frame)
+
+
+class Upstreams:
+    """All upstreams of an account; an observer of its domain."""
+
+    def __init__(
+        self, domain: Domain, connection: Connection, clock: Clock, store_id: str, origin: NatsOrigin
+    ) -> None:
+        self._domain = domain
+        self._connection = connection
+        self._clock = clock
+        self._store_id = store_id
+        self._origin = origin
+        self._by_target: dict[str, list[Upstream]] = {}
+        self._identities: dict[str, str] = {}
+        """The identity of the origin that each piece of work under way was planned on."""
+        self._grown = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.on_needed: Callable[[], None] = lambda: None
+        """Called when there is an upstream, so that a replicator is wanted."""
+
+    def start(self) -> None:
+        """Answer replicators from now on."""
+        plan, commit = plan_subject(self._store_id), commit_subject(self._store_id)
+        self._connection.subscribe(plan.encode(), _Questions(self._plan_for))
+        self._connection.subscribe(commit.encode(), _Questions(self._commit_for))
+
+    async def close(self) -> None:
+        """Answer nobody any more; what is being committed ends first."""
+        for task in self._tasks:
+            if task.get_name() == "plan":
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def on_opened(self, stream: Stream) -> None:
+        """Take up the stream's upstreams; it may be the origin of others, too."""
+        stream.watchers.add(self._grown.set)
+        self._declare(stream, upstreams_of(stream, stream.config))
+        self._grown.set()
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """Keep the upstreams that stay as they are, with how they fare."""
+        kept = {upstream.id: upstream for upstream in self._by_target.get(stream.name, [])}
+        wanted = upstreams_of(stream, stream.config)
+        self._declare(stream, [kept.get(upstream.id, upstream) for upstream in wanted])
+        self._grown.set()
+
+    def on_closed(self, stream: Stream) -> None:
+        """Forget the stream's upstreams."""
+        stream.watchers.discard(self._grown.set)
+        self._by_target.pop(stream.name, None)
+
+    def _declare(self, stream: Stream, upstreams: list[Upstream]) -> None:
+        self._by_target[stream.name] = upstreams
+        now_ns = self._clock.now_ns()
+        for upstream in upstreams:
+            upstream.moved_ns = upstream.moved_ns or now_ns
+        if upstreams:
+            self.on_needed()
+
+    def __iter__(self) -> Iterator[Upstream]:
+        for upstreams in list(self._by_target.values()):
+            yield from upstreams
+
+    def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
+        """Return how a stream's mirror and its sources fare."""
+        now_ns = self._clock.now_ns()
+        upstreams = self._by_target.get(stream.name, [])
+        mirrors = [upstream.info(now_ns) for upstream in upstreams if upstream.mirrored]
+        return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
+
+    def _plan_for(self, frame: Frame) -> None:
+        self._begin("plan", self._answer_plan(frame[1]))
+
+    def _commit_for(self, frame: Frame) -> None:
+        self._begin("commit", self._answer_commit(frame[1], frame[3]))
+
+    def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_plan(self, reply: bytes) -> None:
+        """Answer with what there is to copy, as soon as there is something or after a while."""
+        deadline = asyncio.get_running_loop().time() + IDLE_S
+        while True:
+            self._grown.clear()
+            works = await self._plan()
+            left_s = deadline - asyncio.get_running_loop().time()
+            if works or left_s <= 0:
+                break
+            try:
+                await asyncio.wait_for(self._grown.wait(), min(left_s, LOOK_NS / 1e9))
+                await asyncio.sleep(SETTLE_S)
+            except TimeoutError:
+                pass
+        if reply:
+            self._connection.publish(reply, encode(Plan(works=tuple(works))))
+
+    async def _plan(self) -> list[Work]:
+        works: list[Work] = []
+        size = 0
+        for upstream in self:
+            now_ns = self._clock.now_ns()
+            if upstream.leased_until_ns > now_ns or upstream.next_try_ns > now_ns:
+                continue
+            work = await self._work_of(upstream, now_ns)
+            if work is None:
+                continue
+            size += len(work.tail) + len(work.removed) + 200 * len(work.files) + 1000
+            if works and size > EXCHANGE_BYTES:
+                break
+            upstream.leased_until_ns = now_ns + LEASE_NS
+            self._remember(work, upstream)
+            works.append(work)
+        return works
+
+    def _remember(self, work: Work, upstream: Upstream) -> None:
+        """Keep which origin a piece of work was planned on; very old ones are forgotten."""
+        while len(self._identities) > REMEMBERED:
+            del self._identities[next(iter(self._identities))]
+        self._identities[work.id] = upstream.identity
+
+    async def _work_of(self, upstream: Upstream, now_ns: int) -> Work | None:
+        """Return the next range of an upstream, None if there is none; trouble is shown, not raised."""
+        try:
+            if upstream.source.external is None:
+                return await self._local_work(upstream, now_ns)
+            return await self._remote_work(upstream, now_ns)
+        except ApiError as error:
+            upstream.failed(error, now_ns)
+        except Error as error:
+            upstream.failed(_failed(upstream, str(error)), now_ns)
+        return None
+
+    async def _local_work(self, upstream: Upstream, now_ns: int) -> Work | None:
+        origin = self._domain.stream(upstream.source.name)
+        upstream.heard_of(now_ns)
+        last_seq = origin.durable_seq
+        extent = Extent(origin.identity, origin.first_seq, last_seq)
+        start_seq = await self._start(upstream, extent, origin)
+        upstream.lag = await origin.pending(start_seq, upstream.filters) if start_seq <= last_seq else 0
+        if start_seq > last_seq:
+            upstream.moved(now_ns)
+            return None
+        self._watch_stall(upstream, now_ns)
+        return await plan_local(upstream, origin, extent, start_seq)
+
+    async def _start(self, upstream: Upstream, extent: Extent, origin: Stream | None) -> int:
+        """Return where to go on, or where to begin; an origin made anew is noticed here."""
+        cursor, source = upstream.cursor, upstream.source
+        if cursor.identity and cursor.identity != extent.identity:
+            if upstream.mirrored:
+                raise _failed(upstream, f"stream {source.name!r} was made anew since it was mirrored")
+            logger.warning(
+                "%s: origin %s was made anew; it is copied from its start", upstream.target.name, source.name
+            )
+        first = source.opt_start_seq or extent.first_seq
+        if not cursor.identity:
+            if upstream.mirrored and upstream.target.durable_seq:
+                first = upstream.target.durable_seq + 1
+            elif not source.opt_start_seq and source.opt_start_time is not None and origin is not None:
+                first = await origin.seq_at(source.opt_start_time)
+        upstream.identity = extent.identity
+        seq = next_seq(upstream, extent, max(first, 1))
+        if cursor.identity == extent.identity:
+            self._note_gap(upstream, seq, extent.first_seq)
+        return max(seq, min(extent.first_seq, extent.last_seq + 1))
+
+    def _note_gap(self, upstream: Upstream, seq: int, first_seq: int) -> None:
+        """Record, and say aloud, that retention at the origin was faster than the copy."""
+        if seq >= first_seq or upstream.gap_before == first_seq:
+            return
+        upstream.gap += first_seq - seq
+        upstream.gap_before = first_seq
+        logger.warning(
+            "%s: %d sequences of %s were gone before they could be copied",
+            upstream.target.name,
+            first_seq - seq,
+            upstream.source.name,
+        )
+
+    async def _remote_work(self, upstream: Upstream, now_ns: int) -> Work | None:
+        source = upstream.source
+        assert source.external is not None
+        upstream.next_try_ns = now_ns + LOOK_NS
+        prefix = source.external.api or "$JS.API"
+        info = await self._ask(f"{prefix}.STREAM.INFO.{source.name}")
+        upstream.heard_of(now_ns)
+        state = info["state"]
+        created = parse_time(info["created"])
+        extent = Extent(hash8(info["created"]) if created else "", state["first_seq"], state["last_seq"])
+        start_seq = await self._start(upstream, extent, None)
+        upstream.lag = max(extent.last_seq - start_seq + 1, 0)
+        if start_seq > extent.last_seq:
+            upstream.moved(now_ns)
+            return None
+        self._watch_stall(upstream, now_ns)
+        origin = msgspec.structs.replace(self._origin, api_prefix=prefix, stream=source.name)
+        return plan_remote(upstream, origin, extent, start_seq)
+
+    async def _ask(self, subject: str) -> dict[str, Any]:
+        try:
+            frame = await self._connection.request(subject.encode(), b"", ASK_S)
+        except NoRespondersError:
+            raise api_error("stream_general_error", err=f"nobody answers {subject}") from None
+        except TimeoutError:
+            raise api_error("stream_general_error", err=f"no answer from {subject}") from None
+        answer: dict[str, Any] = json.loads(frame[3])
+        if "error" in answer:
+            found = answer["error"]
+            raise ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
+        return answer
+
+    def _watch_stall(self, upstream: Upstream, now_ns: int) -> None:
+        """Show an error when an upstream lags and does not move."""
+        if upstream.lag and now_ns - upstream.moved_ns > STALLED_NS and upstream.error is None:
+            seconds = (now_ns - upstream.moved_ns) // 1_000_000_000
+            why = f"nothing was copied for {seconds} s: is the replicator running?"
+            upstream.error = _failed(upstream, why)
+
+    async def _answer_commit(self, reply: bytes, body: bytes) -> None:
+        taken, refused = [], []
+        for receipt in decode_receipts(body):
+            count, why = await self._commit(receipt)
+            taken.append(count)
+            refused.append(why)
+        if reply:
+            self._connection.publish(reply, encode(Committed(taken=tuple(taken), refused=tuple(refused))))
+        self._grown.set()
+
+    async def _commit(self, receipt: Receipt) -> tuple[int, str]:
+        """Take one receipt into its target; return how many messages it brought, or why it was refused."""
+        now_ns = self._clock.now_ns()
+        found = [u for u in self._by_target.get(receipt.target, []) if u.id == receipt.upstream]
+        if not found or receipt.work not in self._identities:
+            return 0, "nobody waits for this receipt any more"
+        upstream = found[0]
+        upstream.leased_until_ns = 0
+        if receipt.error:
+            upstream.failed(_failed(upstream, receipt.error), now_ns)
+            return 0, receipt.error
+        try:
+            taken = await self._take(upstream, receipt)
+        except CursorMovedError as error:
+            return 0, str(error)
+        except ApiError as error:
+            upstream.failed(error, now_ns)
+            return 0, error.description
+        except (Error, OSError) as error:
+            upstream.failed(_failed(upstream, str(error)), now_ns)
+            return 0, str(error)
+        finally:
+            if receipt.path:
+                await asyncio.to_thread(Path(receipt.path).unlink, missing_ok=True)
+        upstream.copied += taken
+        upstream.lag = max(upstream.lag - taken, 0)
+        upstream.moved(self._clock.now_ns())
+        return taken, ""
+
+    async def _take(self, upstream: Upstream, receipt: Receipt) -> int:
+        """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
+        cursor_at = CursorAt(self._identities.pop(receipt.work))
+        expected, taken = receipt.expected, 0
+        parts = _parts(receipt)
+        while (part := await asyncio.to_thread(next, parts, None)) is not None:
+            columns, through = part
+            count = await upstream.target.take_copied(
+                upstream.id, expected, columns, cursor_at, through, mirrored=upstream.mirrored
+            )
+            taken += count
+            expected = upstream.target.cursor(upstream.id)
+            if expected != cursor_at(through):
+                raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
+        return taken
+
+
+def _parts(receipt: Receipt) -> Iterator[tuple[Columns, int]]:
+    """Yield the messages of a receipt, each time with the origin's sequence that is covered then."""
+    if not receipt.path:
+        yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
+        return
+    for columns in read_staged(Path(receipt.path)):
+        yield columns, int(columns.seqs[-1])
+    yield _NOTHING, receipt.through
+
+
+def _failed(upstream: Upstream, why: str) -> ApiError:
+    row = "mirror_consumer_setup_failed" if upstream.mirrored else "source_consumer_setup_failed"
+    return api_error(row, err=why)
