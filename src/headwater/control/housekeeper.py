@@ -61,7 +61,10 @@ class Housekeeper:
     async def _rounds(self, pause_s: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(pause_s)
-            await work()
+            try:
+                await work()
+            except Exception:
+                logger.exception("housekeeping failed")
 
     async def _expire(self) -> None:
         now_ns = self._clock.now_ns()
