@@ -561,7 +561,8 @@ class Stream:
             removal, oldest_ns = retention.too_old(self._store.ledger, run, seq, horizon_ns)
             seq = int(run.seqs[-1]) + 1
             gone += self._expire(removal, run)
-        self._next_age = (generation, oldest_ns)
+        # What comes into an empty stream may bring a time of its own, long past.
+        self._next_age = (generation, oldest_ns) if self._store.ledger.messages else None
         return gone
 
     async def _expire_due(self, now_ns: int) -> int:
