@@ -77,6 +77,24 @@ def test_an_ack_of_what_is_not_pending_changes_nothing() -> None:
     assert state.take_delta() is None
 
 
+@pytest.mark.parametrize("redelivered", [False, True])
+def test_acks_that_come_together_settle_what_they_settle_one_by_one(redelivered: bool) -> None:
+    def delivered() -> ConsumerState:
+        state = ConsumerState(explicit())
+        state.deliver_run(range(1, 11), 0)
+        if redelivered:
+            state.nak(4, None, 0)
+            state.deliver(4, 0)
+            state.nak(6, None, 0)
+        return state
+
+    for acked in ([1, 2, 3], [2, 9], [6, 4, 1], [11, 5, 5], [*range(1, 11)]):
+        together, singly = delivered(), delivered()
+        assert list(together.ack_each(acked, 1)) == [seq for seq in acked if singly.ack(seq, 0, 1)]
+        assert together == singly
+        assert together.take_delta() == singly.take_delta()
+
+
 def test_ack_all_settles_everything_up_to_a_message() -> None:
     state = ConsumerState(explicit(ack_policy=AckPolicy.ALL))
     state.deliver_run([1, 3, 5, 7], 1)

@@ -17,15 +17,16 @@ from headwater.stream.head import HeadEntry
 from headwater.stream.notes import GONE
 from headwater.stream.removal import Removal
 from headwater.stream.stream import Stream
-from headwater.wire.ack_body import AckBody, AckKind, parse_ack_body
+from headwater.wire.ack_body import ACK, AckBody, AckKind, parse_ack_body
 from headwater.wire.ack_subject import read_ack
 from headwater.wire.frames import Frame
 
 logger = logging.getLogger(__name__)
 
 RECORD_EVERY_NS = 250_000_000
-"""How long deliveries may go unrecorded: a crash within it delivers them once more."""
+"""How long deliveries, and acks that nobody waits for, go unrecorded: a crash within it repeats them."""
 RETRY_NS = 1_000_000_000
+_NO_ACK = (b"", 0, 0, 0)
 
 
 class StreamConsumers:
@@ -154,26 +155,48 @@ class StreamConsumers:
         return {c.name: [c.state.snapshot()] for c in self._by_name.values() if c.is_recorded}
 
     def flush(self) -> None:
-        """Take the acknowledgements that came in."""
+        """Take the acknowledgements that came in.
+
+        Most say only that a message is done with: those of one consumer are settled together. They are made
+        durable at once where that lets messages go or somebody waits for it, else before long.
+        """
         items, self.items[:] = list(self.items), []
         confirmed: list[bytes] = []
+        plain: dict[Consumer, list[int]] = {}
+        at_once = self.stream.config.retention != Retention.LIMITS
         for subject, reply, _, body in items:
-            found = read_ack(subject)
-            if found is None:
-                continue
-            key, count, seq, consumer_seq = found
+            key, _, seq, _ = found = read_ack(subject) or _NO_ACK
             consumer = self._by_key.get(key)
             if consumer is None:
                 continue
             ack = parse_ack_body(body)
-            self._take(consumer, ack, seq, consumer_seq, count)
+            if ack is ACK and consumer.settles_single and not consumer.sample_percent:
+                plain.setdefault(consumer, []).append(seq)
+            else:
+                at_once = True
+                self._settle(plain)
+                self._take(consumer, ack, found)
             if ack.kind is AckKind.NEXT:
                 consumer.pull_next(ack.request, reply)
             elif reply:
                 confirmed.append(b"PUB %b 0\r\n\r\n" % reply)
-        self._record(confirmed)
+        self._settle(plain)
+        if at_once or confirmed:
+            self._record(confirmed)
 
-    def _take(self, consumer: Consumer, ack: AckBody, seq: int, consumer_seq: int, count: int) -> None:
+    def _settle(self, plain: dict[Consumer, list[int]]) -> None:
+        """Settle messages, each consumer's together."""
+        for consumer, seqs in plain.items():
+            settled = consumer.state.ack_each(seqs, self.clock.now_ns())
+            if settled:
+                self.changed(consumer)
+                consumer.wake()
+                if self.stream.config.retention != Retention.LIMITS:
+                    self._let_go += settled
+        plain.clear()
+
+    def _take(self, consumer: Consumer, ack: AckBody, found: tuple[bytes, int, int, int]) -> None:
+        _, count, seq, consumer_seq = found
         floor = consumer.state.ack_floor.stream_seq
         if not consumer.acknowledge(ack, seq, consumer_seq):
             if ack.kind is AckKind.NAK:
@@ -228,10 +251,9 @@ class StreamConsumers:
             self.arm(consumer)
         self._changed.clear()
         removed = self._released()
-        if changes or removed:
+        if changes or removed or confirmed:
+            # Also with no change: the one that somebody asks about again may be on its way to the disk.
             self.stream.record(changes, removed_seqs=removed, then=confirmed)
-        elif confirmed:
-            self._send(b"".join(confirmed))
 
     def _released(self) -> list[int]:
         """Return which of the settled messages no consumer needs any more."""

@@ -96,6 +96,16 @@ class Outstanding:
             self._deadlines.clear()
         return entry
 
+    def pop_each(self, seqs: Sequence[int]) -> list[int]:
+        """Remove messages while none is queued; return those that were pending."""
+        assert not self._queue
+        pop = self.entries.pop
+        popped = [seq for seq in seqs if pop(seq, None) is not None]
+        if not self.entries:
+            self._order.clear()
+            self._deadlines.clear()
+        return popped
+
     def lowest(self) -> int | None:
         """Return the lowest sequence, or None."""
         order, entries = self._order, self.entries

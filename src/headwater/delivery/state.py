@@ -172,6 +172,17 @@ class ConsumerState:
             return self._settle(seq, now)
         return self._policy is not AckPolicy.NONE and self._settle_through(seq, consumer_seq, now)
 
+    def ack_each(self, seqs: Sequence[int], now: int) -> Sequence[int]:
+        """Settle messages each for itself, as the explicit policy has it; return those that were owed."""
+        if self._redelivered.counts or self._pending.num_queued:
+            return [seq for seq in seqs if self._settle(seq, now)]
+        settled = self._pending.pop_each(seqs)
+        if settled:
+            self._acked_at = now
+            self._touched.update(settled)
+            self._left(min(settled))
+        return settled
+
     def nak(self, seq: int, delay: int | None, now: int) -> bool:
         """Deliver a message again, at once or after the delay; return whether it was pending."""
         if seq not in self._pending:
