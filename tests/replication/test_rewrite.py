@@ -1,0 +1,102 @@
+"""Subjects and headers of copied messages, as nats-server's own sources and mirrors leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from headwater.model import headers as header_block
+from headwater.model.message import Message
+from headwater.replication.rewrite import Rewrite
+from replication.works import TS, messages_in, work_of
+from table.samples import columns_of
+
+SOURCE = ("ORDERS", ">", ">", "IDENT")
+
+
+def rewritten(messages: Sequence[Message], **fields: Any) -> list[Message]:
+    """Return what becomes of the messages."""
+    columns = columns_of(messages)
+    return messages_in(Rewrite(work_of(stop_seq=10**6, **fields)).apply(columns))
+
+
+def plain(seq: int, subject: bytes, **headers: str) -> Message:
+    """Return a message; underscores in the names of its headers are dashes."""
+    pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Message(seq, TS + seq, subject, header_block.build(pairs), b"data %d" % seq)
+
+
+def test_without_rules_the_columns_themselves_are_returned() -> None:
+    columns = columns_of([plain(1, b"a", Color="red"), plain(2, b"b")])
+    assert Rewrite(work_of(stop_seq=2, mirrored=True)).apply(columns) is columns
+
+
+def test_filters_keep_what_any_of_them_takes() -> None:
+    messages = [plain(1, b"a.1"), plain(2, b"b.1"), plain(3, b"c.1"), plain(4, b"a.2")]
+    assert [m.seq for m in rewritten(messages, filters=("a.*", "c.>"))] == [1, 3, 4]
+
+
+def test_the_first_transform_that_takes_a_subject_rewrites_it_and_others_are_dropped() -> None:
+    messages = [plain(1, b"a.1"), plain(2, b"b.1"), plain(3, b"c.1"), plain(4, b"a.2")]
+    made = rewritten(messages, transforms=(("a.2", ""), ("a.*", "x.$1"), ("c.>", "y.>")))
+    assert [(m.seq, m.subject) for m in made] == [(1, b"x.1"), (3, b"y.1"), (4, b"a.2")]
+
+
+def test_the_targets_own_transform_comes_last_and_drops_nothing() -> None:
+    made = rewritten([plain(1, b"a.1"), plain(2, b"b.1")], stream_transform=("a.*", "z.{{wildcard(1)}}"))
+    assert [m.subject for m in made] == [b"z.1", b"b.1"]
+
+
+def test_a_random_part_is_drawn_for_each_message() -> None:
+    made = rewritten(
+        [plain(seq, b"a.1") for seq in range(1, 200)], transforms=(("a.*", "r.{{ Random(4) }}"),)
+    )
+    assert len({m.subject for m in made}) == 4
+
+
+def test_a_mirror_loses_what_a_publisher_demanded_and_keeps_all_else() -> None:
+    message = plain(
+        1, b"a", Nats_Expected_Last_Sequence="7", Color="red", Nats_Batch_Id="x", Nats_Stream_Source="S 1 > >"
+    )
+    (made,) = rewritten([message], mirrored=True)
+    assert header_block.parse(made.headers) == [(b"Color", b"red"), (b"Nats-Stream-Source", b"S 1 > >")]
+
+
+def test_a_header_block_with_nothing_left_is_no_header_block() -> None:
+    messages = [plain(1, b"a", Nats_Expected_Stream="S"), plain(2, b"a", Color="red")]
+    assert [m.headers for m in rewritten(messages, mirrored=True)] == [b"", messages[1].headers]
+
+
+def test_a_sourced_message_names_where_it_was_in_the_form_of_nats_server() -> None:
+    (made,) = rewritten([plain(7, b"orders.eu")], source_header=("ORIG:8NMxRuwd", ">", ">", "IDENT1"))
+    assert made.headers == b"NATS/1.0\r\nNats-Stream-Source: ORIG:8NMxRuwd 7 > > orders.eu IDENT1\r\n\r\n"
+
+
+def test_the_source_header_names_the_subject_before_it_was_rewritten() -> None:
+    (made,) = rewritten(
+        [plain(7, b"a.b")], transforms=(("a.*", "x.$1"),), source_header=("S", "a.*", "x.$1", "I")
+    )
+    assert made.subject == b"x.b"
+    assert header_block.get(made.headers, b"Nats-Stream-Source") == b"S 7 a.* x.$1 a.b I"
+
+
+def test_an_older_source_header_gives_way_and_other_headers_stay_before_it() -> None:
+    messages = [plain(1, b"a", Nats_Stream_Source="OLD 9 > > z", Color="red"), plain(2, b"a")]
+    first, second = rewritten(messages, source_header=SOURCE)
+    assert header_block.parse(first.headers) == [
+        (b"Color", b"red"),
+        (b"Nats-Stream-Source", b"ORDERS 1 > > a IDENT"),
+    ]
+    assert header_block.parse(second.headers) == [(b"Nats-Stream-Source", b"ORDERS 2 > > a IDENT")]
+
+
+def test_percent_signs_in_names_and_subjects_stay_what_they_are() -> None:
+    (made,) = rewritten([plain(1, b"a.%d")], source_header=("S%s", "%d", "%b", "%"))
+    assert header_block.get(made.headers, b"Nats-Stream-Source") == b"S%s 1 %d %b a.%d %"
+
+
+@pytest.mark.parametrize("source_header", [None, SOURCE])
+def test_nothing_wanted_leaves_columns_without_a_message(source_header: Any) -> None:
+    assert rewritten([plain(1, b"a", Color="red")], filters=("b",), source_header=source_header) == []

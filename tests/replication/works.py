@@ -1,0 +1,121 @@
+"""Pieces of work over real files, and what plain Python says that they should bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyroaring import BitMap64
+
+from headwater.disk import RealDisk
+from headwater.model import headers as header_block
+from headwater.model.columns import Columns
+from headwater.model.message import Message
+from headwater.model.subject import matches
+from headwater.model.transform import SubjectTransform
+from headwater.replication.work import FileRange, Receipt, Work
+from headwater.table import parquet
+from headwater.table.output import Output, footer_crc_of
+from headwater.wire import column_bytes
+from table.samples import columns_of
+
+TS = 1_790_000_000_123_456_789
+
+
+def file_of(directory: Path, messages: Sequence[Message], base_seq: int = 0) -> FileRange:
+    """Write the messages as a file of a table."""
+    with Output(directory, RealDisk(sync=False), base_seq, "none") as output:
+        output.append(columns_of(messages))
+        file = output.finish()
+    return FileRange(str(directory / file.path), base_seq, file.first_seq, file.last_seq)
+
+
+def work_of(**fields: Any) -> Work:
+    """Return a piece of work with usual values where none are given."""
+    usual = {"id": "w1", "target": "COPY", "upstream": "ORDERS > >", "expected": b"cursor", "start_seq": 1}
+    return Work(**{**usual, **fields})
+
+
+def removed_of(seqs: Iterable[int]) -> bytes:
+    """Return sequences as a work carries them."""
+    return bytes(BitMap64(seqs).serialize())
+
+
+def tail_of(messages: Sequence[Message]) -> bytes:
+    """Return messages as a work carries them."""
+    return column_bytes.encode(columns_of(messages))
+
+
+def brought(receipt: Receipt) -> list[Message]:
+    """Return the messages of a receipt, from wherever they are."""
+    assert receipt.error == ""
+    assert not (receipt.data and receipt.path)
+    if receipt.data:
+        return messages_in(column_bytes.decode(receipt.data))
+    if not receipt.path:
+        return []
+    path = Path(receipt.path)
+    crc = footer_crc_of(receipt.path)
+    assert crc is not None
+    footer = parquet.read_footer(path, crc)
+    groups = [parquet.read_group(path, footer, index, 0) for index in range(len(footer.bounds))]
+    return [message for group in groups for message in messages_in(group.columns())]
+
+
+def messages_in(columns: Columns) -> list[Message]:
+    """Return the messages of columns one by one."""
+    messages, s, h, d = [], 0, 0, 0
+    subjects, headers, datas = bytes(columns.subjects), bytes(columns.headers), bytes(columns.datas)
+    for row in range(len(columns)):
+        sl, hl, dl = (
+            int(lengths[row])
+            for lengths in (columns.subject_lengths, columns.header_lengths, columns.data_lengths)
+        )
+        messages.append(
+            Message(
+                int(columns.seqs[row]),
+                int(columns.ts[row]),
+                subjects[s : s + sl],
+                headers[h : h + hl],
+                datas[d : d + dl],
+            )
+        )
+        s, h, d = s + sl, h + hl, d + dl
+    assert (s, h, d) == (len(subjects), len(headers), len(datas))
+    return messages
+
+
+def expected_of(work: Work, messages: Iterable[Message]) -> list[Message]:
+    """Return what should come of the messages, one by one and as plainly as it can be said."""
+    return [
+        made
+        for message in messages
+        if work.start_seq <= message.seq <= work.stop_seq and (made := _made(work, message)) is not None
+    ]
+
+
+def _made(work: Work, message: Message) -> Message | None:
+    subject = message.subject
+    if work.filters and not any(matches(subject.decode(), pattern) for pattern in work.filters):
+        return None
+    if work.transforms:
+        for src, dest in work.transforms:
+            if matches(subject.decode(), src or ">"):
+                subject = SubjectTransform(src, dest).apply(subject) or b"?"
+                break
+        else:
+            return None
+    if work.stream_transform:
+        subject = SubjectTransform(*work.stream_transform).apply(subject) or subject
+    pairs = [
+        (name, value)
+        for name, value in header_block.parse(message.headers) or []
+        if not name.startswith((b"Nats-Expected-", b"Nats-Batch-"))
+        and not (work.source_header and name == b"Nats-Stream-Source")
+    ]
+    if work.source_header:
+        name, filters, destinations, identity = (part.encode() for part in work.source_header)
+        where = [name, b"%d" % message.seq, filters, destinations, message.subject, identity]
+        pairs.append((b"Nats-Stream-Source", b" ".join(part for part in where if part)))
+    return message._replace(subject=subject, headers=header_block.build(pairs))
