@@ -114,6 +114,17 @@ async def test_what_lies_in_memory_is_served_without_a_thread(whole: Whole) -> N
         await whole.view.run_at(2)
 
 
+async def test_what_was_read_before_is_served_without_a_thread(whole: Whole) -> None:
+    whole.fold(range(1, 5))
+    whole.hold(range(5, 9))
+    assert (whole.view.resident_run_at(2), whole.view.resident_run_at(6)) == (None, None)
+    read = await whole.view.run_at(2), await whole.view.run_at(6)
+    whole.executor.shutdown()
+    assert (whole.view.resident_run_at(3), whole.view.resident_run_at(7)) == read
+    whole.head.release_through(8)
+    assert whole.view.resident_run_at(7) is None, "neither does the table have it"
+
+
 async def test_reading_does_not_hold_up_the_loop(whole: Whole) -> None:
     whole.fold(range(1, 5))
     runs = await asyncio.gather(*(whole.view.run_at(seq) for seq in range(1, 5)))

@@ -15,7 +15,7 @@ from headwater.errors import DiskError
 from headwater.model.run import Run
 from headwater.stream.head import Head, HeadEntry
 from headwater.table.datafile import DataFile
-from headwater.table.table import ConflictError, Table
+from headwater.table.table import ConflictError, Groups, Table
 
 _T = TypeVar("_T")
 _MOVED_RETRIES = 5
@@ -72,22 +72,28 @@ class View:
         return await self._on_thread(self.read_run_at, seq)
 
     def resident_run_at(self, seq: int) -> Run | None:
-        """Return the same as `run_at` if that run lies in memory in the head."""
+        """Return the same as `run_at` if that run lies in memory."""
         entry = self._head_entry(seq)
-        return None if entry is None else entry.run
+        if entry is not None:
+            return entry.run or self._cache.get((self._id, entry.position))
+        file = self._file_at(seq)
+        groups = self.table.known_groups(file) if file is not None else None
+        if file is None or groups is None:
+            return None
+        return self._cache.get((self._id, file.path, _group_at(groups, seq)))
 
     def read_run_at(self, seq: int) -> Run | None:
         """Return the same as `run_at`, blocking."""
         return self._retrying(self._read_run_at, seq)
 
     def _read_run_at(self, seq: int) -> Run | None:
-        entry = self._head_entry(seq)
-        if entry is not None:
-            return self._load_entry(entry)
-        file = self._file_at(seq)
-        if file is not None:
-            return self._load_group(file, seq)
-        entry = self.head.entry_at(seq)
+        # One look at the head, before the table: what a fold releases after it is in the table by then, while
+        # a second look would take the entries behind the released ones for the next.
+        entry, in_head = self.head.look_up(seq)
+        if not in_head:
+            file = self._file_at(seq)
+            if file is not None:
+                return self._load_group(file, seq)
         return self._load_entry(entry) if entry is not None else None
 
     def _retrying(self, read: Callable[[int], _T], wanted: int) -> _T:
@@ -101,14 +107,15 @@ class View:
 
     def reach(self, seq: int) -> int:
         """Return the last sequence of the batch or file in which this sequence would lie."""
-        entry, file = self._head_entry(seq), self._file_at(seq)
-        if entry is None and file is None:
-            entry = self.head.entry_at(seq)
-        return entry.last_seq if entry is not None else file.last_seq if file is not None else seq
+        entry, in_head = self.head.look_up(seq)
+        file = None if in_head else self._file_at(seq)
+        if file is not None:
+            return file.last_seq
+        return entry.last_seq if entry is not None else seq
 
     def _head_entry(self, seq: int) -> HeadEntry | None:
-        first = self.head.first_seq
-        return self.head.entry_at(seq) if first is not None and seq >= first else None
+        entry, in_head = self.head.look_up(seq)
+        return entry if in_head else None
 
     def _file_at(self, seq: int) -> DataFile | None:
         files = self.table.files
@@ -121,8 +128,7 @@ class View:
         return self._cached((self._id, entry.position), lambda: self.head.load(entry))
 
     def _load_group(self, file: DataFile, seq: int) -> Run:
-        groups = self.table.groups(file)
-        index = min(bisect_left(groups, seq, key=lambda bounds: bounds[1]), len(groups) - 1)
+        index = _group_at(self.table.groups(file), seq)
         return self._cached((self._id, file.path, index), lambda: self.table.read_group(file, index))
 
     def _cached(self, key: tuple[object, ...], load: Callable[[], Run]) -> Run:
@@ -158,6 +164,11 @@ class View:
 
     async def _on_thread(self, call: Callable[..., _T], *args: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
+
+
+def _group_at(groups: Groups, seq: int) -> int:
+    """Return the index of the first row group that reaches a sequence, of the last if none does."""
+    return min(bisect_left(groups, seq, key=lambda bounds: bounds[1]), len(groups) - 1)
 
 
 def _seq_since(run: Run, ts: int) -> int | None:

@@ -24,6 +24,7 @@ from headwater.table.row_group import RowGroup
 from headwater.table.schema import PARTITION
 
 Dead = BitMap64 | Callable[[Int64s], npt.NDArray[np.bool_]]
+Groups = tuple[tuple[int, int], ...]
 
 TARGET_FILE_BYTES = 128 << 20
 TARGET_FILE_ROWS = 1_000_000
@@ -132,10 +133,15 @@ class Table:
         """Let go of files that will not be committed; the next sweep takes them."""
         self._uncommitted.difference_update(file.path for file in files)
 
-    def groups(self, file: DataFile) -> tuple[tuple[int, int], ...]:
+    def groups(self, file: DataFile) -> Groups:
         """Return the first and the last sequence of each row group of the file."""
-        base = file.base_seq
-        return tuple((base + first, base + last) for first, last in self._footer(file).bounds)
+        return _groups(file, self._footer(file))
+
+    def known_groups(self, file: DataFile) -> Groups | None:
+        """Return the same if nothing must be read for it."""
+        with self._footers_lock:
+            footer = self._footers.get(file.path)
+        return None if footer is None else _groups(file, footer)
 
     def locate(self, seq: int) -> tuple[DataFile, int] | None:
         """Return the file and the row group whose range holds this sequence, if there is one."""
@@ -293,6 +299,12 @@ def _data_paths(directory: Path, disk: Disk) -> Iterator[str]:
     """Yield the path of every data file, finished or not, relative to the table."""
     for folder in _folders(directory, disk):
         yield from (f"{folder}/{name}" for name in disk.list(directory / folder))
+
+
+def _groups(file: DataFile, footer: parquet.Footer) -> Groups:
+    """Return the bounds of a file's row groups as sequences."""
+    base = file.base_seq
+    return tuple((base + first, base + last) for first, last in footer.bounds)
 
 
 def _folders(directory: Path, disk: Disk) -> list[str]:
