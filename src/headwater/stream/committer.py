@@ -144,6 +144,7 @@ class Committer:
             entry.position = positions[index]
         self._in_flight = None
         self._finish(group)
+        self._store.head.settle()
         if rotation:
             await self._rotate(rotation[0], dumped)
 

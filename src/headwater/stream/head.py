@@ -81,6 +81,10 @@ class Head:
         elif self._resident > RESIDENT_BYTES:
             self._evict_to(RESIDENT_BYTES)
 
+    def settle(self) -> None:
+        """Let go of what is written by now and need not stay resident."""
+        self._evict_to(RESIDENT_BYTES)
+
     def _evict_to(self, limit: int) -> None:
         while self._resident > limit and self._oldest_resident < len(self._entries):
             entry = self._entries[self._oldest_resident]
@@ -96,6 +100,13 @@ class Head:
         entries, lasts = self._both
         index = bisect_left(lasts, seq)
         return entries[index] if index < len(entries) else None
+
+    def look_up(self, seq: int) -> tuple[HeadEntry | None, bool]:
+        """Return the first entry that reaches this sequence, and whether the head begins at or before it."""
+        entries, lasts = self._both
+        index = bisect_left(lasts, seq)
+        entry = entries[index] if index < len(entries) else None
+        return entry, entry is not None and entries[0].first_seq <= seq
 
     def entry_since(self, ts: int) -> HeadEntry | None:
         """Return the first entry whose newest message is not older than this time."""

@@ -72,8 +72,9 @@ class OfferedRun:
 
     @property
     def nbytes(self) -> int:
-        """Return about how much memory the run holds: three objects and four slots for each message."""
-        return self.payload_bytes + 160 * len(self.seq_list)
+        """Return about how much memory the run holds."""
+        # Three objects and four slots for each message; lists, arrays and the entry of the head for the run.
+        return self.payload_bytes + 160 * len(self.seq_list) + 1100
 
     @cached_property
     def seqs(self) -> Int64s:
