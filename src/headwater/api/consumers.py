@@ -12,7 +12,8 @@ from headwater.delivery.consumer import Consumer
 from headwater.delivery.pull import PullConsumer
 from headwater.errors import api_error
 from headwater.model import headers as header_block
-from headwater.model.times import format_time
+from headwater.model.consumer import ConsumerInfo
+from headwater.model.times import ZERO_TIME, format_time
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
 from headwater.wire.consumer_json import decode_create, info_json
@@ -33,9 +34,9 @@ async def create(context: Context, request: Request) -> Json | WithHeaders:
     stream = context.domain.stream(request.stream)
     _check_identity(stream, request)
     address = parse_address(request.subject.removeprefix("CONSUMER."))
-    consumer = await context.consumers.create(stream, asked, address)
-    members = await _shown(context, consumer)
-    if consumer.config.direct or consumer.config.sourcing:
+    made = await context.consumers.create(stream, asked, address)
+    members = _shown(made)
+    if made.config.direct or made.config.sourcing:
         return WithHeaders(members, header_block.build([(_IDENTITY, _identity(stream))]))
     return members
 
@@ -67,7 +68,7 @@ async def list_(context: Context, request: Request) -> Json:
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
     found = context.consumers.of(context.domain.stream(request.stream)).listed
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
-    infos = [await _shown(context, consumer, versions=False) for consumer in shown]
+    infos = [_shown(await consumer.info(), versions=False) for consumer in shown]
     sizes = [len(msgspec.json.encode(each)) + 1 for each in infos]
     fit = fitting(sizes, context.connection.max_payload - _ENVELOPE_BYTES)
     if fit < len(infos):
@@ -77,7 +78,7 @@ async def list_(context: Context, request: Request) -> Json:
 
 async def info(context: Context, request: Request) -> Json:
     """Show a consumer."""
-    return await _shown(context, _consumer(context, request))
+    return _shown(await _consumer(context, request).info())
 
 
 async def delete(context: Context, request: Request) -> Json:
@@ -90,13 +91,12 @@ async def pause(context: Context, request: Request) -> Json:
     """Pause a consumer until a time, or resume it."""
     asked = request.decode_optional(_PAUSE_FIELDS, "JSApiConsumerPauseRequest")
     stream = context.domain.stream(request.stream)
-    until_ns = asked.get("pause_until")
-    consumer = await context.consumers.pause(stream, request.consumer, until_ns or None)
-    until = consumer.config.pause_until
-    now_ns = context.clock.now_ns()
-    answer: Json = {"paused": consumer.is_paused, "pause_until": format_time(until_ns or now_ns)}
-    if consumer.is_paused and until is not None:
-        answer["pause_remaining"] = until - now_ns
+    consumer = await context.consumers.pause(stream, request.consumer, asked.get("pause_until"))
+    until_ns = consumer.config.pause_until
+    shown = ZERO_TIME if until_ns is None else format_time(until_ns)
+    answer: Json = {"paused": consumer.is_paused, "pause_until": shown}
+    if consumer.is_paused and until_ns is not None:
+        answer["pause_remaining"] = until_ns - context.clock.now_ns()
     return answer
 
 
@@ -105,7 +105,7 @@ async def reset(context: Context, request: Request) -> Json:
     asked = request.decode_optional(_RESET_FIELDS, "JSApiConsumerResetRequest")
     consumer = _consumer(context, request)
     start_seq = await context.consumers.reset(consumer, asked.get("seq", 0))
-    return {**await _shown(context, consumer), "reset_seq": start_seq}
+    return {**_shown(await consumer.info()), "reset_seq": start_seq}
 
 
 async def unpin(context: Context, request: Request) -> Json:
@@ -113,6 +113,8 @@ async def unpin(context: Context, request: Request) -> Json:
     asked = request.decode_optional(_UNPIN_FIELDS, "JSApiConsumerUnpinRequest")
     consumer = _consumer(context, request)
     group = asked.get("group", "")
+    if not group:
+        raise api_error("invalid_json", err="consumer group not specified")
     if group not in consumer.config.priority_groups:
         raise api_error("consumer_invalid_priority_group")
     if isinstance(consumer, PullConsumer):
@@ -124,10 +126,9 @@ def _consumer(context: Context, request: Request) -> Consumer:
     return context.consumers.get(context.domain.stream(request.stream), request.consumer)
 
 
-async def _shown(context: Context, consumer: Consumer, *, versions: bool = True) -> Json:
-    shown = info_json(await consumer.info())
-    if versions and "config" in shown:
-        metadata = {**consumer.config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
+def _shown(info: ConsumerInfo, *, versions: bool = True) -> Json:
+    shown = info_json(info)
+    if versions:
+        metadata = {**info.config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
         shown["config"]["metadata"] = dict(sorted(metadata.items()))
-    shown["cluster"] = {"leader": context.server_name}
     return shown

@@ -18,7 +18,6 @@ from headwater.wire.stream_json import Json, error_json
 
 logger = logging.getLogger(__name__)
 _WIDTH, _DEPTH, _TOTAL = 8, 1024, 10_000
-_NO_RESPONDERS = headers.build(code=503)
 _LEVEL = headers.build(code=412, description=b"Required Api Level")
 
 
@@ -73,7 +72,9 @@ class Dispatcher:
         if not level_is_enough(header):
             self._context.connection.publish(reply, b"", headers=_LEVEL)
         elif not self._context.consumers.pull(stream, consumer, body, reply):
-            self._context.connection.publish(reply, b"", headers=_NO_RESPONDERS)
+            # As a nats-server says it that has no subscriber for the subject.
+            nobody = headers.build([(b"Nats-Subject", f"$JS.API.{subject}".encode())], code=503)
+            self._context.connection.publish(reply, b"", headers=nobody)
 
     async def _run(self, found: Found, request: Request) -> None:
         members, error = await self._handle(found.endpoint, request)

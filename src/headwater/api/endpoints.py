@@ -91,7 +91,12 @@ ENDPOINTS = (
         zero={"paused": False, "pause_until": ZERO_TIME},
     ),
     Endpoint("CONSUMER.UNPIN.{stream}.{consumer}", "consumer_unpin_response", consumers.unpin),
-    Endpoint("CONSUMER.RESET.{stream}.{consumer}", "consumer_reset_response", consumers.reset),
+    Endpoint(
+        "CONSUMER.RESET.{stream}.{consumer}",
+        "consumer_reset_response",
+        consumers.reset,
+        zero={"reset_seq": 0},
+    ),
     Endpoint(
         "CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}", "consumer_leader_stepdown_response", cluster.refuse
     ),

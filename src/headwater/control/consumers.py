@@ -22,7 +22,7 @@ from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
-from headwater.model.consumer import ConsumerConfig, CreateRequest, DeliverPolicy
+from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
@@ -51,7 +51,7 @@ class Consumers:
         self._clock = clock
         self._domain_name = domain_name
         self._timers = Timers(clock)
-        self._advisories = ConsumerAdvisories(connection.write, clock, domain_name)
+        self._advisories = ConsumerAdvisories(connection.write, clock, domain_name, account)
         self._by_stream: dict[str, StreamConsumers] = {}
         self._sids: dict[str, list[bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,12 +111,12 @@ class Consumers:
         """Nothing to do: consumers ask the stream for its config."""
 
     def on_closed(self, stream: Stream) -> None:
-        """Take no more acknowledgements; `close` ends the consumers."""
+        """Take no more acknowledgements; a stream closed while we are open is deleted."""
         for sid in self._sids.pop(stream.name, ()):
             self._connection.unsubscribe(sid)
         consumers = self._by_stream.pop(stream.name, None)
         if consumers is not None:
-            self._background(consumers.close())
+            self._background(consumers.delete())
 
     def on_interest(self) -> None:
         """Have push consumers look who listens."""
@@ -125,13 +125,14 @@ class Consumers:
 
     async def close(self) -> None:
         """Stop delivering; every state is recorded."""
-        for consumers in self._by_stream.values():
+        closing, self._by_stream = self._by_stream, {}
+        for consumers in closing.values():
             await consumers.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._timers.close()
 
-    async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> Consumer:
-        """Return the consumer that a request asks for, made or changed."""
+    async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> ConsumerInfo:
+        """Return how the consumer stands that a request asks for, made or changed."""
         request = check_address(request, address)
         consumers = self.of(stream)
         async with consumers.declaring:
@@ -144,28 +145,28 @@ class Consumers:
                 await self._update(consumers, known, config)
             if config.sourcing:
                 # Whoever replicates counts deliveries from one again each time it asks.
-                await self.reset(known, 0)
-            return known
+                await self._reset(known, 0)
+            return await known.info()
 
     def _has_interest(self, subject: str) -> bool:
         return self._outlet.listens(subject.encode())
 
-    async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> Consumer:
+    async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> ConsumerInfo:
         stream = consumers.stream
         await stream.settled()
         start_seq, only = await self._start(stream, config)
         state = ConsumerState(config, start_seq)
         created_ns = self._clock.now_ns()
         consumer = self._make(consumers, config, created_ns, state, only)
-        await consumer.recount()
         if consumer.is_recorded:
             await asyncio.to_thread(self._declare, consumer)
+        info = await consumer.info()
         consumers.add(consumer)
         consumers.tick(created_ns)
         await stream.settled()
         if not config.direct:
             self._advisories.action(consumer, "create")
-        return consumer
+        return info
 
     async def _start(self, stream: Stream, config: ConsumerConfig) -> tuple[int, list[int]]:
         """Return where a new consumer begins, and the only sequences it wants of what is there."""
@@ -177,10 +178,10 @@ class Consumers:
                 return after, []
             case DeliverPolicy.LAST:
                 found = [m for f in filters if (m := await stream.last(f)) is not None]
-                return (max(m.seq for m in found), []) if found else (after, [])
+                return (max(m.seq for m in found), []) if found else (first, [])
             case DeliverPolicy.LAST_PER_SUBJECT:
                 seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
-                return (seqs[0], seqs) if seqs else (after, [])
+                return (seqs[0], seqs) if seqs else (max(state.last_seq, first), [])
             case DeliverPolicy.BY_START_SEQUENCE:
                 return max(config.opt_start_seq, first), []
             case DeliverPolicy.BY_START_TIME:
@@ -197,7 +198,7 @@ class Consumers:
         only: list[int] | None = None,
     ) -> Consumer:
         kind = PushConsumer if config.is_push else PullConsumer
-        return kind(config, created_ns, state, consumers, undelivered=None, only=only or ())
+        return kind(config, created_ns, state, consumers, only=only or ())
 
     def _declare(self, consumer: Consumer) -> None:
         config = encode_config(consumer.config).decode()
@@ -213,21 +214,37 @@ class Consumers:
             except BaseException:
                 consumer.reconfigure(old)
                 raise
+        if config.filters != old.filters:
+            await consumers.drop_unneeded()
 
     async def pause(self, stream: Stream, name: str, until_ns: int | None) -> Consumer:
         """Return the consumer, paused until a time or resumed."""
         consumer = self.get(stream, name)
-        if until_ns is not None and until_ns <= self._clock.now_ns():
-            until_ns = None
+        if until_ns == consumer.config.pause_until:
+            return consumer
         config = msgspec.structs.replace(consumer.config, pause_until=until_ns)
         await self._update(self.of(stream), consumer, config)
         self._advisories.paused(consumer)
         return consumer
 
     async def reset(self, consumer: Consumer, seq: int) -> int:
-        """Have a consumer begin anew; return at which sequence."""
+        """Have a consumer begin anew, not before where it was declared to; return at which sequence."""
+        config = consumer.config
+        if seq and config.deliver_policy is DeliverPolicy.BY_START_SEQUENCE:
+            if seq < config.opt_start_seq:
+                raise api_error("consumer_invalid_reset", err="below start seq")
+        elif seq and config.deliver_policy is DeliverPolicy.BY_START_TIME:
+            if seq < await consumer.stream.seq_at(config.opt_start_time or 0):
+                raise api_error("consumer_invalid_reset", err="below start time")
+        elif seq and config.deliver_policy is not DeliverPolicy.ALL:
+            raise api_error("consumer_invalid_reset", err="not allowed")
+        return await self._reset(consumer, seq)
+
+    async def _reset(self, consumer: Consumer, seq: int) -> int:
+        consumers = self.of(consumer.stream)
         start_seq = consumer.reset(seq)
-        self.of(consumer.stream).tick(self._clock.now_ns())
+        consumers.tick(self._clock.now_ns())
+        await consumers.drop_unneeded()
         await consumer.stream.settled()
         return start_seq
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.clock import Clock
-from headwater.model.times import format_time
+from headwater.delivery.pin import PinChange
+from headwater.model.times import ZERO_TIME, format_time
 from headwater.model.unique import unique_id
 from headwater.wire.frames import pub
 
@@ -24,10 +25,13 @@ _METRIC = "io.nats.jetstream.metric.v1."
 class ConsumerAdvisories:
     """Publishes events about consumers; nobody waits for them."""
 
-    def __init__(self, send: Callable[[bytes], None], clock: Clock, domain: str = "") -> None:
+    def __init__(
+        self, send: Callable[[bytes], None], clock: Clock, domain: str = "", account: str = "$G"
+    ) -> None:
         self._send = send
         self._clock = clock
         self._domain = domain
+        self._account = account
 
     def action(self, consumer: Consumer, action: str) -> None:
         """Say that a consumer was made (`create`) or removed (`delete`)."""
@@ -36,11 +40,20 @@ class ConsumerAdvisories:
 
     def paused(self, consumer: Consumer) -> None:
         """Say that a consumer was paused or resumed."""
-        until = consumer.config.pause_until or 0
-        fields: dict[str, Any] = {"paused": consumer.is_paused}
-        if consumer.is_paused:
-            fields["pause_until"] = format_time(until)
+        until = consumer.config.pause_until
+        shown = ZERO_TIME if until is None else format_time(until)
+        fields: dict[str, Any] = {"paused": consumer.is_paused, "pause_until": shown}
         self._advise(consumer, "PAUSE", "consumer_pause", fields)
+
+    def pinned(self, consumer: Consumer, change: PinChange) -> None:
+        """Say that a client was pinned, or let go and why."""
+        fields = {"account": self._account, "group": change.group}
+        if change.reason:
+            fields["reason"] = change.reason
+            self._advise(consumer, "UNPINNED", "consumer_group_unpinned", fields)
+        else:
+            fields["pinned_id"] = change.id
+            self._advise(consumer, "PINNED", "consumer_group_pinned", fields)
 
     def nak(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
         """Say that a message was refused for now."""
@@ -59,13 +72,13 @@ class ConsumerAdvisories:
         self._advise(consumer, "MAX_DELIVERIES", "max_deliver", fields)
 
     def sample(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
-        """Say how long an acknowledgement took, for as many as the sampling asks."""
+        """Say how long the acknowledgement of a pending message took, for as many as the sampling asks."""
         percent = consumer.sample_percent
-        if not percent or random.random() * 100 >= percent:
+        pending = consumer.state.pending(seq) if percent else None
+        if pending is None or random.random() * 100 >= percent:
             return
         fields = _delivery(seq, consumer_seq, count)
-        fields["ack_time"] = max(self._clock.now_ns() - consumer.last_delivered_ns(seq), 0)
-        fields["deliveries"] = count
+        fields["ack_time"] = max(self._clock.now_ns() - pending.delivered_ns, 0)
         subject = f"$JS.EVENT.METRIC.CONSUMER.ACK.{consumer.stream.name}.{consumer.name}"
         self._publish(subject, _METRIC + "consumer_ack", consumer, fields)
 

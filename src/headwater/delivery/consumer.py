@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from headwater.delivery.backlog import Backlog
 from headwater.delivery.feed import Feed, Slice
 from headwater.delivery.pacing import Pacing
-from headwater.delivery.state import ConsumerState, Unsettled
+from headwater.delivery.state import ConsumerState
 from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo
-from headwater.model.message import Message
 from headwater.stream.removal import Removal
 from headwater.wire.ack_body import AckBody, AckKind
 from headwater.wire.ack_subject import AckSubjects
@@ -37,6 +36,8 @@ CHUNK = 1024
 """How many messages go out in one buffer, at the most."""
 CHUNK_BYTES = 1 << 20
 LONGEST_WAIT_S = 1.0
+DELETED = "Unacknowledged message was deleted"
+"""What is told of a message that the stream removed while it was owed to a consumer."""
 _PUSH_BASED = header_block.build(code=409, description=b"Consumer is push based")
 
 
@@ -59,7 +60,6 @@ class Consumer:
         state: ConsumerState,
         consumers: StreamConsumers,
         *,
-        undelivered: int | None,
         only: Sequence[int] = (),
     ) -> None:
         self.config = config
@@ -68,17 +68,14 @@ class Consumer:
         self.stream = consumers.stream
         self.acks = AckSubjects(consumers.stream.name, config.name)
         self.tally = consumers.tallies.join(config.filters)
+        self.backlog = Backlog(self.stream, self.tally, lambda: self.state.next_seq, only)
         self._consumers = consumers
         self._outlet = consumers.outlet
         self._clock = consumers.clock
         self._feed = Feed(consumers.stream, self.tally)
         self._pacing = Pacing(config)
-        self._only = list(only)
-        """With `last_per_subject`: the sequences to deliver of what was there at the start."""
-        self._undelivered = undelivered
-        """What waited when last counted; None when it must be counted anew."""
-        self._counted_at = self.tally.stored
         self._task: asyncio.Task[None] | None = None
+        self._woken = False
         self._closed = False
 
     @property
@@ -118,12 +115,15 @@ class Consumer:
 
     def wake(self) -> None:
         """Deliver, if somebody wants messages."""
-        if self._task is None and not self._closed and self.target() is not None:
+        if self._task is not None:
+            self._woken = True
+        elif not self._closed and self.target() is not None:
             self._task = asyncio.create_task(self._pump(), name=f"{self.stream.name} > {self.name}")
             self._task.add_done_callback(self._pumped)
 
     def _pumped(self, task: asyncio.Task[None]) -> None:
-        self._task = None
+        if self._task is task:
+            self._task = None
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
@@ -134,132 +134,114 @@ class Consumer:
         self._consumers.retry_soon(self)
 
     async def _pump(self) -> None:
-        while (target := self.target()) is not None:
-            if self.must_be_counted:
-                await self.recount()
-            if self.state.next_redelivery() is not None:
-                await self._deliver_again(target)
-            elif not await self._deliver_next(target):
-                self.at_end()
-                break
-            await self._outlet.writable()
+        # Whoever wakes the consumer while this runs, up to its last step, has it look once more.
+        self._woken = True
+        while self._woken:
+            self._woken = False
+            await self._deliver_all()
+        self._task = None
         self._consumers.report_given_up(self)
         self._consumers.arm(self)
+
+    async def _deliver_all(self) -> None:
+        while (target := self.target()) is not None:
+            if not self.backlog.is_known:
+                await self.backlog.count()
+            if self.state.next_redelivery() is not None:
+                await self._deliver_again(target)
+            elif self.state.room == 0:
+                return
+            elif not await self._deliver_next():
+                self.at_end()
+                return
+            # Others have their turn, the link is flushed, and a slow server is waited for.
+            await asyncio.sleep(0)
+            await self._outlet.writable()
 
     async def _deliver_again(self, target: Target) -> None:
         seq = self.state.next_redelivery()
         assert seq is not None
-        message = await self.stream.message(seq)
+        message = self._feed.resident_message(seq) or await self._feed.message(seq)
         if message is None:
-            self.settle_removed([seq])
+            self.forget([seq])
             return
         if self.target() != target or self.state.next_redelivery() != seq:
             return  # settled, or nobody there any more, while it was read
-        now_ns = self._clock.now_ns()
-        delivery = self.state.deliver(seq, now_ns)
-        reply = self.acks.format(
-            delivery.delivered_count, seq, delivery.consumer_seq, message.ts, self.undelivered()
-        )
-        self._send_one(target, message, reply)
+        headers, datas = self._payload([message.headers], [message.data])
+        count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
+        reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
+        if target.size is not None and _pull_size([reply], [message.subject], headers, datas) > target.size:
+            self.too_large(target)
+            return
+        self.state.deliver(seq, self._clock.now_ns())
+        self._send(target, [reply], [message.subject], headers, datas)
         self._consumers.changed(self)
 
-    def _send_one(self, target: Target, message: Message, reply: bytes) -> None:
-        headers, datas = self._payload([message.headers], [message.data])
-        headers = self.marked(headers)
-        self._outlet.deliver(target.subject, [reply], [message.subject], headers, datas)
-        size = len(message.subject) + len(reply) + len(headers[0]) + len(datas[0])
-        self.sent(target, 1, size)
-
-    async def _deliver_next(self, target: Target) -> bool:
-        """Deliver what comes next; return False at the end of the stream or when there is no room."""
-        room = self.state.room
-        if room == 0:
-            return False
+    async def _deliver_next(self) -> bool:
+        """Deliver what comes next; return False at the end of the stream."""
         seq = self.state.next_seq
         found = self._feed.resident(seq) or await self._feed.read(seq)
         if found is None:
             return False
-        if seq != self.state.next_seq:
+        target = self.target()
+        if seq != self.state.next_seq or target is None:
             return True
-        rows = self._wanted(found)
+        rows = self.backlog.chosen(found)
         if not rows:
             self.state.skip(found.next_seq)
             return True
-        current = self.target()
-        if current is None:
-            return True
-        limit = min(current.messages, CHUNK, len(rows) if room is None else room)
+        room = self.state.room
+        limit = min(target.messages, CHUNK, len(rows) if room is None else room)
         if self._pacing.one_by_one:
             limit = 1
             wait_ns = self._pacing.wait_ns(int(found.run.ts[rows[0]]), self._clock.now_ns())
             if wait_ns:
                 await asyncio.sleep(min(wait_ns / 1e9, LONGEST_WAIT_S))
                 return True
-        self._deliver(current, found, rows, limit)
+        if limit:
+            self._deliver(target, found, rows, limit)
         return True
-
-    def _wanted(self, found: Slice) -> list[int]:
-        if not self._only:
-            return found.rows
-        seqs = found.run.seqs
-        while self._only and self._only[0] < self.state.next_seq:
-            self._only.pop(0)
-        last_start = self._last_start
-        chosen = set(self._only)
-        return [row for row in found.rows if (s := int(seqs[row])) > last_start or s in chosen]
-
-    @property
-    def _last_start(self) -> int:
-        return self._only[-1] if self._only else 0
 
     def _deliver(self, target: Target, found: Slice, rows: list[int], limit: int) -> None:
         """Send the first rows, as many as the target takes, as one buffer."""
         run = found.run
         chosen = rows[:limit]
         headers, datas = self._payload(*run.payloads(chosen))
-        subjects = run.subjects
-        stored_subjects = [subjects[row] for row in chosen]
+        all_subjects = run.subjects
+        subjects = [all_subjects[row] for row in chosen]
         seqs = run.seqs[chosen].tolist()
-        left = self.undelivered()
-        count = self._fitting(target, stored_subjects, headers, datas)
+        left = max(len(self.backlog) - 1, len(chosen) - 1)
+        first = self.state.delivered.consumer_seq + 1
+        replies = self.acks.format_run(seqs, run.ts[chosen].tolist(), first, left, len(chosen))
+        count = _fitting(target.size, replies, subjects, headers, datas)
         if not count:
             self.too_large(target)
             return
         if count < len(chosen):
-            chosen, seqs = chosen[:count], seqs[:count]
-            stored_subjects, headers, datas = stored_subjects[:count], headers[:count], datas[:count]
-        first = self.state.deliver_run(seqs, self._clock.now_ns())
+            seqs, replies, subjects = seqs[:count], replies[:count], subjects[:count]
+            headers, datas = headers[:count], datas[:count]
+        self.state.deliver_run(seqs, self._clock.now_ns())
         if count == len(rows):
             self.state.skip(found.next_seq)
-        replies = self.acks.format_run(seqs, run.ts[chosen].tolist(), first, max(left - 1, count - 1), count)
-        self._count_delivered(count)
-        headers = self.marked(headers)
-        size = self._outlet.deliver(target.subject, replies, stored_subjects, headers, datas)
+        self.backlog.delivered(count)
+        size = self._send(target, replies, subjects, headers, datas)
         if self._pacing.one_by_one:
             self._pacing.sent(int(run.ts[chosen[0]]), size, self._clock.now_ns())
-        if target.size is not None:
-            size = _pull_size(replies, stored_subjects, headers, datas)
-        self.sent(target, count, size)
         self._consumers.delivered(self, seqs)
 
-    def _fitting(
+    def _send(
         self,
         target: Target,
+        replies: Sequence[bytes],
         subjects: Sequence[bytes],
-        headers: Sequence[bytes],
-        datas: Sequence[bytes],
+        headers: list[bytes],
+        datas: list[bytes],
     ) -> int:
-        """Return how many of the messages fit into what the target takes and into one buffer."""
-        size = 0
-        limit = target.size
-        overhead = len(self.acks.key) + 64
-        for index, (subject, block, data) in enumerate(zip(subjects, headers, datas, strict=True)):
-            size += len(subject) + len(block) + len(data) + overhead
-            if limit is not None and size > limit:
-                return index
-            if size > CHUNK_BYTES:
-                return index + 1
-        return len(datas)
+        """Send messages to a target, which takes note of it; return their size as requests count it."""
+        size = _pull_size(replies, subjects, headers, datas)
+        self._outlet.deliver(target.subject, replies, subjects, self.marked(headers), datas)
+        self.sent(target, len(datas), size)
+        return size
 
     def too_large(self, target: Target) -> None:
         """Take note that the next message does not fit into what the target takes."""
@@ -278,90 +260,39 @@ class Consumer:
         ]
         return sized, [b""] * len(datas)
 
-    def undelivered(self) -> int:
-        """Return how many messages wait for their first delivery."""
-        if not self.config.filters and not self._only:
-            return self.stream.live_between(self.state.next_seq, self.stream.durable_seq)
-        if self._undelivered is None:
-            return 0
-        self._undelivered += self.tally.stored - self._counted_at
-        self._counted_at = self.tally.stored
-        return max(self._undelivered, 0)
-
-    def _count_delivered(self, count: int) -> None:
-        if self._undelivered is not None:
-            self._undelivered -= count
-
-    @property
-    def must_be_counted(self) -> bool:
-        """Return whether what waits is not known."""
-        return self._undelivered is None and bool(self.config.filters or self._only)
-
-    async def recount(self) -> None:
-        """Count anew what waits, after messages were removed that may have been waiting."""
-        if self._only:
-            self._undelivered = len(self._only)
-            self._counted_at = self.tally.stored
-        elif self.must_be_counted:
-            counted_at = self.tally.stored
-            count = await self.stream.pending(self.state.next_seq, self.config.filters)
-            self._undelivered, self._counted_at = count, counted_at
-
-    def must_recount(self) -> None:
-        """Have what waits counted anew when it is next asked for."""
-        self._undelivered = None
-
     def on_removed(self, low: int, high: int, removal: Removal) -> None:
         """Take note that the stream has lost messages between two sequences."""
-        if self.state.num_ack_pending and low < self.state.next_seq:
-            self._forget(removal)
-        if high < self.state.next_seq:
-            return
-        if low >= self.state.next_seq and not removal.everything and not self._only:
-            if self._undelivered is not None:
-                self._undelivered -= self.tally.sum(removal.subjects)
-        else:
-            self._undelivered = None
-
-    def _forget(self, removal: Removal) -> None:
         if removal.everything:
-            gone = self.state.forget_below(self.stream.first_seq, self._clock.now_ns())
-        else:
-            pending = [seq for seq in removal.seqs if seq < self.state.next_seq]
-            gone = self.state.forget(pending, self._clock.now_ns())
+            self.state.purge(self.stream.first_seq, self._clock.now_ns())
+            self._consumers.changed(self)
+        elif low < self.state.next_seq:
+            self.forget(seq for seq in removal.seqs if seq < self.state.next_seq)
+        self.backlog.removed(low, high, removal)
+
+    def forget(self, seqs: Iterable[int]) -> None:
+        """Have messages that are gone from the stream count as settled, and tell of those that were owed."""
+        gone = self.state.forget(seqs, self._clock.now_ns())
+        for seq, consumer_seq, count in gone:
+            self._consumers.advisories.terminated(self, seq, consumer_seq, count, DELETED)
         if gone:
             self._consumers.changed(self)
             self.wake()
 
-    def settle_removed(self, seqs: Sequence[int]) -> list[Unsettled]:
-        """Have messages that are gone from the stream count as settled."""
-        gone = self.state.forget(seqs, self._clock.now_ns())
-        if gone:
-            self._consumers.changed(self)
-        return gone
-
     def acknowledge(self, ack: AckBody, seq: int, consumer_seq: int) -> bool:
-        """Take an acknowledgement; return whether it settled anything."""
+        """Take an acknowledgement; return whether it changed anything."""
         now_ns = self._clock.now_ns()
         state = self.state
         if ack.kind is AckKind.NAK:
-            if state.nak(seq, ack.delay_ns, now_ns):
-                self._consumers.arm(self)
-                self.wake()
+            changed = state.nak(seq, ack.delay_ns, now_ns)
+        elif ack.kind is AckKind.PROGRESS:
+            return state.progress(seq, now_ns)
+        elif ack.kind is AckKind.UNKNOWN:
             return False
-        if ack.kind is AckKind.PROGRESS:
-            state.progress(seq, now_ns)
-            self._consumers.arm(self)
-            return False
-        if ack.kind is AckKind.UNKNOWN:
-            return False
-        if ack.kind is AckKind.TERM:
-            settled = bool(state.forget([seq], now_ns))
         else:
-            settled = state.ack(seq, consumer_seq, now_ns)
-        if settled:
+            changed = state.ack(seq, consumer_seq, now_ns)
+        if changed:
             self.wake()
-        return settled
+        return changed
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Return whether the stream must keep a message for this consumer."""
@@ -387,7 +318,7 @@ class Consumer:
     async def info(self) -> ConsumerInfo:
         """Return how the consumer stands."""
         await self.stream.settled()
-        await self.recount()
+        await self.backlog.count()
         now_ns = self._clock.now_ns()
         until = self.config.pause_until or 0
         return ConsumerInfo(
@@ -400,7 +331,7 @@ class Consumer:
             num_ack_pending=self.state.num_ack_pending,
             num_redelivered=self.state.num_redelivered,
             num_waiting=self.num_waiting(),
-            num_pending=self.undelivered(),
+            num_pending=len(self.backlog),
             push_bound=self.is_bound(),
             paused=self.is_paused,
             pause_remaining=max(until - now_ns, 0),
@@ -414,7 +345,7 @@ class Consumer:
             self.tally = self._consumers.tallies.join(config.filters)
             self._consumers.rejoined(self, old)
             self._feed = Feed(self.stream, self.tally)
-            self._undelivered = None
+            self.backlog.follow(self.tally)
         self.config = config
         self.state.configure(config)
         self._pacing = Pacing(config)
@@ -432,16 +363,25 @@ class Consumer:
     def restore(self, recorded: Sequence[bytes]) -> None:
         """Go back to a recorded state."""
         self.state = ConsumerState.restore(self.config, recorded)
-        self._undelivered = None
+        self.backlog.lose_count()
         self.wake()
 
     def reset(self, seq: int) -> int:
         """Begin anew at a sequence, or after the ack floor; return where."""
         start = self.state.reset(seq)
-        self._undelivered = None
+        self.backlog.begin_anew()
         self._consumers.changed(self)
         self.wake()
         return start
+
+    def heartbeat(self, more: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+        """Return the headers of a heartbeat: how far the client should have come."""
+        lines = [
+            (b"Nats-Last-Consumer", b"%d" % self.state.delivered.consumer_seq),
+            (b"Nats-Last-Stream", b"%d" % (self.state.next_seq - 1)),
+            *more,
+        ]
+        return header_block.build(lines, code=100, description=b"Idle Heartbeat")
 
     def on_interest(self) -> None:
         """Look who listens on the deliver subject."""
@@ -449,6 +389,10 @@ class Consumer:
     def flow_answered(self, subject: bytes, headers: bytes) -> bool:
         """Take an answer to a flow-control request; return whether it settled messages."""
         return False
+
+    def confirmed_seq(self, headers: bytes) -> int:
+        """Return up to where an answer to a flow-control request says that messages are settled, or 0."""
+        return 0
 
     def pull(self, body: bytes, reply: bytes) -> None:
         """Take a pull request, which only a pull consumer can serve."""
@@ -469,16 +413,11 @@ class Consumer:
         """Return whether an acknowledgement settles one message, not all up to it."""
         return self.config.ack_policy is AckPolicy.EXPLICIT
 
-    @cached_property
+    @property
     def sample_percent(self) -> int:
         """Return for how many acknowledgements of a hundred the time is told."""
         text = self.config.sample_freq.removesuffix("%")
         return int(text) if text.isdigit() else 0
-
-    def last_delivered_ns(self, seq: int) -> int:
-        """Return when a pending message was last sent; now if it is not pending."""
-        pending = self.state.pending(seq)
-        return pending.delivered_ns if pending is not None else self._clock.now_ns()
 
     @property
     def acks_at_delivery(self) -> bool:
@@ -489,3 +428,15 @@ class Consumer:
 def _pull_size(*columns: Sequence[bytes]) -> int:
     """Return the bytes of messages as pull requests count them."""
     return sum(sum(map(len, column)) for column in columns)
+
+
+def _fitting(limit: int | None, *columns: Sequence[bytes]) -> int:
+    """Return how many messages fit into what a request takes and, but for the last, into one buffer."""
+    size = 0
+    for index, parts in enumerate(zip(*columns, strict=True)):
+        size += sum(map(len, parts))
+        if limit is not None and size > limit:
+            return index
+        if size > CHUNK_BYTES:
+            return index + 1
+    return len(columns[0])

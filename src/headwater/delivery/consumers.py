@@ -52,6 +52,9 @@ class StreamConsumers:
         self._by_name: dict[str, Consumer] = {}
         self._by_key: dict[bytes, Consumer] = {}
         self._by_tally: dict[Tally, set[Consumer]] = {}
+        self._listening: set[Consumer] = set()
+        """Those that deliver to a subject of their own."""
+        self._was_open = outlet.is_open
         self._changed: set[Consumer] = set()
         self._let_go: list[int] = []
         self.declaring = asyncio.Lock()
@@ -81,6 +84,8 @@ class StreamConsumers:
         self._by_name[consumer.name] = consumer
         self._by_key[consumer.acks.key] = consumer
         self._by_tally.setdefault(consumer.tally, set()).add(consumer)
+        if consumer.config.is_push:
+            self._listening.add(consumer)
         self.changed(consumer)
         self.arm(consumer)
         consumer.wake()
@@ -93,12 +98,17 @@ class StreamConsumers:
         if not self._by_tally[consumer.tally]:
             del self._by_tally[consumer.tally]
         self._changed.discard(consumer)
+        self._listening.discard(consumer)
         self._timers.forget(consumer)
         await consumer.close()
         if not forget:
             return
         if consumer.is_recorded:
             self.stream.record({consumer.name: GONE})
+        await self.drop_unneeded()
+
+    async def drop_unneeded(self) -> None:
+        """Let go of what no consumer needs any more, where messages stay only for them."""
         if self.stream.config.retention == Retention.INTEREST:
             await self.stream.drop_unneeded()
 
@@ -117,7 +127,7 @@ class StreamConsumers:
             if run is None:
                 touched.update(self._by_tally)
                 for consumer in self._by_name.values():
-                    consumer.must_recount()
+                    consumer.backlog.lose_count()
             else:
                 touched |= self.tallies.stored(run.subjects)
         for tally in touched:
@@ -163,70 +173,85 @@ class StreamConsumers:
         items, self.items[:] = list(self.items), []
         confirmed: list[bytes] = []
         plain: dict[Consumer, list[int]] = {}
-        at_once = self.stream.config.retention != Retention.LIMITS
+        at_once = self._is_emptied
         for subject, reply, _, body in items:
-            key, _, seq, _ = found = read_ack(subject) or _NO_ACK
+            key, count, seq, consumer_seq = read_ack(subject) or _NO_ACK
             consumer = self._by_key.get(key)
             if consumer is None:
                 continue
             ack = parse_ack_body(body)
             if ack is ACK and consumer.settles_single and not consumer.sample_percent:
                 plain.setdefault(consumer, []).append(seq)
+                answered = seq < consumer.state.next_seq
             else:
                 at_once = True
-                self._settle(plain)
-                self._take(consumer, ack, found)
+                self._settle_each(plain)
+                answered = self._take(consumer, ack, count, seq, consumer_seq)
             if ack.kind is AckKind.NEXT:
                 consumer.pull_next(ack.request, reply)
-            elif reply:
+            elif reply and answered:
                 confirmed.append(b"PUB %b 0\r\n\r\n" % reply)
-        self._settle(plain)
+        self._settle_each(plain)
         if at_once or confirmed:
             self._record(confirmed)
 
-    def _settle(self, plain: dict[Consumer, list[int]]) -> None:
+    def _settle_each(self, plain: dict[Consumer, list[int]]) -> None:
         """Settle messages, each consumer's together."""
         for consumer, seqs in plain.items():
             settled = consumer.state.ack_each(seqs, self.clock.now_ns())
             if settled:
                 self.changed(consumer)
                 consumer.wake()
-                if self.stream.config.retention != Retention.LIMITS:
+                if self._is_emptied:
                     self._let_go += settled
         plain.clear()
 
-    def _take(self, consumer: Consumer, ack: AckBody, found: tuple[bytes, int, int, int]) -> None:
-        _, count, seq, consumer_seq = found
-        floor = consumer.state.ack_floor.stream_seq
-        if not consumer.acknowledge(ack, seq, consumer_seq):
-            if ack.kind is AckKind.NAK:
-                self.advisories.nak(consumer, seq, consumer_seq, count)
-            return
+    def _take(self, consumer: Consumer, ack: AckBody, count: int, seq: int, consumer_seq: int) -> bool:
+        """Take an acknowledgement; return whether it is confirmed to whoever asks for that."""
+        if ack.kind in (AckKind.NAK, AckKind.PROGRESS, AckKind.UNKNOWN):
+            if consumer.acknowledge(ack, seq, consumer_seq):
+                self._changed.add(consumer)
+                if ack.kind is AckKind.NAK:
+                    self.advisories.nak(consumer, seq, consumer_seq, count)
+            return True
         if ack.kind is AckKind.TERM:
             self.advisories.terminated(consumer, seq, consumer_seq, count, ack.reason)
         else:
             self.advisories.sample(consumer, seq, consumer_seq, count)
-        self._changed.add(consumer)
-        if self.stream.config.retention != Retention.LIMITS:
-            single = consumer.settles_single
-            self._let_go += [seq] if single else range(max(floor + 1, self.stream.first_seq), seq + 1)
+        if seq >= consumer.state.next_seq and not consumer.config.flow_control:
+            return False
+        self._settle(consumer, seq, lambda: consumer.acknowledge(ack, seq, consumer_seq))
+        return not consumer.acks_at_delivery or self._is_emptied
+
+    @property
+    def _is_emptied(self) -> bool:
+        """Return whether the stream lets go of what its consumers have settled."""
+        return self.stream.config.retention != Retention.LIMITS
+
+    def _settle(self, consumer: Consumer, seq: int, acknowledge: Callable[[], bool]) -> bool:
+        """Have a message settled, with those before it where one stands for all, and let them go."""
+        settled: Sequence[int] = ()
+        if self._is_emptied:
+            settled = [seq] if consumer.settles_single else consumer.state.pending_through(seq)
+        changed = acknowledge()
+        if changed:
+            self._changed.add(consumer)
+            self._let_go += settled
+        return changed
 
     def flow_answered(self, name: str, subject: bytes, headers: bytes) -> None:
         """Take an answer to a flow-control request of a consumer."""
         consumer = self._by_name.get(name)
         if consumer is None:
             return
-        floor = consumer.state.ack_floor.stream_seq
-        if consumer.flow_answered(subject, headers):
-            self._changed.add(consumer)
-            if self.stream.config.retention != Retention.LIMITS:
-                self._let_go += range(floor + 1, consumer.state.ack_floor.stream_seq + 1)
+        through = consumer.confirmed_seq(headers)
+        if self._settle(consumer, through, lambda: consumer.flow_answered(subject, headers)):
             self._record()
 
     def delivered(self, consumer: Consumer, seqs: Sequence[int]) -> None:
         """Take note of first deliveries."""
         self.changed(consumer)
-        if consumer.acks_at_delivery and self.stream.config.retention == Retention.INTEREST:
+        if consumer.acks_at_delivery and self._is_emptied:
             self._let_go += seqs
             self._record()
 
@@ -260,10 +285,12 @@ class StreamConsumers:
         let_go, self._let_go = self._let_go, []
         if not let_go:
             return []
-        others = len(self._by_name) > 1
-        return [seq for seq in let_go if not others or not self._still_needed(seq)]
+        return [seq for seq in let_go if not self._still_needed(seq)]
 
     def _still_needed(self, seq: int) -> bool:
+        if len(self._by_name) == 1:
+            # Whatever is let go was this one's.
+            return next(iter(self._by_name.values())).state.needs(seq)
         subject = self.stream.subject_at(seq)
         return subject is not None and self.needs(seq, subject)
 
@@ -287,15 +314,29 @@ class StreamConsumers:
 
     def on_interest(self) -> None:
         """Look which push consumers have somebody listening now."""
-        for consumer in self._by_name.values():
-            if consumer.config.is_push:
-                consumer.on_interest()
+        for consumer in list(self._listening):
+            consumer.on_interest()
+        was_open, self._was_open = self._was_open, self.outlet.is_open
+        if self._was_open and not was_open:
+            for consumer in list(self._by_name.values()):
+                consumer.wake()
+
+    async def delete(self) -> None:
+        """End all consumers, since their stream is no more."""
+        for consumer in list(self._by_name.values()):
+            consumer.deleted()
+            if not consumer.config.direct:
+                self.advisories.action(consumer, "delete")
+        await self._end()
 
     async def close(self) -> None:
         """Record everything and stop delivering."""
         for consumer in list(self._by_name.values()):
             consumer.leave_waiting()
         self._record()
+        await self._end()
+
+    async def _end(self) -> None:
         self._timers.forget(self)
         for consumer in list(self._by_name.values()):
             await self.remove(consumer, forget=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headwater.delivery.tallies import Tally
+from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.stream.stream import Stream
 
@@ -40,6 +41,21 @@ class Feed:
             return None
         run = await self._stream.run_at(start_seq)
         return None if run is None else self._slice(run, start_seq)
+
+    def resident_message(self, seq: int) -> Message | None:
+        """Return a message that is there and lies in memory."""
+        run = self._stream.resident_run(seq) if self._stream.is_live(seq) else None
+        return None if run is None else self._message(run, seq)
+
+    async def message(self, seq: int) -> Message | None:
+        """Return a message, from wherever it lies; None when it is gone."""
+        run = await self._stream.run_at(seq) if self._stream.is_live(seq) else None
+        return None if run is None else self._message(run, seq)
+
+    def _message(self, run: Run, seq: int) -> Message | None:
+        row = int(run.seqs.searchsorted(seq))
+        found = row < len(run.seqs) and int(run.seqs[row]) == seq and self._stream.is_live(seq)
+        return run.message(row) if found else None
 
     def _slice(self, run: Run, start_seq: int) -> Slice:
         rows = self._stream.live_rows(run, start_seq)

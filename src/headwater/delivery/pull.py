@@ -24,7 +24,11 @@ class PullConsumer(Consumer):
         self._last_asked_ns = self._clock.now_ns()
 
     def num_waiting(self) -> int:
-        """Return how many pull requests wait."""
+        """Return how many pull requests wait for which somebody still listens."""
+        now_ns = self._clock.now_ns()
+        for waiting in list(self.queue):
+            if not self._is_heard(waiting, now_ns):
+                self.queue.drop(waiting)
         return len(self.queue)
 
     def pull(self, body: bytes, reply: bytes) -> None:
@@ -38,14 +42,16 @@ class PullConsumer(Consumer):
         except BadPullRequestError as error:
             self._tell(Status(reply, 400, f"Bad Request - {error}"))
             return
-        if self.must_be_counted:
+        if not self.backlog.is_known:
             self._later(body, reply)
             return
-        available = self.undelivered() + self.state.num_queued
-        refusal = self.queue.add(reply, request, now_ns, available)
+        refusal = self.queue.add(reply, request, now_ns, len(self.backlog) + self.state.num_queued)
+        self._tell_all(self.queue.take_statuses())
         if refusal is not None:
             self._tell(refusal)
             return
+        if self.is_paused:
+            self._tell_all(self.queue.at_end())
         self.wake()
         self._consumers.arm(self)
 
@@ -53,15 +59,16 @@ class PullConsumer(Consumer):
         """Take the request once it is known what waits."""
 
         async def count_first() -> None:
-            await self.recount()
+            await self.backlog.count()
             self._counting = None
-            for each in self._uncounted:
+            uncounted, self._uncounted = self._uncounted, []
+            for each in uncounted:
                 self.pull(*each)
-            self._uncounted.clear()
 
         self._uncounted.append((body, reply))
         if self._counting is None:
             self._counting = asyncio.create_task(count_first())
+            self._counting.add_done_callback(self._pumped)
 
     def pull_next(self, body: bytes, reply: bytes) -> None:
         """Take the pull request that came with an acknowledgement."""
@@ -73,17 +80,27 @@ class PullConsumer(Consumer):
             return None
         now_ns = self._clock.now_ns()
         while True:
-            waiting = self.queue.next(now_ns, self.undelivered(), self.state.num_ack_pending)
+            waiting = self.queue.next(now_ns, len(self.backlog), self.state.num_ack_pending)
             self._tell_all(self.queue.take_statuses())
             self._serving = waiting
             if waiting is None:
                 return None
-            if now_ns - waiting.asked_ns > UNHEARD_NS and not self._outlet.listens(waiting.reply):
-                self.queue.drop(waiting)
-            else:
+            if self._is_heard(waiting, now_ns):
                 break
-        alone = len(self.queue) == 1
+            self.queue.drop(waiting)
+        # Who takes only what overflows is asked before each message.
+        alone = len(self.queue) == 1 and self.config.priority_policy is not PriorityPolicy.OVERFLOW
         return Target(waiting.reply, min(waiting.messages, CHUNK) if alone else 1, waiting.size)
+
+    def _is_heard(self, waiting: Waiting, now_ns: int) -> bool:
+        """Return whether somebody listens for the messages of a request, or may be about to.
+
+        Requests and the word of who listens come over two connections: either may be first.
+        """
+        if self._outlet.listens(waiting.reply):
+            waiting.heard = True
+            return True
+        return not waiting.heard and now_ns - waiting.asked_ns <= UNHEARD_NS
 
     def sent(self, target: Target, count: int, size: int) -> None:
         """Take note of what a request got."""
@@ -98,19 +115,22 @@ class PullConsumer(Consumer):
 
     def at_end(self) -> None:
         """Close the requests that do not wait."""
-        if self.state.num_queued == 0:
-            self._tell_all(self.queue.at_end())
+        self._tell_all(self.queue.at_end())
 
     def marked(self, headers: list[bytes]) -> list[bytes]:
         """Return the headers with the pin of the client that gets the messages."""
         if self.config.priority_policy is not PriorityPolicy.PINNED_CLIENT or self._serving is None:
             return headers
         pin = self.queue.pin_of(self._serving, self._clock.now_ns()).encode()
+        self._report_pin()
         return [header_block.add(block, b"Nats-Pin-Id", pin) for block in headers]
 
     def tick(self, now_ns: int) -> int | None:
         """End what is over, send heartbeats, and go when nobody has asked for long."""
+        if self._closed:
+            return None
         self._tell_all(self.queue.expire(now_ns))
+        self._report_pin()
         for reply in self.queue.heartbeats(now_ns):
             self._heartbeat(reply)
         threshold = self.config.inactive_threshold
@@ -119,16 +139,15 @@ class PullConsumer(Consumer):
             return None
         return super().tick(now_ns)
 
+    def _report_pin(self) -> None:
+        for change in self.queue.pin.take_changes():
+            self._consumers.advisories.pinned(self, change)
+
     def _active_ns(self) -> int:
         return max(self._last_asked_ns, self.state.ack_floor.last_active, self.state.delivered.last_active)
 
     def _heartbeat(self, reply: bytes) -> None:
-        delivered = self.state.delivered
-        lines = [
-            (b"Nats-Last-Consumer", b"%d" % delivered.consumer_seq),
-            (b"Nats-Last-Stream", b"%d" % delivered.stream_seq),
-        ]
-        self._outlet.status(reply, header_block.build(lines, code=100, description=b"Idle Heartbeat"))
+        self._outlet.status(reply, self.heartbeat())
 
     def next_tick(self) -> int | None:
         """Return when the next deadline is."""
@@ -144,6 +163,7 @@ class PullConsumer(Consumer):
     def unpin(self, group: str) -> None:
         """Let another client of a priority group be served."""
         if self.queue.unpin(group):
+            self._report_pin()
             self.wake()
 
     def deleted(self) -> None:
@@ -154,6 +174,12 @@ class PullConsumer(Consumer):
         """Go on with another config."""
         self.queue.configure(config)
         super().reconfigure(config)
+
+    async def close(self) -> None:
+        """Deliver nothing more."""
+        if self._counting is not None:
+            self._counting.cancel()
+        await super().close()
 
     async def info(self) -> ConsumerInfo:
         """Return how the consumer stands."""

@@ -32,7 +32,18 @@ class Status(NamedTuple):
 class Waiting:
     """One request: what it still wants, and until when."""
 
-    __slots__ = ("asked_ns", "beat_ns", "expires_ns", "left", "pin_id", "reply", "request", "served", "size")
+    __slots__ = (
+        "asked_ns",
+        "beat_ns",
+        "expires_ns",
+        "heard",
+        "left",
+        "pin_id",
+        "reply",
+        "request",
+        "served",
+        "size",
+    )
 
     def __init__(self, reply: bytes, request: PullRequest, now_ns: int) -> None:
         self.reply = reply
@@ -44,6 +55,8 @@ class Waiting:
         self.expires_ns = now_ns + request.expires if request.expires else None
         self.beat_ns = now_ns
         self.pin_id = request.id
+        self.heard = False
+        """Whether somebody was seen listening for the messages."""
 
     @property
     def messages(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from headwater.delivery.consumer import CHUNK, Consumer, Target
@@ -11,7 +10,7 @@ from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig
 
 _REQUEST = header_block.build(code=100, description=b"FlowControl Request")
-INTEREST_GRACE_NS = 0
+FOREVER = 2**63 - 2
 
 
 class PushConsumer(Consumer):
@@ -26,7 +25,6 @@ class PushConsumer(Consumer):
         now_ns = self._clock.now_ns()
         self._last_sent_ns = now_ns
         self._unbound_since_ns = now_ns
-        self._queues: Sequence[bytes] = ()
 
     def is_bound(self) -> bool:
         """Return whether somebody listens."""
@@ -73,25 +71,25 @@ class PushConsumer(Consumer):
 
     def flow_answered(self, subject: bytes, headers: bytes) -> bool:
         """Take an answer to a flow-control request; return whether it settled messages."""
-        if self._flow is None:
+        if self._flow is None or not self._flow.answered(subject):
             return False
-        known = self._flow.answered(subject)
         settled = False
-        if self._acks_by_flow:
-            settled = self._settle(headers)
-        if known or settled:
-            self.wake()
+        if seq := self.confirmed_seq(headers):
+            consumer_seq = _number(header_block.get(headers, b"Nats-Last-Consumer"))
+            settled = self.state.ack(seq, consumer_seq, self._clock.now_ns())
+        self.wake()
         return settled
 
-    def _settle(self, headers: bytes) -> bool:
-        seq = _number(header_block.get(headers, b"Nats-Last-Stream"))
-        consumer_seq = _number(header_block.get(headers, b"Nats-Last-Consumer"))
-        return seq > 0 and self.state.ack(seq, consumer_seq, self._clock.now_ns())
+    def confirmed_seq(self, headers: bytes) -> int:
+        """Return up to where an answer to a flow-control request says that messages are settled, or 0."""
+        return _number(header_block.get(headers, b"Nats-Last-Stream")) if self._acks_by_flow else 0
 
     def tick(self, now_ns: int) -> int | None:
         """Send the heartbeat when it is due, and go when nobody has listened for long."""
+        if self._closed:
+            return None
         beat = self.config.idle_heartbeat
-        if beat and self._bound and not self._closed and now_ns - self._last_sent_ns >= beat:
+        if beat and self._bound and now_ns - self._last_sent_ns >= beat:
             self._heartbeat()
             self._last_sent_ns = now_ns
         if self._is_abandoned(now_ns):
@@ -100,15 +98,11 @@ class PushConsumer(Consumer):
         return super().tick(now_ns)
 
     def _heartbeat(self) -> None:
-        delivered = self.state.delivered
-        lines = [
-            (b"Nats-Last-Consumer", b"%d" % delivered.consumer_seq),
-            (b"Nats-Last-Stream", b"%d" % delivered.stream_seq),
-        ]
         flow = self._flow
-        if flow is not None and flow.outstanding:
-            lines.append((b"Nats-Consumer-Stalled", flow.outstanding))
-        self._outlet.status(self._subject, header_block.build(lines, code=100, description=b"Idle Heartbeat"))
+        stalled = (
+            [(b"Nats-Consumer-Stalled", flow.outstanding)] if flow is not None and flow.outstanding else ()
+        )
+        self._outlet.status(self._subject, self.heartbeat(stalled))
         if flow is not None and self._acks_by_flow and self.state.num_ack_pending and not flow.outstanding:
             self._outlet.status(self._subject, _REQUEST, flow.ask())
 
@@ -137,10 +131,15 @@ class PushConsumer(Consumer):
         """Go on with another config, maybe to another subject."""
         if config.deliver_subject != self.config.deliver_subject and self._flow is not None:
             self._flow.reset()
+        moved = config.deliver_subject != self.config.deliver_subject
         self._subject = config.deliver_subject.encode()
         self._queue = config.deliver_group.encode()
         super().reconfigure(config)
         self.on_interest()
+        if moved and self.state.expire(FOREVER):
+            # Who listens there has seen nothing of what went elsewhere.
+            self._consumers.changed(self)
+            self.wake()
 
 
 def _number(value: bytes | None) -> int:

@@ -107,6 +107,10 @@ class ConsumerState:
         entry = self._pending.entries.get(seq)
         return None if entry is None else Pending(*entry)
 
+    def pending_through(self, seq: int) -> list[int]:
+        """Return the unsettled messages up to this one, ascending."""
+        return self._pending.below(seq + 1)
+
     def delivered_count(self, seq: int) -> int:
         """Return how often a delivered message was delivered; 1 as well for one that is settled."""
         return max(self._redelivered.get(seq) + (seq in self._pending), 1)

@@ -101,15 +101,22 @@ class Reader:
             for start in range(0, len(rows), SCAN_MESSAGES):
                 yield [run.message(row) for row in rows[start : start + SCAN_MESSAGES]]
 
-    async def pending(self, start_seq: int, patterns: Sequence[str] = ()) -> int:
-        """Return how many live messages match from a sequence on."""
+    async def pending(
+        self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None
+    ) -> int:
+        """Return how many live messages match from a sequence on, up to another if one is given."""
         ledger = self._store.ledger
+        last_seq = ledger.last_seq
+        stop_seq = last_seq if stop_seq is None else min(stop_seq, last_seq)
         if not patterns or ">" in patterns:
-            return ledger.live_between(start_seq, ledger.last_seq)
+            return ledger.live_between(start_seq, stop_seq)
         if start_seq <= ledger.first_seq:
             subjects = {s for pattern in patterns for s in ledger.subjects.matching(pattern)}
-            return sum(ledger.subjects.count[subject] for subject in subjects)
-        return sum([len(rows) async for _, rows in self._runs(start_seq, patterns)])
+            found = sum(ledger.subjects.count[subject] for subject in subjects)
+            if stop_seq == last_seq:
+                return found
+            return found - sum([len(rows) async for _, rows in self._runs(stop_seq + 1, patterns, last_seq)])
+        return sum([len(rows) async for _, rows in self._runs(start_seq, patterns, stop_seq)])
 
     async def _runs(
         self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None

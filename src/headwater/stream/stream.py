@@ -338,9 +338,9 @@ class Stream:
             else:
                 return
 
-    async def pending(self, start_seq: int, filters: Sequence[str] = ()) -> int:
-        """Return how many live messages match from a sequence on."""
-        return await self._answer(lambda: self._reader.pending(start_seq, filters))
+    async def pending(self, start_seq: int, filters: Sequence[str] = (), stop_seq: int | None = None) -> int:
+        """Return how many live messages match from a sequence on, up to another if one is given."""
+        return await self._answer(lambda: self._reader.pending(start_seq, filters, stop_seq))
 
     def subject_counts(self, filter: str) -> dict[bytes, int]:
         """Return how many messages stand on each matching subject."""

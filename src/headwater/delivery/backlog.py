@@ -1,0 +1,115 @@
+"""What waits at a consumer for its first delivery: how many messages, and which of those that were there.
+
+The number is kept up to date as messages are stored, delivered and removed. Only when a removal may have
+taken both what was and what was not delivered it is counted anew, which may mean reading.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+from headwater.delivery.feed import Slice
+from headwater.delivery.tallies import Tally
+from headwater.stream.removal import Removal
+from headwater.stream.stream import Stream
+
+_TRIES = 8
+"""How often counting begins again because something was removed or delivered meanwhile."""
+
+
+class Backlog:
+    """The messages from `next_seq` on that a consumer takes, and of which nobody has asked yet."""
+
+    def __init__(
+        self, stream: Stream, tally: Tally, next_seq: Callable[[], int], only: Sequence[int] = ()
+    ) -> None:
+        self._stream = stream
+        self._tally = tally
+        self._next_seq = next_seq
+        self._only = list(only)
+        """Of what was there at the start, the sequences to deliver, ascending; later ones all are."""
+        self._waiting: int | None = None
+        self._stored = tally.stored
+        self._changes = 0
+        self._bounded = bool(tally.filters) or bool(only)
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the number is known without counting."""
+        return self._waiting is not None or not self._bounded
+
+    def __len__(self) -> int:
+        """Return how many messages wait; 0 while that is not known."""
+        if not self._bounded:
+            return self._stream.live_between(self._next_seq(), self._stream.durable_seq)
+        if self._waiting is None:
+            return 0
+        self._waiting += self._tally.stored - self._stored
+        self._stored = self._tally.stored
+        return max(self._waiting, 0)
+
+    def follow(self, tally: Tally) -> None:
+        """Count what other filters take from now on."""
+        self._tally = tally
+        self._bounded = bool(tally.filters) or bool(self._only)
+        self.lose_count()
+
+    def begin_anew(self) -> None:
+        """Take everything from the next sequence on, and count that."""
+        self._only.clear()
+        self._bounded = bool(self._tally.filters)
+        self.lose_count()
+
+    def delivered(self, count: int) -> None:
+        """Take note that messages went out for the first time."""
+        self._changes += 1
+        if self._waiting is not None:
+            self._waiting -= count
+
+    def removed(self, low: int, high: int, removal: Removal) -> None:
+        """Take note that the stream has lost messages between two sequences."""
+        self._changes += 1
+        next_seq = self._next_seq()
+        if high < next_seq:
+            return
+        if low < next_seq or removal.everything or self._only:
+            self._waiting = None
+        elif self._waiting is not None:
+            self._waiting -= self._tally.sum(removal.subjects)
+
+    def lose_count(self) -> None:
+        """Have what waits counted anew when it is next asked for."""
+        self._changes += 1
+        self._waiting = None
+
+    async def count(self) -> None:
+        """Return once the number is known."""
+        for _ in range(_TRIES):
+            if self.is_known:
+                return
+            changes, stored = self._changes, self._tally.stored
+            found = await self._counted(self._next_seq(), self._stream.durable_seq)
+            if self._waiting is None and changes == self._changes:
+                break
+        if self._waiting is None and self._bounded:
+            self._waiting, self._stored = found, stored
+
+    async def _counted(self, next_seq: int, durable_seq: int) -> int:
+        chosen = 0
+        if self._only and self._only[-1] >= next_seq:
+            left = self._only[bisect_left(self._only, next_seq) :]
+            chosen = sum(map(self._stream.is_live, left))
+            next_seq = left[-1] + 1
+        return chosen + await self._stream.pending(next_seq, self._tally.filters, durable_seq)
+
+    def chosen(self, found: Slice) -> list[int]:
+        """Return which of the rows found are to be delivered."""
+        if not self._only:
+            return found.rows
+        seqs = found.run.seqs
+        if self._only[-1] < self._next_seq():
+            self._only.clear()
+            return found.rows
+        wanted, last = set(self._only), self._only[-1]
+        return [row for row in found.rows if (seq := int(seqs[row])) > last or seq in wanted]
