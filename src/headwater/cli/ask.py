@@ -46,7 +46,7 @@ def yes(question: str, default: bool = False) -> bool:
 
 
 def allowed(question: str, *, force: bool) -> bool:
-    """Return whether something that cannot be undone may be done; without a terminal only --force allows it."""
+    """Return whether something that cannot be undone may be done; without a terminal --force says so."""
     if force:
         return True
     if not possible():

@@ -72,6 +72,18 @@ def global_flags(command: Command) -> Command:
     return connection_flags(json_flag(call), variables=True, hidden=False)  # type: ignore[return-value]
 
 
+def group_flags(command: Command) -> Command:
+    """Let the connection flags stand after a group's name as well, as habits have it."""
+
+    @functools.wraps(command)
+    def call(*args: Any, **flags: Any) -> Any:
+        root = click.get_current_context().find_root()
+        root.obj = {**(root.obj or {}), **taken_from(flags)}
+        return command(*args, **flags)
+
+    return connection_flags(call)  # type: ignore[return-value]
+
+
 class AliasedGroup(click.Group):
     """A group whose commands answer to other names as well, unseen in the help."""
 

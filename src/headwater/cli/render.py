@@ -23,7 +23,9 @@ PIPE_WIDTH = 10_000
 
 _BELOW_TITLE = Box("├─┬┤\n│ ││\n├─┼┤\n│ ││\n├─┼┤\n├─┼┤\n│ ││\n╰─┴╯\n")
 _BELOW_TITLE_ASCII = Box("+-++\n| ||\n+-++\n| ||\n+-++\n+-++\n| ||\n+-++\n", ascii=True)
-_SAYS_NOTHING = frozenset({"", "0"})
+_SILENT = (("",), ("", "0"))
+"""Cells that say nothing: empty columns go first, then those of nought alone."""
+_LONGEST_WORD = 16
 
 
 def console(file: TextIO | None = None, width: int | None = None) -> Console:
@@ -81,13 +83,15 @@ class Sheet:
     def _kept(self, width: int) -> list[int]:
         """Return the columns to show: all, or when they do not fit those that say something."""
         kept = list(range(len(self.columns)))
-        for place in reversed(range(len(self.columns))):
-            if self._natural_width(kept) <= width:
-                break
-            silent = all(str(row[place]) in _SAYS_NOTHING for row in self.rows)
-            if self.columns[place].gives_way and silent:
-                kept.remove(place)
+        may_go = [place for place in kept if self.columns[place].gives_way]
+        for silent in _SILENT:
+            for place in may_go:
+                if self._natural_width(kept) > width and place in kept and self._only_says(place, silent):
+                    kept.remove(place)
         return kept
+
+    def _only_says(self, place: int, silent: Sequence[str]) -> bool:
+        return all(str(row[place]) in silent for row in self.rows)
 
     def _natural_width(self, kept: Sequence[int]) -> int:
         return 1 + sum(3 + self._column_width(place) for place in kept)
@@ -96,11 +100,16 @@ class Sheet:
         cells = [Text(str(row[place])).cell_len for row in self.rows]
         return max([len(self.columns[place].heading), *cells])
 
+    def _longest_word(self, place: int) -> int:
+        """Return how narrow a column may become before words break."""
+        cells = [self.columns[place].heading, *(str(row[place]) for row in self.rows)]
+        return max((len(word) for cell in cells for word in cell.split()), default=1)
+
     def _table(self, kept: Sequence[int], ascii_only: bool) -> Table:
         table = Table(box=_BELOW_TITLE_ASCII if ascii_only else _BELOW_TITLE, header_style="")
         for place in kept:
             column = self.columns[place]
-            least = min(self._column_width(place), 8) if column.wraps else None
+            least = min(self._longest_word(place), _LONGEST_WORD) if column.wraps else None
             table.add_column(column.heading, no_wrap=not column.wraps, overflow="fold", min_width=least)
         for row in self.rows:
             table.add_row(*(row[place] for place in kept))

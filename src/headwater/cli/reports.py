@@ -35,7 +35,7 @@ _STREAM_COLUMNS = (
     Column("Lost", gives_way=True),
     Column("Deleted", gives_way=True),
     Column("API Level", gives_way=True),
-    Column("Replicas", wraps=True),
+    Column("Replicas", wraps=True, gives_way=True),
 )
 _REPLICATION_COLUMNS = (
     Column("Stream", wraps=True),

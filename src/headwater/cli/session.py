@@ -113,6 +113,13 @@ class Session:
         """Return a stream's config and state."""
         return await self.request(f"STREAM.INFO.{stream}", asked or None)
 
+    async def subject_counts(self, stream: str, subject: str = ">") -> dict[str, int]:
+        """Return the subjects that a stream holds and how many messages of each."""
+        counts: dict[str, int] = {}
+        async for page in self.each_page(f"STREAM.INFO.{stream}", {"subjects_filter": subject}):
+            counts |= page["state"].get("subjects") or {}
+        return counts
+
 
 def answer_of(data: bytes, endpoint: str) -> Json:
     """Return the JSON of an answer; a refusal is raised."""

@@ -1,0 +1,99 @@
+"""How far long work has come: a bar with rate and time left on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from headwater.cli.phrases import duration, number
+from headwater.model.times import SECOND
+
+LINE_SECONDS = 2.0
+"""Without a terminal a line is written this often: a log tells of progress and does not drown in it."""
+
+
+def standing(done: int, total: int, seconds: float, say: Callable[[int], str] = number) -> str:
+    """Return how far the work has come: `45%, 12 MiB of 27 MiB, 5.0 MiB/s, 3s left`."""
+    rate = done / seconds if seconds > 0 else 0.0
+    said = [f"{say(done)} of {say(total)}" if total else say(done), f"{say(int(rate))}/s"]
+    if total:
+        said.insert(0, f"{min(done / total, 1.0):.0%}")
+        if rate and done < total:
+            said.append(f"{duration(_whole_seconds((total - done) / rate))} left")
+    return ", ".join(said)
+
+
+class Meter:
+    """Shows how one piece of work goes on; a total of 0 means that nobody knows how much there is."""
+
+    def __init__(
+        self,
+        what: str,
+        total: int = 0,
+        *,
+        say: Callable[[int], str] = number,
+        shown: bool = True,
+        file: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.what = what
+        self.total = total
+        self.done = 0
+        self._say = say
+        self._shown = shown
+        self._file = file or sys.stderr
+        self._clock = clock
+        self._began = self._said = clock()
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Meter:
+        if self._shown and self._file.isatty():
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[standing]}"),
+                console=Console(file=self._file),
+                transient=True,
+            )
+            self._bar.add_task(self.what, total=self.total or None, standing="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._shown and kind is None:
+            self._line()
+
+    def advance(self, by: int) -> None:
+        """Note that more has been done."""
+        self.reach(self.done + by)
+
+    def reach(self, done: int) -> None:
+        """Note how much has been done in all."""
+        self.done = done
+        now = self._clock()
+        if self._bar is not None:
+            said = standing(done, self.total, now - self._began, self._say)
+            self._bar.update(self._bar.tasks[0].id, completed=done, total=self.total or None, standing=said)
+        elif self._shown and now - self._said >= LINE_SECONDS:
+            self._said = now
+            self._line()
+
+    def _line(self) -> None:
+        seconds = self._clock() - self._began
+        print(
+            f"{self.what}: {standing(self.done, self.total, seconds, self._say)}", file=self._file, flush=True
+        )
+
+
+def _whole_seconds(seconds: float) -> int:
+    return max(round(seconds), 1) * SECOND

@@ -1,0 +1,33 @@
+"""The commands of `headwater stream`, put together, with the other names that people know them by."""
+
+from __future__ import annotations
+
+from headwater.cli.stream_add import add, copy, edit
+from headwater.cli.stream_archive import backup, restore
+from headwater.cli.stream_find import find
+from headwater.cli.stream_graph import graph
+from headwater.cli.stream_messages import gaps, get, purge, rmm, view
+from headwater.cli.stream_report import report
+from headwater.cli.streams import stream
+
+NAMES = ("s", "str", "st")
+"""What `headwater stream` may be called as well."""
+
+_ALIASES = {
+    "add": ("create", "new"),
+    "edit": ("update",),
+    "copy": ("cp",),
+    "ls": ("list", "l"),
+    "info": ("nfo", "i"),
+    "subjects": ("subj",),
+    "find": ("query",),
+    "rm": ("delete", "del"),
+    "backup": ("snapshot",),
+}
+
+for command in (add, copy, edit, backup, restore, find, graph, gaps, get, purge, rmm, view, report):
+    stream.add_command(command)
+for name, others in _ALIASES.items():
+    stream.alias(name, *others)
+
+__all__ = ["NAMES", "stream"]
