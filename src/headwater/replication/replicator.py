@@ -1,0 +1,100 @@
+"""The replicator: Spark, a connection to the engine's nats-server, and the driver between them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from nats.aio.client import Client
+
+from headwater.replication.driver import Driver
+from headwater.replication.exchange import Exchange
+from headwater.replication.spark import SparkCluster
+
+logger = logging.getLogger(__name__)
+
+_RECONNECT_WAIT_S = 1
+_PARENT_CHECK_S = 1.0
+
+
+@dataclass(frozen=True)
+class ReplicatorOptions:
+    """Whose upstreams are copied, where, and with how much."""
+
+    store_id: str
+    nats: dict[str, Any] = field(repr=False)
+    """Keywords for the NATS client: servers and credentials."""
+    master: str = "local[*]"
+    driver_memory: str = "1g"
+    parent: int | None = None
+    """Process id of the engine that started this one, and with which it ends."""
+
+
+async def replicate(options: ReplicatorOptions) -> None:
+    """Copy what the engine plans until cancelled, or until the engine that started us is gone."""
+    began = time.monotonic()
+    # In a thread: Spark would take over the signals of the main one.
+    cluster = await asyncio.to_thread(SparkCluster, options.master, options.driver_memory)
+    try:
+        logger.info(
+            "Spark is running", extra={"master": options.master, "took_s": round(time.monotonic() - began, 1)}
+        )
+        client = await _connected(options.nats)
+        try:
+            driving = asyncio.create_task(Driver(Exchange(client, options.store_id), cluster).drive())
+            watching = asyncio.create_task(_until_orphaned(options.parent))
+            await _first_of(driving, watching)
+        finally:
+            await client.close()
+    finally:
+        await asyncio.to_thread(cluster.stop)
+
+
+async def _connected(options: dict[str, Any]) -> Client:
+    """Return a client that is connected and keeps itself so, for ever."""
+    client = Client()
+
+    async def hear(error: Exception) -> None:
+        logger.debug("nats: %s", error)
+
+    async def say_lost() -> None:
+        logger.warning("lost the connection to nats-server")
+
+    async def say_found() -> None:
+        logger.info("connected to nats-server again")
+
+    await client.connect(
+        name="headwater replicator",
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=_RECONNECT_WAIT_S,
+        error_cb=hear,
+        disconnected_cb=say_lost,
+        reconnected_cb=say_found,
+        **options,
+    )
+    return client
+
+
+async def _until_orphaned(parent: int | None) -> None:
+    """Return once the parent is gone; never if there is none."""
+    if parent is None:
+        await asyncio.Event().wait()
+    while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells that a parent died
+        await asyncio.sleep(_PARENT_CHECK_S)
+    logger.warning("the engine that started this replicator is gone")
+
+
+async def _first_of(*tasks: asyncio.Task[None]) -> None:
+    """Wait until one of the tasks ends; cancel the rest."""
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

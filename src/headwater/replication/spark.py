@@ -1,0 +1,119 @@
+"""Spark as the replicator uses it: pieces of work go to executors as bytes, and receipts come back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from headwater.errors import Error
+from headwater.replication.transfer import failed, transfer_encoded
+from headwater.replication.work import Receipt, Work
+
+logger = logging.getLogger(__name__)
+
+JAVA_VERSION = 17
+INSTALL_JAVA = "apt-get install -y openjdk-17-jre-headless"
+INSTALL_SPARK = "pip install 'headwater[spark]'"
+APP_NAME = "headwater-replicator"
+_TASK_ATTEMPTS = 4
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Receipt).decode
+
+
+class SparkMissingError(Error):
+    """Something that Spark needs is not installed; says the line that installs it."""
+
+
+def check_java(environ: Mapping[str, str]) -> None:
+    """Raise, with the line that mends it, when there is no Java that Spark can run on."""
+    home = environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
+    try:
+        if java is None:
+            raise FileNotFoundError
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        raise SparkMissingError(
+            f"Java {JAVA_VERSION} is missing, on which Spark runs: {INSTALL_JAVA}"
+        ) from None
+    found = _VERSION.search(said.stderr + said.stdout)
+    if found and int(found[1]) < JAVA_VERSION:
+        raise SparkMissingError(
+            f"Spark needs Java {JAVA_VERSION} or later, and {java} is Java {found[1]}: {INSTALL_JAVA}"
+        )
+
+
+def spark_options(master: str, driver_memory: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what Spark is configured with; under spark-submit everything else was said there."""
+    options = {"spark.app.name": APP_NAME, "spark.ui.showConsoleProgress": "false"}
+    if "PYSPARK_GATEWAY_PORT" in environ:
+        return options
+    options |= {
+        "spark.master": master,
+        "spark.driver.memory": driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.log.level": "WARN",
+        "spark.task.maxFailures": str(_TASK_ATTEMPTS),
+        "spark.python.worker.reuse": "true",
+    }
+    if local := _LOCAL.fullmatch(master):
+        # A local master takes the number of attempts from its own name, and needs no door to the network.
+        options |= {
+            "spark.master": f"local[{local[1] or 1},{_TASK_ATTEMPTS}]",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return options
+
+
+class SparkCluster:
+    """A running Spark application; each plan is one job with one task for each piece of work."""
+
+    def __init__(self, master: str = "local[*]", driver_memory: str = "1g") -> None:
+        """Return once Spark runs, which takes seconds."""
+        check_java(os.environ)
+        try:
+            from pyspark import SparkConf, SparkContext
+        except ImportError:
+            raise SparkMissingError(f"pyspark is missing: {INSTALL_SPARK}") from None
+        options = spark_options(master, driver_memory, os.environ)
+        if master.startswith("local"):
+            # Workers are our own kind of Python, with our packages, and stay on this machine.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        self._stopping = False
+        self._context = SparkContext(conf=SparkConf().setAll(list(options.items())))
+
+    def run(self, works: Sequence[Work]) -> list[Receipt]:
+        """Return one receipt for each piece of work, in the same order, whatever happens to the tasks."""
+        try:
+            encoded = self._context.parallelize([_encode(work) for work in works], len(works))
+            return [_decode(receipt) for receipt in encoded.map(transfer_encoded).collect()]
+        except Exception as error:  # Spark's own kinds are many, and py4j's are not among them
+            if len(works) == 1 or self._stopping:
+                reason = f"Spark could not run the transfer: {_first_line(error)}"
+                return [failed(work, reason) for work in works]
+        # One task that takes its executor down must not stop the others.
+        logger.warning("the job failed; its pieces of work run one by one", extra={"works": len(works)})
+        return [receipt for work in works for receipt in self.run([work])]
+
+    def stop(self) -> None:
+        """End what runs, and Spark with it."""
+        self._stopping = True
+        self._context.stop()
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)
