@@ -8,9 +8,11 @@ from typing import NoReturn
 import click
 
 from headwater import __version__
+from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
 from headwater.cli.serve import serve
 from headwater.cli.settings import settings
+from headwater.cli.stream_commands import NAMES, stream
 from headwater.errors import Error, SettingsError
 
 EXIT_ERROR = 1
@@ -41,8 +43,11 @@ def headwater() -> None:
     """
 
 
+headwater.add_command(check)
 headwater.add_command(serve)
 headwater.add_command(settings)
+headwater.add_command(stream)
+headwater.alias("stream", *NAMES)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -1,0 +1,34 @@
+"""Servers that all tests of the command line share: each test makes streams of its own names."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from jetstreams import KINDS, Shell, jetstream
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Commands against a plain nats-server, then against a Headwater engine."""
+    with jetstream(request.param, tmp_path_factory.mktemp("jetstream")) as running:
+        yield running
+
+
+@pytest.fixture
+def name() -> str:
+    """Return a name that no other test uses, for a stream and (in lower case) its subjects."""
+    return f"S{next(_numbers)}"
+
+
+@pytest.fixture
+def stream(shell: Shell, name: str) -> str:
+    """Return the name of a stream with three messages on `<name>.a`, `.b` and `.c`."""
+    shell.ok("stream", "add", name, "--subjects", f"{name}.>", "--defaults")
+    for token in "abc":
+        shell.ok("pub", f"{name}.{token}", f"message {token}", "--jetstream", "--quiet")
+    return name

@@ -1,0 +1,79 @@
+"""A plain nats-server and a Headwater engine for tests of the command line, and a way to run its commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click.testing
+import msgspec
+
+from engines import engine
+from headwater.cli.main import main
+from servers import nats_server
+
+KINDS = ("nats-server", "headwater")
+
+
+class Ran(NamedTuple):
+    """What a command left: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return what it wrote as JSON."""
+        return msgspec.json.decode(self.out)
+
+
+class Shell:
+    """Runs commands in this process, against one server, with no context of the user in sight."""
+
+    def __init__(self, url: str, home: Path, **environ: str) -> None:
+        self.url = url
+        self.home = home
+        self.environ = {"NATS_URL": url, "XDG_CONFIG_HOME": str(home), **environ}
+
+    def __call__(self, *arguments: str, stdin: str | bytes = "", **environ: str) -> Ran:
+        """Run a command whatever its exit code."""
+        unset = [name for name in os.environ if name.startswith(("NATS_", "HEADWATER_")) or name == "COLUMNS"]
+        clean = {**dict.fromkeys(unset), **self.environ, **environ}
+        with click.testing.CliRunner().isolation(stdin, env=clean) as (out, err, _):
+            code = _left(list(arguments))
+            return Ran(code, out.getvalue().decode(), err.getvalue().decode())
+
+    def ok(self, *arguments: str, stdin: str | bytes = "", **environ: str) -> str:
+        """Run a command that must succeed, and return what it wrote."""
+        ran = self(*arguments, stdin=stdin, **environ)
+        assert ran.code == 0, f"{arguments}: {ran.err}{ran.out}"
+        return ran.out
+
+    def json(self, *arguments: str, **environ: str) -> Any:
+        """Run a command that must succeed and answers as JSON."""
+        return msgspec.json.decode(self.ok(*arguments, "--json", **environ))
+
+
+@contextmanager
+def jetstream(kind: str, directory: Path) -> Iterator[Shell]:
+    """Run a server of one kind; its processes need no event loop of ours while commands run."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with asyncio.Runner() as runner:
+        around: Any = nats_server(jetstream=True) if kind == "nats-server" else engine(directory / "engine")
+        running = runner.run(around.__aenter__())
+        try:
+            yield Shell(running.client_url, directory / "home")
+        finally:
+            runner.run(around.__aexit__(None, None, None))
+
+
+def _left(arguments: list[str]) -> int:
+    try:
+        main(arguments)
+    except SystemExit as left:
+        return int(left.code or 0)
