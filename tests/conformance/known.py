@@ -36,8 +36,13 @@ class KnownDifference:
 KNOWN: tuple[KnownDifference, ...] = (
     KnownDifference(
         title="Wording of some errors about invalid JSON",
-        scenarios=("lifecycle.what_is_no_request_is_refused", "messages.a_message_is_got_by_time"),
-        labels=("no text at all", "trailing text", "from no time"),
+        scenarios=(
+            "lifecycle.what_is_no_request_is_refused",
+            "messages.a_message_is_got_by_time",
+            "consumers.a_consumer_may_begin_anew",
+            "priority_groups.one_client_is_pinned",
+        ),
+        labels=("no text at all", "trailing text", "from no time", "no request", "unpin nonsense"),
         path="error/description",
         nats_server="the words of Go's JSON and time parsers",
         headwater="our words, with the same code and err_code (10025)",
@@ -106,6 +111,53 @@ KNOWN: tuple[KnownDifference, ...] = (
         headwater="the last message of every subject, as with a bound at the last message",
         reason="A bound that lies beyond every message excludes none.",
     ),
+    KnownDifference(
+        title="A consumer that begins at a time beyond the last message",
+        scenarios=("pushes.every_way_to_begin",),
+        labels=("time_future*",),
+        path="*",
+        nats_server="begins at the *first* message of the stream",
+        headwater="begins after the last one",
+        reason="Nothing that is there was stored at or after the time; to send it all is a mistake.",
+    ),
+    KnownDifference(
+        title="The ack floor when a message is given up after its last delivery",
+        scenarios=(
+            "acks.waits_grow_with_each_delivery",
+            "acks.so_many_deliveries_and_no_more",
+            "acks.one_delivery_only",
+            "acks.a_nak_does_not_exceed_the_deliveries",
+            "pushes.messages_come_again",
+            "retention.what_was_given_up_is_kept",
+            "retention.a_workqueue_keeps_what_was_given_up",
+        ),
+        labels=("*",),
+        path="ack_floor/*_seq",
+        nats_server="its info shows the old floor until a later message is acknowledged",
+        headwater="shows the floor past the message at once",
+        reason="Nothing below is owed any more; nats-server's own delivery goes by the same floor.",
+    ),
+    KnownDifference(
+        title="A stream with limits becomes one of interest",
+        scenarios=("retention.a_stream_becomes_one_of_interest",),
+        labels=("STREAM.UPDATE.S*", "state of S (2)", "contents of S"),
+        path="*",
+        nats_server="messages that no consumer takes stay until the ack floors have passed them",
+        headwater="they go at once",
+        reason="Nobody needs them, as with messages that are published from then on.",
+    ),
+    KnownDifference(
+        title="`last_ts` of a stream of interest that never stored a message",
+        scenarios=(
+            "retention.interest_keeps_what_somebody_needs",
+            "limits.interest_without_consumers_keeps_nothing",
+        ),
+        labels=("state of S", "state of INTEREST"),
+        path="last_ts",
+        nats_server="when the message came that nobody was interested in",
+        headwater="the zero time",
+        reason="It is the time of the last message, and there is none.",
+    ),
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "differences.md"
@@ -123,11 +175,11 @@ def stale(scenario: str, found: list[Difference]) -> list[KnownDifference]:
 
 INTRODUCTION = """# Differences from nats-server
 
-One script of stream and publish behaviour is driven by the official clients against nats-server 2.15.1 and
-against Headwater (`tests/conformance`). Answers are compared field by field: times, identifiers, versions and
-names of servers by their form, everything else exactly. What differs stands here, with its reason, or is a
-failure. A row that no longer differs is a failure too. `tests/conformance/known.py` holds the rows; this page
-is rendered from it.
+One script of streams, publishing and consumers is driven by the official clients against nats-server 2.15.1
+and against Headwater (`tests/conformance`). Answers are compared field by field: times, identifiers, versions
+and names of servers by their form, everything else exactly. What differs stands here, with its reason, or is
+a failure. A row that no longer differs is a failure too. `tests/conformance/known.py` holds the rows; this
+page is rendered from it.
 
 """
 

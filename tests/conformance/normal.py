@@ -8,6 +8,7 @@ from typing import Any
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,8}[1-9])?Z")
 ZERO_TIME = "0001-01-01T00:00:00Z"
 VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+INBOX = re.compile(r"_INBOX\.\S+")
 NUID = re.compile(r"[0-9A-Za-z]{22}")
 TIME_IN_TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -16,6 +17,11 @@ def _time(value: Any) -> Any:
     if value == ZERO_TIME or not isinstance(value, str) or not TIME.fullmatch(value):
         return value
     return "<time>"
+
+
+def _start_time(value: Any) -> Any:
+    """Times that a scenario made up stay as they are, those that the server gave do not."""
+    return _time(value) if isinstance(value, str) and "." in value else value
 
 
 def _matching(form: re.Pattern[str], placeholder: str) -> Callable[[Any], Any]:
@@ -33,6 +39,10 @@ def _named(value: Any) -> Any:
     return "<server>" if isinstance(value, str) and value else value
 
 
+def _counted(value: Any) -> Any:
+    return "<nanoseconds>" if type(value) is int and value > 0 else value
+
+
 def _client(value: Any) -> Any:
     return "<client>" if isinstance(value, dict) and value else value
 
@@ -47,10 +57,19 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "start": _time,
     "end": _time,
     "Nats-Time-Stamp": _time,
+    "last_active": _time,
+    "opt_start_time": _start_time,
+    "pinned_ts": _time,
+    "pause_remaining": _counted,
+    "ack_time": _counted,
+    "pinned_client_id": _matching(NUID, "<pin>"),
+    "pinned_id": _matching(NUID, "<pin>"),
+    "Nats-Pin-Id": _matching(NUID, "<pin>"),
     "_nats.ver": _matching(VERSION, "<version>"),
     "id": _matching(NUID, "<id>"),
     "batch": _matching(NUID, "<id>"),
     "Nats-Batch-Id": _matching(NUID, "<id>"),
+    "deliver_subject": _matching(INBOX, "<inbox>"),
     "leader": _named,
     "server": _named,
     "server_id": _named,

@@ -246,9 +246,8 @@ class ConsumerState:
     def purge(self, first_seq: int, now: int) -> list[Unsettled]:
         """Go on at a sequence below which the stream was purged; return what was pending below it."""
         gone = self.forget_below(first_seq, now)
-        if self._next_seq < first_seq:
-            self._next_seq = first_seq
-            self._stream_seq = first_seq - 1
+        self._next_seq = max(self._next_seq, first_seq)
+        self._stream_seq = self._next_seq - 1
         if self._pending:
             self._floor_stream = max(self._floor_stream, first_seq - 1)
         else:
@@ -385,6 +384,7 @@ class ConsumerState:
         counted = self._redelivered.pop(seq)
         if counted:
             self._recounted.add(seq)
+            self._acked_at = now
             self._dirty = True
         if entry is not None:
             self._acked_at = now
