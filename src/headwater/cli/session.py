@@ -147,10 +147,12 @@ async def connected(connection: Connection) -> AsyncIterator[Session]:
         await client.connect(
             name="headwater",
             error_cb=hear,
-            max_reconnect_attempts=0,
-            allow_reconnect=True,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
             **connection.options(),
         )
+        # A server that is not there is said at once; one that goes away while we listen may come back.
+        client.options |= {"max_reconnect_attempts": -1, "reconnect_time_wait": 1}
     except (nats.errors.Error, OSError, ValueError, TimeoutError) as error:
         raise UnreachableError(_why_not(connection, said[-1] if said else error)) from None
     try:
