@@ -156,6 +156,8 @@ class Comparison:
         await self.stream.load(columns_of(messages) if messages else _none(), last_seq=last_seq)
         for message in messages:
             self.model.store(message)
+        if messages:
+            self.model.enforce()
         self.model.skip_to(last_seq)
 
     # What must agree after every step.

@@ -198,7 +198,7 @@ class Sequencer:
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         if self._config.allow_msg_schedules:
             ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
-        self._add(run, self._hold(run), None)
+        self._add(run, self._hold(run), self._without_room(run))
 
     def take_in(self, run: OfferedRun, upstream: str, cursor: bytes) -> None:
         """Take in copied messages with their sequences, and in the same change how far the copy has come."""
@@ -208,13 +208,7 @@ class Sequencer:
         ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         ledger.upstreams[upstream] = cursor
-        entry = self._hold(run)
-        removal = Removal()
-        if self._config.max_msgs_per_subject > 0:
-            removal = self._over_subject_limit(set(run.subjects))
-        if self._limited:
-            removal.merge(self._over_limits())
-        self._add(run, entry, removal, upstreams={upstream: cursor})
+        self._add(run, self._hold(run), self._without_room(run), upstreams={upstream: cursor})
         if self._republisher is not None:
             for row, previous in enumerate(before):
                 self.group.after += self._republisher.frames(*run.message(row), previous)
@@ -227,6 +221,15 @@ class Sequencer:
         ledger.upstreams[upstream] = cursor
         ledger.skip_to(last_seq)
         self._add(None, None, None, upstreams={upstream: cursor})
+
+    def _without_room(self, run: OfferedRun) -> Removal:
+        """Take out what has no room any more since these messages are there."""
+        removal = Removal()
+        if self._config.max_msgs_per_subject > 0:
+            removal = self._over_subject_limit(set(run.subjects))
+        if self._limited:
+            removal.merge(self._over_limits())
+        return removal
 
     def _over_subject_limit(self, subjects: set[bytes]) -> Removal:
         """Take out the older messages of these subjects beyond the limit."""
