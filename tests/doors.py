@@ -115,6 +115,7 @@ class Door:
     connection: Connection
     store: Path
     client_url: str
+    store_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,13 @@ async def opened_door(
                 api.start()
                 await connection.flush()
                 yield Door(
-                    Asker(client, wanted.prefixes[0]), domain, api, connection, store, server.client_url
+                    Asker(client, wanted.prefixes[0]),
+                    domain,
+                    api,
+                    connection,
+                    store,
+                    server.client_url,
+                    catalog.store_id,
                 )
                 await api.stop()
         await client.close()

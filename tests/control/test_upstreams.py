@@ -1,0 +1,278 @@
+"""Streams with sources or a mirror come to hold what their origins hold, exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doors import Door, opened_door
+from headwater.bus.connection import Connection
+from headwater.bus.options import ConnectOptions
+from headwater.model.message import Message
+from headwater.replication.transfer import transfer
+from headwater.replication.work import (
+    Receipt,
+    Work,
+    commit_subject,
+    decode_committed,
+    decode_plan,
+    encode,
+    plan_subject,
+)
+
+ROUNDS = 400
+
+
+class Copier:
+    """A replicator without Spark: it copies each piece of work in this process."""
+
+    def __init__(self, door: Door, connection: Connection) -> None:
+        self._connection = connection
+        self._store_id = door.store_id
+        self.works: list[Work] = []
+        self.between: Callable[[list[Receipt]], list[Receipt]] = lambda receipts: receipts
+
+    async def tick(self) -> int:
+        """Ask for work, do it, hand it in; return how many messages were taken."""
+        frame = await self._connection.request(plan_subject(self._store_id).encode(), b"", 20)
+        works = decode_plan(frame[3]).works
+        self.works += works
+        if not works:
+            return 0
+        receipts = self.between([await asyncio.to_thread(transfer, work) for work in works])
+        return await self.hand_in(receipts)
+
+    async def hand_in(self, receipts: list[Receipt]) -> int:
+        subject = commit_subject(self._store_id).encode()
+        frame = await self._connection.request(subject, encode(receipts), 20)
+        return sum(decode_committed(frame[3]).taken)
+
+    async def until(self, reached: Callable[[], Any]) -> None:
+        """Copy until the condition holds."""
+        for _ in range(ROUNDS):
+            if await reached():
+                return
+            await self.tick()
+        raise AssertionError("it never came to that")
+
+
+@asynccontextmanager
+async def copying(store: Path) -> AsyncIterator[tuple[Door, Copier]]:
+    async with opened_door(store) as door:
+        connection = Connection(ConnectOptions(servers=(door.client_url,), name="copier"))
+        await connection.connect()
+        yield door, Copier(door, connection)
+        await connection.close()
+
+
+async def held(door: Door, stream: str) -> list[Message]:
+    return [m async for many in door.domain.stream(stream).scan(1) for m in many]
+
+
+async def create(door: Door, **config: Any) -> Any:
+    answer = await door.asker.ask(f"STREAM.CREATE.{config['name']}", config)
+    assert "error" not in answer, answer
+    return answer
+
+
+async def publish(door: Door, subject: str, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        await door.asker.publish(subject, b"%s %d" % (subject.encode(), number))
+
+
+def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
+    async def reached() -> bool:
+        return (await door.domain.stream(stream).state()).messages == count
+
+    return reached
+
+
+async def test_a_mirror_holds_the_origin_s_messages_sequences_and_times(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o.>"])
+        await publish(door, "o.a", 20)
+        await door.domain.stream("O").remove(5)
+        await create(door, name="M", mirror={"name": "O"})
+        await copier.until(count_is(door, "M", 19))
+        assert await held(door, "M") == await held(door, "O")
+        await door.domain.stream("O").checkpoint()
+        await publish(door, "o.b", 20)
+        await copier.until(count_is(door, "M", 39))
+        assert await held(door, "M") == await held(door, "O")
+
+
+async def test_sources_and_local_publishes_are_interleaved_in_order_per_origin(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="ORDERS", subjects=["orders"], storage="memory")
+        await create(door, name="RETURNS", subjects=["returns"], storage="memory")
+        await create(
+            door, name="ARCHIVE", subjects=["archive"], sources=[{"name": "ORDERS"}, {"name": "RETURNS"}]
+        )
+        await create(door, name="REPORT", mirror={"name": "ARCHIVE"})
+        for subject in ("orders", "returns", "archive"):
+            await publish(door, subject, 30)
+        await copier.until(count_is(door, "REPORT", 90))
+        archive = await held(door, "ARCHIVE")
+        assert await held(door, "REPORT") == archive
+        for subject in (b"orders", b"returns", b"archive"):
+            texts = [m.data for m in archive if m.subject == subject]
+            assert texts == [b"%s %d" % (subject, number) for number in range(30)]
+        sourced = next(m for m in archive if m.subject == b"orders")
+        assert b"Nats-Stream-Source: ORDERS 1 > > orders " in sourced.headers
+
+
+async def test_filters_and_transforms_apply(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o.*"])
+        for number in range(10):
+            await door.asker.publish(f"o.{'ab'[number % 2]}", b"%d" % number)
+        await create(door, name="F", sources=[{"name": "O", "filter_subject": "o.a"}])
+        transforms = [{"src": "o.b", "dest": "seen.b"}]
+        await create(door, name="T", sources=[{"name": "O", "subject_transforms": transforms}])
+        await copier.until(count_is(door, "T", 5))
+        await copier.until(count_is(door, "F", 5))
+        assert {m.subject for m in await held(door, "F")} == {b"o.a"}
+        assert {m.subject for m in await held(door, "T")} == {b"seen.b"}
+
+
+async def test_start_options_say_where_an_upstream_begins(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 10)
+        await create(door, name="S", sources=[{"name": "O", "opt_start_seq": 8}])
+        await create(door, name="M", mirror={"name": "O", "opt_start_seq": 9})
+        await copier.until(count_is(door, "S", 3))
+        await copier.until(count_is(door, "M", 2))
+        assert [m.seq for m in await held(door, "M")] == [9, 10]
+
+
+async def test_an_origin_may_come_later_and_is_an_error_until_then(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="S", sources=[{"name": "LATER"}])
+        await copier.tick()
+        info = await door.asker.ask("STREAM.INFO.S")
+        assert info["sources"][0]["error"]["err_code"] == 10059
+        await create(door, name="LATER", subjects=["later"])
+        await publish(door, "later", 3)
+        await copier.until(count_is(door, "S", 3))
+        info = await door.asker.ask("STREAM.INFO.S")
+        assert "error" not in info["sources"][0]
+
+
+async def test_a_receipt_handed_in_twice_is_taken_once(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 5)
+        await create(door, name="S", sources=[{"name": "O"}])
+        kept: list[Receipt] = []
+        copier.between = lambda receipts: kept.extend(receipts) or receipts  # type: ignore[func-returns-value]
+        await copier.until(count_is(door, "S", 5))
+        assert await copier.hand_in(kept) == 0
+        assert (await door.domain.stream("S").state()).messages == 5
+
+
+async def test_an_error_of_a_task_shows_and_is_tried_again(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 5)
+        await create(door, name="M", mirror={"name": "O"})
+
+        def broken(receipts: list[Receipt]) -> list[Receipt]:
+            copier.between = lambda fine: fine
+            return [
+                Receipt(
+                    work=r.work, target=r.target, upstream=r.upstream, expected=r.expected, error="no disk"
+                )
+                for r in receipts
+            ]
+
+        copier.between = broken
+        assert await copier.tick() == 0
+        info = await door.asker.ask("STREAM.INFO.M")
+        assert info["mirror"]["error"]["description"] == "no disk"
+        await copier.until(count_is(door, "M", 5))
+
+
+@pytest.mark.parametrize("folded", [False, True])
+async def test_copying_goes_on_where_it_was_after_a_restart(tmp_path: Path, folded: bool) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="S", sources=[{"name": "O"}])
+        await publish(door, "o", 10)
+        await copier.until(count_is(door, "S", 10))
+        if folded:
+            await door.domain.stream("S").checkpoint()
+    async with copying(tmp_path) as (door, copier):
+        await publish(door, "o", 10, start=10)
+        await copier.until(count_is(door, "S", 20))
+        assert [m.data for m in await held(door, "S")] == [b"o %d" % number for number in range(20)]
+
+
+async def test_a_source_made_anew_is_copied_from_its_start(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="S", sources=[{"name": "O"}])
+        await publish(door, "o", 5)
+        await copier.until(count_is(door, "S", 5))
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 3)
+        await copier.until(count_is(door, "S", 8))
+
+
+async def test_a_mirror_of_a_stream_made_anew_stops_with_an_error(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 5)
+        await copier.until(count_is(door, "M", 5))
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 9)
+        await copier.tick()
+        info = await door.asker.ask("STREAM.INFO.M")
+        assert "made anew" in info["mirror"]["error"]["description"]
+        assert (await door.domain.stream("M").state()).messages == 5
+
+
+async def test_what_retention_took_before_the_copy_is_a_gap(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"], max_msgs=4)
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 2)
+        await copier.until(count_is(door, "M", 2))
+        await publish(door, "o", 10, start=2)
+        await copier.until(count_is(door, "M", 6))
+        assert [m.seq for m in await held(door, "M")] == [1, 2, 9, 10, 11, 12]
+
+
+async def test_removing_a_source_and_adding_another_leaves_the_rest_alone(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        for name in ("A", "B"):
+            await create(door, name=name, subjects=[name.lower()])
+            await publish(door, name.lower(), 4)
+        await create(door, name="S", sources=[{"name": "A"}])
+        await copier.until(count_is(door, "S", 4))
+        config = {"name": "S", "sources": [{"name": "A"}, {"name": "B"}]}
+        assert "error" not in await door.asker.ask("STREAM.UPDATE.S", config)
+        await copier.until(count_is(door, "S", 8))
+        config = {"name": "S", "sources": [{"name": "B"}]}
+        assert "error" not in await door.asker.ask("STREAM.UPDATE.S", config)
+        await publish(door, "a", 2)
+        await publish(door, "b", 2)
+        await copier.until(count_is(door, "S", 10))
+
+
+async def test_lag_is_what_the_origin_still_holds(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 7)
+        await create(door, name="M", mirror={"name": "O"})
+        copier.between = lambda receipts: []
+        await copier.tick()
+        assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 7
