@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from headwater.delivery.tallies import Tally
 from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.stream.stream import Stream
+
+WINDOW = 1024
+"""How many messages are looked at in one go where all are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,14 @@ class Feed:
         return run.message(row) if found else None
 
     def _slice(self, run: Run, start_seq: int) -> Slice:
-        rows = self._stream.live_rows(run, start_seq)
-        durable_seq = self._stream.durable_seq
-        last = int(run.seqs[-1])
+        # With filters the whole run is looked at, for little of it may be wanted.
+        at_most = None if self._tally.filters else WINDOW
+        rows = self._stream.live_rows(run, start_seq, at_most)
+        seqs = run.seqs
+        reach = len(seqs) if at_most is None else min(int(seqs.searchsorted(start_seq)) + at_most, len(seqs))
+        last, durable_seq = int(seqs[reach - 1]), self._stream.durable_seq
         if last > durable_seq:
-            rows = rows[run.seqs[rows] <= durable_seq]
+            rows = rows[seqs[rows] <= durable_seq]
         if self._tally.filters and len(rows):
             rows = rows[run.subject_mask(self._tally.takes)[rows]]
-        return Slice(run, np.asarray(rows).tolist(), min(last, durable_seq) + 1)
+        return Slice(run, rows.tolist(), min(last, durable_seq) + 1)

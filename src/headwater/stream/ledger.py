@@ -57,9 +57,11 @@ class Ledger:
         """Return whether a message stands at this sequence."""
         return self.messages > 0 and self.first_seq <= seq <= self.last_seq and seq not in self.deleted
 
-    def live_rows(self, run: Run, start_seq: int = 0) -> npt.NDArray[np.intp]:
-        """Return which rows of a run are alive and not below `start_seq`."""
-        return np.flatnonzero(self.live_mask(run.seqs, start_seq))
+    def live_rows(self, run: Run, start_seq: int = 0, at_most: int | None = None) -> npt.NDArray[np.intp]:
+        """Return which rows of a run are alive and not below `start_seq`, of so many that come next."""
+        first = int(run.seqs.searchsorted(start_seq))
+        seqs = run.seqs[first : None if at_most is None else first + at_most]
+        return np.flatnonzero(self.live_mask(seqs, start_seq)) + first
 
     def live_mask(self, seqs: Int64s, start_seq: int = 0) -> npt.NDArray[np.bool_]:
         """Return for each ascending sequence whether it is alive and not below `start_seq`."""

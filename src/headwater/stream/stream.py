@@ -210,9 +210,9 @@ class Stream:
         """Return that run if it lies in memory."""
         return self._store.view.resident_run_at(seq)
 
-    def live_rows(self, run: Run, start_seq: int = 0) -> npt.NDArray[np.intp]:
-        """Return which rows of a run are alive and not below `start_seq`."""
-        return self._store.ledger.live_rows(run, start_seq)
+    def live_rows(self, run: Run, start_seq: int = 0, at_most: int | None = None) -> npt.NDArray[np.intp]:
+        """Return which rows of a run are alive and not below `start_seq`, of so many that come next."""
+        return self._store.ledger.live_rows(run, start_seq, at_most)
 
     def subject_at(self, seq: int) -> bytes | None:
         """Return the subject of a live message; may read its run."""
