@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := embedded,dev
+EXTRAS := embedded,spark,dev
 STORE ?= .headwater/store
 PORT ?= 4222
 ARGS ?=

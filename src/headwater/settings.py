@@ -128,6 +128,22 @@ class Settings:
         "Memory for pieces of tables that were read lately.", "Folding", 128 * MIB, low=0
     )
 
+    replicator: str = _setting(
+        "Whether the engine starts a replicator of its own once there is something to copy, or leaves that "
+        "to one that was submitted to a cluster.",
+        "Replication",
+        "own",
+        choices=("own", "submitted"),
+    )
+    spark_master: str = _setting(
+        "Spark master that the replicator runs on; `local[2]` would take two cores.",
+        "Replication",
+        "local[*]",
+    )
+    spark_driver_memory: str = _setting(
+        "Memory of the replicator's Java machine; messages never pass through it.", "Replication", "1g"
+    )
+
     log_level: str = _setting(
         "Least grave message to log.", "Logging", "info", choices=("debug", "info", "warning", "error")
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication import result
-from headwater.replication.transfer import transfer, transfer_encoded
+from headwater.replication.transfer import transfer, transfer_all
 from headwater.replication.work import FileRange, Receipt, Work
 from replication.works import TS, brought, expected_of, file_of, removed_of, tail_of, work_of
 from table.samples import message
@@ -89,11 +89,12 @@ def test_a_range_over_many_row_groups_is_copied_whole(tmp_path: Path) -> None:
     assert brought(receipt) == [m for m in messages[9:59_999] if m.seq not in removed]
 
 
-def test_work_and_receipt_travel_as_bytes(tmp_path: Path) -> None:
-    work = work_of(stop_seq=3, tail=tail_of([message(1), message(2)]))
-    answered = msgspec.msgpack.decode(transfer_encoded(msgspec.msgpack.encode(work)), type=Receipt)
-    assert brought(answered) == [message(1), message(2)]
-    assert answered == transfer(work)
+def test_work_and_receipts_travel_as_bytes() -> None:
+    works = [work_of(id=str(seq), stop_seq=3, tail=tail_of([message(seq)])) for seq in (1, 2)]
+    answered = transfer_all([msgspec.msgpack.encode(work) for work in works])
+    receipts = [msgspec.msgpack.decode(receipt, type=Receipt) for receipt in answered]
+    assert receipts == [transfer(work) for work in works]
+    assert [brought(receipt) for receipt in receipts] == [[message(1)], [message(2)]]
 
 
 def test_a_file_that_is_gone_is_an_error_in_one_sentence(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ class EmbeddedServer:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
-            preexec_fn=_die_with_parent(os.getpid()),
+            preexec_fn=die_with_parent(os.getpid()),
         )
         self._reading = asyncio.create_task(self._relay(self._process))
         try:
@@ -245,7 +245,7 @@ async def _greets(port: int) -> bool:
         writer.close()
 
 
-def _die_with_parent(parent: int) -> Callable[[], None] | None:
+def die_with_parent(parent: int) -> Callable[[], None] | None:
     """Return what makes the child end when this process does, however it does; Linux only.
 
     Elsewhere a server can outlive a killed engine; the next start then says that the port is taken.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import Field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,9 +32,9 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def settings_flags(command: Command) -> Command:
-    """Give a command one flag for each setting, and `--config`."""
-    for row in reversed(list(rows())):
+def settings_flags(command: Command, is_wanted: Callable[[Field[Any]], bool] = lambda row: True) -> Command:
+    """Give a command one flag for each setting that it has a use for, and `--config`."""
+    for row in reversed([row for row in rows() if is_wanted(row)]):
         kind = str(row.type).removesuffix(" | None")
         choices = row.metadata.get("choices")
         metavar = "|".join(choices) if choices else _METAVARS[kind]

@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from headwater.errors import Error
-from headwater.replication.transfer import failed, transfer_encoded
+from headwater.replication.transfer import failed, transfer_all
 from headwater.replication.work import Receipt, Work
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def spark_options(master: str, driver_memory: str, environ: Mapping[str, str]) -
 
 
 class SparkCluster:
-    """A running Spark application; each plan is one job with one task for each piece of work."""
+    """A running Spark application; each plan is one job."""
 
     def __init__(self, master: str = "local[*]", driver_memory: str = "1g") -> None:
         """Return once Spark runs, which takes seconds."""
@@ -97,9 +98,12 @@ class SparkCluster:
 
     def run(self, works: Sequence[Work]) -> list[Receipt]:
         """Return one receipt for each piece of work, in the same order, whatever happens to the tasks."""
+        tasks = shared_out(works, self._context.defaultParallelism)
+        encoded = [[_encode(works[index]) for index in task] for task in tasks]
         try:
-            encoded = self._context.parallelize([_encode(work) for work in works], len(works))
-            return [_decode(receipt) for receipt in encoded.map(transfer_encoded).collect()]
+            answered = self._context.parallelize(encoded, len(encoded)).map(transfer_all).collect()
+            receipts = zip(chain(*tasks), chain(*answered), strict=True)
+            return [_decode(receipt) for _, receipt in sorted(receipts)]
         except Exception as error:  # Spark's own kinds are many, and py4j's are not among them
             if len(works) == 1 or self._stopping:
                 reason = f"Spark could not run the transfer: {_first_line(error)}"
@@ -112,6 +116,14 @@ class SparkCluster:
         """End what runs, and Spark with it."""
         self._stopping = True
         self._context.stop()
+
+
+def shared_out(works: Sequence[Work], parallelism: int) -> list[list[int]]:
+    """Return which pieces of work each task does: a task costs more than copying a few messages."""
+    large = [[index] for index, work in enumerate(works) if work.files or work.origin is not None]
+    small = [index for index, work in enumerate(works) if not (work.files or work.origin is not None)]
+    # The large first, so that the small ones fill the cores that are free meanwhile.
+    return large + [share for at in range(parallelism) if (share := small[at::parallelism])]
 
 
 def _first_line(error: Exception) -> str:

@@ -26,9 +26,9 @@ _decode_work = msgspec.msgpack.Decoder(Work).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def transfer_encoded(work: bytes) -> bytes:
-    """Do a piece of work that comes as bytes, and return its receipt as bytes."""
-    return _encode(transfer(_decode_work(work)))
+def transfer_all(works: list[bytes]) -> list[bytes]:
+    """Do pieces of work one after the other; they come as bytes, and so go their receipts."""
+    return [_encode(transfer(_decode_work(work))) for work in works]
 
 
 def transfer(work: Work) -> Receipt:

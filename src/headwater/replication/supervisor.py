@@ -1,0 +1,171 @@
+"""The engine's own replicator: a child process, started when wanted, watched, and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwater.bus.embedded import die_with_parent
+from headwater.bus.options import ConnectOptions
+from headwater.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+SETTLED_S = 60.0
+"""One that ran for so long did not die of how it was started."""
+STOP_TIMEOUT_S = 15.0
+MAX_LINE = 1 << 20
+_PREFIX = "HEADWATER_"
+
+
+class Supervisor:
+    """Keeps one replicator running from the first time it is wanted until the engine stops."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        options: ConnectOptions,
+        store_id: str,
+        program: Sequence[str] = (sys.executable, "-m", "headwater"),
+    ) -> None:
+        self.problem = ""
+        """Why there is no replicator now, in one sentence; empty while there is one or none is wanted."""
+        self._command = [*program, "replicator", "--store-id", store_id]
+        self._environment = environment(settings, options, os.environ)
+        self._process: asyncio.subprocess.Process | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process id of the replicator that runs now."""
+        running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and running else None
+
+    def ensure(self) -> None:
+        """See to it that there is a replicator from now on; returns at once."""
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep(), name="replicator")
+
+    async def stop(self) -> None:
+        """End the replicator, with force if it lingers."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        """Start the replicator, and again whenever it dies."""
+        loop = asyncio.get_running_loop()
+        failures = 0
+        while True:
+            began = loop.time()
+            try:
+                self.problem = await self._run()
+            except OSError as error:
+                self.problem = f"the replicator cannot be started: {error}"
+            failures = 1 if loop.time() - began > SETTLED_S else failures + 1
+            wait_s = restart_wait_s(failures)
+            logger.error("%s; starting it again in %g s", self.problem, wait_s)
+            await asyncio.sleep(wait_s)
+
+    async def _run(self) -> str:
+        """Run one replicator to its end, and return why it ended."""
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command,
+            "--parent",
+            str(os.getpid()),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._environment,
+            limit=MAX_LINE,
+            start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
+            preexec_fn=die_with_parent(os.getpid()),
+        )
+        try:
+            last_words = await self._relay(process)
+            status = await process.wait()
+        except BaseException:
+            await _end(process)
+            raise
+        return f"the replicator ended with status {status}: {last_words or 'it said nothing'}"
+
+    async def _relay(self, process: asyncio.subprocess.Process) -> str:
+        """Put what the replicator says into our own log, and return the last thing it said of itself."""
+        assert process.stderr is not None
+        last_words = ""
+        while True:
+            try:
+                raw = await process.stderr.readline()
+            except ValueError:  # a line beyond all measure
+                continue
+            if not raw:
+                return last_words
+            line = raw.decode(errors="replace").strip()
+            said = record_of(line)
+            if said is None:
+                if line.startswith("headwater: "):
+                    last_words = line.removeprefix("headwater: ")
+                logger.debug("replicator: %s", line)
+                continue
+            level, name, event, fields = said
+            if level >= logging.ERROR:
+                last_words = event
+            self.problem = ""
+            logging.getLogger(name).log(level, "%s", event, extra=fields)
+
+
+def environment(settings: Settings, options: ConnectOptions, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the replicator's environment: secrets are in it, and in nobody's list of processes."""
+    passed = {
+        "nats_url": ",".join(options.servers),
+        "user": options.user,
+        "password": options.password,
+        "token": options.token,
+        "nkey": options.nkey_file,
+        "creds": options.creds_file,
+        "tls_ca": options.tls_ca,
+        "tls_cert": options.tls_cert,
+        "tls_key": options.tls_key,
+        "spark_master": settings.spark_master,
+        "spark_driver_memory": settings.spark_driver_memory,
+        "log_level": settings.log_level,
+        "log_format": "json",
+    }
+    # Our own variables and file were read already, and were perhaps overruled by flags.
+    inherited = {name: value for name, value in environ.items() if not name.startswith(_PREFIX)}
+    return inherited | {_PREFIX + name.upper(): value for name, value in passed.items() if value}
+
+
+def record_of(line: str) -> tuple[int, str, str, dict[str, Any]] | None:
+    """Return level, logger, event and fields of a line of the replicator's log; None if it is none."""
+    try:
+        fields = json.loads(line)
+        level = logging.getLevelNamesMapping()[fields.pop("level").upper()]
+        fields.pop("time")
+        return level, fields.pop("logger"), fields.pop("event"), fields
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def restart_wait_s(failures: int) -> float:
+    """Return how long to wait after so many ends in a row."""
+    return float(min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_S))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Return once the process is gone; one that lingers is killed with all that it has started."""
+    if process.returncode is None:
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+        except TimeoutError:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
