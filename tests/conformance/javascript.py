@@ -10,7 +10,7 @@ from conformance.normal import normalise
 from conformance.probe import Answer
 
 FOLDER = Path(__file__).parent / "js"
-SCRIPTS = ("direct", "keyvalue", "publishing", "streams")
+SCRIPTS = ("consumers", "direct", "keyvalue", "objects", "publishing", "streams")
 INSTALL_WITHIN_S = 300
 RUN_WITHIN_S = 120
 

@@ -6,10 +6,16 @@ import asyncio
 from typing import Any
 
 from headwater.delivery.consumer import CHUNK, Consumer, Target
-from headwater.delivery.pull_queue import UNHEARD_NS, PullQueue, Status, Waiting
+from headwater.delivery.pull_queue import PullQueue, Status, Waiting
 from headwater.model import headers as header_block
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolicy
 from headwater.wire.pull_request import BadPullRequestError, parse_pull_request
+
+UNHEARD_NS = 2_000_000_000
+"""How long a request may wait before somebody must be seen listening for its messages."""
+LEFT_NS = 250_000_000
+"""The same for a subject on which somebody was seen listening earlier."""
+MOST_HEARD = 512
 
 
 class PullConsumer(Consumer):
@@ -22,6 +28,8 @@ class PullConsumer(Consumer):
         self._counting: asyncio.Task[None] | None = None
         self._uncounted: list[tuple[bytes, bytes]] = []
         self._last_asked_ns = self._clock.now_ns()
+        self._heard: dict[bytes, None] = {}
+        """The subjects on which clients were last seen listening."""
 
     def num_waiting(self) -> int:
         """Return how many pull requests wait for which somebody still listens."""
@@ -95,12 +103,21 @@ class PullConsumer(Consumer):
     def _is_heard(self, waiting: Waiting, now_ns: int) -> bool:
         """Return whether somebody listens for the messages of a request, or may be about to.
 
-        Requests and the word of who listens come over two connections: either may be first.
+        Requests and the word of who listens come over two connections: either may be first. Who was heard of
+        on the same subject before is less likely to be about to come than to have left.
         """
         if self._outlet.listens(waiting.reply):
             waiting.heard = True
+            self._remember(waiting.reply)
             return True
-        return not waiting.heard and now_ns - waiting.asked_ns <= UNHEARD_NS
+        grace_ns = LEFT_NS if waiting.reply in self._heard else UNHEARD_NS
+        return not waiting.heard and now_ns - waiting.asked_ns <= grace_ns
+
+    def _remember(self, reply: bytes) -> None:
+        if reply not in self._heard:
+            if len(self._heard) >= MOST_HEARD:
+                del self._heard[next(iter(self._heard))]
+            self._heard[reply] = None
 
     def sent(self, target: Target, count: int, size: int) -> None:
         """Take note of what a request got."""

@@ -14,8 +14,6 @@ from headwater.model.consumer import ConsumerConfig, PriorityGroupState, Priorit
 from headwater.model.times import format_duration
 
 DEFAULT_MAX_WAITING = 512
-UNHEARD_NS = 2_000_000_000
-"""How long a request may wait before somebody must be seen listening for its messages."""
 _LAST_PRIORITY = 2**31 - 1
 
 

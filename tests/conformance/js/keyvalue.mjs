@@ -1,11 +1,25 @@
 // Key-value buckets: values, revisions, deletes, purges.
 
 import { Kvm } from "@nats-io/kv";
+import { all } from "./probe.mjs";
 
 function entry(found) {
   if (found === null) return null;
   const { bucket, key, revision, operation, length, delta } = found;
   return { bucket, key, revision, operation, length, delta: delta ?? null, value: found.string() };
+}
+
+// Watch while two values are put, until so many entries were seen.
+async function watched(kv, options, count) {
+  const watch = await kv.watch(options);
+  await kv.put("c", "seen");
+  await kv.put("d.e", "seen too");
+  const seen = [];
+  for await (const found of watch) {
+    seen.push(entry(found));
+    if (found.key === "d.e" || seen.length === count) break;
+  }
+  return seen;
 }
 
 export async function keyvalue(probe) {
@@ -32,6 +46,12 @@ export async function keyvalue(probe) {
   await probe.call("get the purged", get("a"));
   await probe.call("open", async () => entry(await (await kvm.open("KV")).get("b")));
   await probe.call("open none", async () => typeof (await kvm.open("NONE")));
+  await probe.call("keys", async () => (await all(await kv.keys())).sort());
+  await probe.call("history", async () => (await all(await kv.history())).map(entry));
+  await probe.call("history of one", async () => (await all(await kv.history({ key: "b" }))).map(entry));
+  await probe.call("watch", () => watched(kv, {}, 4));
+  await probe.call("watch what changes", () => watched(kv, { include: "updates" }, 2));
+  await probe.call("watch one key", () => watched(kv, { key: "c", include: "history" }, 3));
   await probe.call("status", async () => {
     const { bucket, values, history, ttl, size, description, streamInfo } = await kv.status();
     return { bucket, values, history, ttl, size, description, state: streamInfo.state };
