@@ -6,6 +6,7 @@ from conformance.scenarios import (  # noqa: F401
     advisories,
     batch_contents,
     batches,
+    clients,
     consumer_advisories,
     consumers,
     counter_limits,
