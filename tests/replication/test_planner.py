@@ -1,0 +1,89 @@
+"""Plans begin where the copy ends and take an origin's files before its head."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from doors import services
+from headwater.model.cursor import Cursor
+from headwater.model.stream import StreamConfig
+from headwater.model.upstream import StreamSource
+from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
+from headwater.replication.upstream import Upstream
+from headwater.replication.work import NatsOrigin
+from headwater.stream.stream import Stream
+from headwater.wire import column_bytes
+
+
+@pytest.fixture
+async def streams(tmp_path: Path) -> AsyncIterator[tuple[Stream, Stream]]:
+    async with services(tmp_path) as shared:
+        origin = await Stream.open(tmp_path / "O", StreamConfig(name="O"), created_ns=1, services=shared)
+        target = await Stream.open(tmp_path / "T", StreamConfig(name="T"), created_ns=2, services=shared)
+        yield origin, target
+        await origin.close()
+        await target.close()
+
+
+def mirror_of(target: Stream) -> Upstream:
+    return Upstream(target, StreamSource(name="O"), mirrored=True)
+
+
+async def offered(stream: Stream, count: int) -> None:
+    stream.offer([(b"o", b"", b"", b"%d" % number) for number in range(count)])
+    await stream.settled()
+
+
+async def test_it_goes_on_behind_the_cursor_of_the_same_origin_only(streams: tuple[Stream, Stream]) -> None:
+    _, target = streams
+    upstream = mirror_of(target)
+    assert next_seq(upstream, Extent("id", 1, 9), 4) == 4
+    at = CursorAt("id")
+    await target.take_copied(upstream.id, b"", column_bytes.empty(), at, 6, mirrored=True)
+    assert Cursor.decode(target.cursor(upstream.id)) == Cursor("id", 6)
+    assert next_seq(upstream, Extent("id", 1, 9), 4) == 7
+    assert next_seq(upstream, Extent("other", 1, 9), 4) == 4
+
+
+async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    await offered(origin, 10)
+    await origin.checkpoint()
+    await offered(origin, 5)
+    await origin.remove(3)
+    extent = Extent(origin.identity, 1, 15)
+    first = await plan_local(mirror_of(target), origin, extent, 1)
+    assert first is not None
+    assert (first.start_seq, first.stop_seq, len(first.files), first.tail) == (1, 10, 1, b"")
+    assert first.removed
+    second = await plan_local(mirror_of(target), origin, extent, 11)
+    assert second is not None
+    assert (second.start_seq, second.stop_seq, second.files) == (11, 15, ())
+    assert column_bytes.decode(second.tail).seqs.tolist() == [11, 12, 13, 14, 15]
+
+
+async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    for _ in range(40):
+        origin.offer([(b"o", b"", b"", bytes(10_000)) for _ in range(2)])
+    await origin.settled()
+    seen: list[int] = []
+    start, pieces = 1, 0
+    while start <= 80:
+        work = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 80), start)
+        assert work is not None
+        seen += column_bytes.decode(work.tail).seqs.tolist()
+        start = work.stop_seq + 1
+        pieces += 1
+    assert seen == list(range(1, 81))
+    assert pieces > 2
+
+
+async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, Stream]) -> None:
+    _, target = streams
+    origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
+    work = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20)
+    assert (work.start_seq, work.stop_seq, work.origin) == (20, 50, origin)

@@ -1,0 +1,66 @@
+"""What engine and replicator say to each other comes through as it was said."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.replication.work import (
+    Committed,
+    FileRange,
+    NatsOrigin,
+    Plan,
+    Receipt,
+    Work,
+    commit_subject,
+    decode_committed,
+    decode_plan,
+    decode_receipts,
+    encode,
+    plan_subject,
+)
+
+WORK = Work(
+    id="w1",
+    target="T",
+    upstream="O > >",
+    expected=b"\x01",
+    start_seq=5,
+    stop_seq=9,
+    files=(FileRange("/a.parquet", 0, 1, 9),),
+    removed=b"\x02",
+    tail=b"\x03",
+    filters=("a.>",),
+    transforms=(("a", "b"),),
+    stream_transform=("x", "y"),
+    source_header=("O", ">", ">", "id"),
+    staging="/staging",
+)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [WORK, Work(id="w2", target="T", upstream="u", expected=b"", start_seq=1, stop_seq=1, mirrored=True)],
+)
+def test_a_plan_comes_through(work: Work) -> None:
+    assert decode_plan(encode(Plan(works=(work,)))) == Plan(works=(work,))
+
+
+def test_an_origin_comes_through_with_its_credentials() -> None:
+    origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O", token="t")
+    work = Work(id="w", target="T", upstream="u", expected=b"", start_seq=1, stop_seq=2, origin=origin)
+    assert decode_plan(encode(Plan(works=(work,)))).works[0].origin == origin
+
+
+def test_receipts_and_the_answer_to_them_come_through() -> None:
+    receipts = [
+        Receipt(work="w1", target="T", upstream="u", expected=b"\x01", through=9, rows=2, data=b"\x05"),
+        Receipt(work="w2", target="T", upstream="v", expected=b"", error="no disk"),
+    ]
+    assert decode_receipts(encode(receipts)) == receipts
+    committed = Committed(taken=(2, 0), refused=("", "no disk"))
+    assert decode_committed(encode(committed)) == committed
+
+
+def test_each_store_has_subjects_of_its_own() -> None:
+    assert plan_subject("one") != plan_subject("two")
+    assert plan_subject("one") != commit_subject("one")
