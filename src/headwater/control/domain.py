@@ -69,7 +69,7 @@ class Domain:
         self.limits = limits
         self._catalog = catalog
         self._services = services
-        memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
+        self._memory = memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
         self._directories = {
             Storage.FILE: Directories(store / directory_name(account), services.file_disk),
             Storage.MEMORY: Directories(memory / directory_name(account), services.memory_disk),
@@ -171,6 +171,8 @@ class Domain:
                 if stream is not None:
                     await self._close(stream)
         await asyncio.gather(*self._removals)
+        # What memory streams hold ends here; left behind, it would take memory until the next start.
+        await asyncio.to_thread(self._services.memory_disk.remove_tree, self._memory)
 
     async def _close(self, stream: Stream) -> None:
         for observer in self._observers:

@@ -22,7 +22,6 @@ from headwater.stream.store import Store
 _EXPECTS = b"\r\nNats-Expected-"
 _BATCHED = b"\r\nNats-Batch-Id:"
 _NOTHING_MORE: Mapping[str, object] = {}
-_NO_CONSUMERS: Mapping[str, bytes] = {}
 
 Item = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, headers, data of one published message."""
