@@ -15,6 +15,7 @@ from typing import Any
 from headwater.api.api import Api
 from headwater.api.transfers import Patience
 from headwater.bus.connection import Connection
+from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.clock import Clock, SystemClock
 from headwater.control.account import AccountLimits
@@ -30,7 +31,7 @@ from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 from headwater.wire.frames import Frame
-from servers import nats_server
+from servers import RunningServer, nats_server
 
 ANSWER_S = 20.0
 _TIMES = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -115,6 +116,9 @@ class Door:
     connection: Connection
     store: Path
     client_url: str
+    consumers: Consumers
+    server: RunningServer
+    leaf: LeafConnection | None
     store_id: str = ""
 
 
@@ -127,6 +131,8 @@ class Wanted:
     domain_name: str = ""
     prefixes: tuple[str, ...] = ("$JS.API",)
     clock: Callable[[], Clock] = SystemClock
+    leaf: bool = False
+    """Whether messages can be delivered."""
 
 
 AS_USUAL = Wanted()
@@ -198,13 +204,17 @@ async def opened_door(
 ) -> AsyncIterator[Door]:
     """Run an engine's API on a nats-server of its own."""
     clock = wanted.clock()
-    async with nats_server(f"server_name: probe\n{config or ''}") as server:
+    async with nats_server(f"server_name: probe\n{config or ''}", leaf=wanted.leaf) as server:
         connection = await connected(server.client_url)
         client = await connected(server.client_url)
         async with services(store, connection.write, domain=wanted.domain_name, clock=clock) as shared:
             catalog = Catalog(store / "catalog.db")
             async with domain_of(catalog, store, shared, wanted.limits) as domain:
-                consumers = Consumers("$G", catalog, connection, Outlet(None), clock, wanted.domain_name)
+                leaf = _leaf(server, wanted)
+                consumers = Consumers("$G", catalog, connection, Outlet(leaf), clock, wanted.domain_name)
+                if leaf is not None:
+                    leaf.on_interest = consumers.on_interest
+                    await leaf.connect()
                 domain.observe(consumers)
                 origin = NatsOrigin(servers=(server.client_url,), api_prefix="", stream="")
                 upstreams = Upstreams(domain, connection, clock, catalog.store_id, origin)
@@ -231,11 +241,24 @@ async def opened_door(
                     connection,
                     store,
                     server.client_url,
+                    consumers,
+                    server,
+                    leaf,
                     catalog.store_id,
                 )
                 await api.stop()
+                await consumers.close()
+                if leaf is not None:
+                    await leaf.close()
         await client.close()
         await connection.close()
+
+
+def _leaf(server: RunningServer, wanted: Wanted) -> LeafConnection | None:
+    if not wanted.leaf:
+        return None
+    options = ConnectOptions(servers=(server.leaf_url,), name="test leaf")
+    return LeafConnection(options, wanted.domain_name)
 
 
 @asynccontextmanager
