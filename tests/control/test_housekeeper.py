@@ -1,133 +1,248 @@
-"""Streams are expired, folded and compacted while they run; trouble with one is no trouble for the others."""
+"""Streams are kept in order while they run, and trouble with one does not keep the others waiting."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from headwater.control import housekeeper as housekeeper_module
+from headwater.control import housekeeper as module
 from headwater.control.housekeeper import Housekeeper
 from headwater.errors import Error
+from headwater.stream.folder import Folder
+from headwater.stream.store import FOLD
 from headwater.stream.stream import Stream
 from sinks import until
 from stream.streams import SECOND, Workshop, config_of, everything, publish
 
-SOON: dict[str, Any] = {"fold_messages": 1, "fold_interval_s": 0.01, "compact_interval_s": 0.01}
 
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeper_module, "EXPIRE_TICK_S", 0.005)
-
-
-def looking_after(workshop: Workshop, *streams: Stream) -> Housekeeper:
+@asynccontextmanager
+async def kept(workshop: Workshop, *streams: Stream) -> AsyncIterator[Housekeeper]:
+    """Have streams looked after for the length of a block, and close them afterwards."""
     housekeeper = Housekeeper(workshop.services.settings, workshop.clock)
     for stream in streams:
         housekeeper.on_opened(stream)
     housekeeper.start()
-    return housekeeper
-
-
-def files(stream: Stream) -> int:
-    return len(stream._store.table.files)
-
-
-async def test_old_messages_go_and_the_others_are_folded(tmp_path: Path) -> None:
-    workshop = Workshop(tmp_path, **SOON)
-    async with workshop.stream(max_age=10 * SECOND) as stream:
-        housekeeper = looking_after(workshop, stream)
-        await publish(stream, (b"a", b"old"))
-        workshop.clock.advance(9 * SECOND)
-        await publish(stream, (b"a", b"young"))
-        await until(lambda: len(stream._store.head) == 0 and files(stream))
-        assert len(await everything(stream)) == 2
-        workshop.clock.advance(2 * SECOND)
-        await until(lambda: stream._store.ledger.messages == 1)
-        assert [message.data for message in await everything(stream)] == [b"young"]
+    try:
+        yield housekeeper
+    finally:
         await housekeeper.stop()
+        for stream in streams:
+            await stream.close()
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXPIRE_TICK_S", 0.005)
+
+
+def workshop_of(tmp_path: Path, compact_interval_s: float = 0.02) -> Workshop:
+    return Workshop(tmp_path, fold_interval_s=0.02, compact_interval_s=compact_interval_s)
+
+
+def read(path: Path) -> bytes:
+    """Return what a file holds; nothing if it was unlinked meanwhile."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+async def test_messages_leave_when_their_time_has_come_and_not_before(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of(max_age=10 * SECOND))
+    await publish(stream, (b"a", b"1"))
+    workshop.clock.advance(9 * SECOND)
+    async with kept(workshop, stream):
+        await asyncio.sleep(0.05)
+        assert stream.is_live(1)
+        workshop.clock.advance(1 * SECOND)
+        await until(lambda: not stream.is_live(1))
+    workshop.close()
+
+
+async def test_old_messages_are_folded_although_they_are_few(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"), (b"a", b"2"))
+    async with kept(workshop, stream):
+        workshop.clock.advance(SECOND)
+        await until(lambda: stream._store.table.transaction(FOLD) == 2)
+        await until(lambda: not len(stream._store.head))
+    workshop.close()
+
+
+async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, *[(b"a", b"secret %d" % n) for n in range(5)])
+    await stream.folder.fold()
+    await stream.remove(3)
+
+    def holds(what: bytes) -> bool:
+        return any(what in read(path) for path in (tmp_path / "S" / "table").rglob("*.parquet"))
+
+    assert holds(b"secret 2")
+    async with kept(workshop, stream):
+        await until(lambda: not holds(b"secret 2"))
+        assert holds(b"secret 3")
+    workshop.close()
+
+
+@pytest.mark.parametrize("error", [Error("the disk refuses"), ValueError("a bug")])
+async def test_a_stream_in_trouble_is_told_of_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    workshop = workshop_of(tmp_path)
+    troubled = await workshop.open(config_of(name="TROUBLED", max_age=SECOND))
+    healthy = await workshop.open(config_of(name="HEALTHY", max_age=SECOND))
+
+    async def fail(*_: object) -> None:
+        raise error
+
+    for work in (troubled.folder.fold, troubled.folder.tidy):
+        monkeypatch.setattr(troubled.folder, work.__name__, fail)
+    monkeypatch.setattr(troubled, "expire", fail)
+    for stream in (troubled, healthy):
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, troubled, healthy):
+        workshop.clock.advance(SECOND // 2)
+        await until(lambda: healthy._store.table.transaction(FOLD) == 1)
+        workshop.clock.advance(SECOND)
+        await until(lambda: not healthy.is_live(1))
+        await until(lambda: "stream TROUBLED: " in caplog.text)
+        await publish(healthy, (b"a", b"2"))
+        workshop.clock.advance(SECOND // 2)
+        await until(lambda: healthy._store.table.transaction(FOLD) == 2)
+    assert "HEALTHY" not in caplog.text
+    workshop.close()
+
+
+async def test_a_stop_lets_the_fold_under_way_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"))
+    fold, steps = stream.folder.fold, []
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        begun.set()
+        await may_go_on.wait()
+        await fold()
+        steps.append("folded")
+
+    monkeypatch.setattr(stream.folder, "fold", slow)
+    housekeeper = Housekeeper(workshop.services.settings, workshop.clock)
+    housekeeper.on_opened(stream)
+    housekeeper.start()
+    workshop.clock.advance(SECOND)
+    await begun.wait()
+    stopping = asyncio.create_task(housekeeper.stop())
+    await asyncio.sleep(0)
+    may_go_on.set()
+    await stopping
+    assert steps == ["folded"]
+    await stream.close()
+    workshop.close()
+
+
+async def test_a_stream_that_was_closed_is_left_alone(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    gone = await workshop.open(config_of(name="GONE", max_age=SECOND))
+    stays = await workshop.open(config_of(name="STAYS", max_age=SECOND))
+    for stream in (gone, stays):
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, gone, stays) as housekeeper:
+        housekeeper.on_closed(gone)
+        housekeeper.on_closed(gone)
+        workshop.clock.advance(2 * SECOND)
+        await until(lambda: not stays.is_live(1))
+        assert gone.is_live(1)
+    workshop.close()
+
+
+async def test_a_stream_deleted_while_its_fold_waited_is_not_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLDS_AT_ONCE", 1)
+    workshop = workshop_of(tmp_path, compact_interval_s=60.0)
+    streams = [await workshop.open(config_of(name=name)) for name in ("FIRST", "SECOND")]
+    folded: list[str] = []
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+    fold = Folder.fold
+
+    async def slow(folder: Folder) -> None:
+        folded.append(folder._store.config.name)
+        begun.set()
+        await may_go_on.wait()
+        await fold(folder)
+
+    monkeypatch.setattr(Folder, "fold", slow)
+    for stream in streams:
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, *streams) as housekeeper:
+        workshop.clock.advance(SECOND)
+        await begun.wait()
+        assert folded == ["FIRST"], "one at a time"
+        housekeeper.on_closed(streams[1])
+        may_go_on.set()
+        await until(lambda: streams[0]._store.table.transaction(FOLD) == 1)
+        await asyncio.sleep(0.05)
+    assert folded == ["FIRST"]
+    workshop.close()
 
 
 async def test_small_files_are_merged_and_replaced_ones_unlinked(tmp_path: Path) -> None:
-    workshop = Workshop(tmp_path, **SOON)
-    async with workshop.stream() as stream:
-        for number in range(12):
-            await publish(stream, (b"a", b"%d" % number))
-            await stream.folder.fold()
-        housekeeper = looking_after(workshop, stream)
-        await until(lambda: files(stream) < 12)
-        table = tmp_path / "S" / "table"
-        await until(lambda: len(list(table.glob("base_seq=*/*.parquet"))) == files(stream))
-        await housekeeper.stop()
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    for number in range(12):
+        await publish(stream, (b"a", b"%d" % number))
+        await stream.folder.fold()
+    table = tmp_path / "S" / "table"
+    async with kept(workshop, stream):
+        await until(lambda: len(stream._store.table.files) < 12)
+        await until(lambda: len(list(table.glob("base_seq=*/*.parquet"))) == len(stream._store.table.files))
         assert len(await everything(stream)) == 12
+    workshop.close()
 
 
-async def test_a_stream_in_trouble_keeps_no_other_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_mistake_in_the_rounds_themselves_does_not_end_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    workshop = Workshop(tmp_path, **SOON)
-    async with workshop.stream(name="ILL") as ill, workshop.stream(name="WELL", max_age=SECOND) as well:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of(max_age=SECOND))
+    await publish(stream, (b"a", b""))
 
-        async def fail(*args: object) -> int:
-            raise Error("the disk is ill")
+    def be_wrong() -> int:
+        raise ZeroDivisionError
 
-        async def break_down(*args: object) -> int:
-            raise ZeroDivisionError
-
-        def be_wrong() -> int:
-            raise ZeroDivisionError
-
-        monkeypatch.setattr(ill, "expire", break_down)
-        monkeypatch.setattr(ill, "next_expiry_ns", lambda: 0)
-        monkeypatch.setattr(ill.folder, "fold", fail)
-        monkeypatch.setattr(ill.folder, "tidy", break_down)
-        await publish(ill, (b"a", b""))
-        await publish(well, (b"a", b""))
-        housekeeper = looking_after(workshop, ill, well)
-        await until(lambda: files(well))
-        monkeypatch.setattr(ill, "next_expiry_ns", be_wrong)
-        await asyncio.sleep(0.02)
-        monkeypatch.setattr(ill, "next_expiry_ns", lambda: None)
-        workshop.clock.advance(2 * SECOND)
-        await until(lambda: not well._store.ledger.messages)
-        await housekeeper.stop()
+    with monkeypatch.context() as wrong:
+        wrong.setattr(stream, "next_expiry_ns", be_wrong)
+        housekeeping = kept(workshop, stream)
+        await housekeeping.__aenter__()
+        await until(lambda: "housekeeping failed" in caplog.text)
+    workshop.clock.advance(2 * SECOND)
+    await until(lambda: not stream.is_live(1))
+    await housekeeping.__aexit__(None, None, None)
+    workshop.close()
 
 
-async def test_a_stream_closed_while_its_turn_comes_holds_up_nobody(tmp_path: Path) -> None:
-    workshop = Workshop(tmp_path, **SOON)
-    async with workshop.stream(name="STAYS") as stays:
-        housekeeper = looking_after(workshop, stays)
+async def test_streams_that_come_and_go_hold_up_nobody(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    stays = await workshop.open(config_of(name="STAYS"))
+    async with kept(workshop, stays) as housekeeper:
         for number in range(5):
             goes = await workshop.open(config_of(name=f"GOES{number}"))
             housekeeper.on_opened(goes)
             await publish(goes, (b"a", b""))
+            workshop.clock.advance(SECOND)
             await asyncio.sleep(0.004 * number)
             housekeeper.on_closed(goes)
             await goes.close()
         await publish(stays, (b"a", b""))
-        await until(lambda: files(stays))
-        await housekeeper.stop()
-
-
-async def test_stopping_lets_a_fold_under_way_end(tmp_path: Path) -> None:
-    workshop = Workshop(tmp_path, **SOON)
-    async with workshop.stream() as stream:
-        began, ended = asyncio.Event(), False
-        fold = stream.folder.fold
-
-        async def slow_fold() -> None:
-            nonlocal ended
-            began.set()
-            await asyncio.sleep(0.05)
-            await fold()
-            ended = True
-
-        stream.folder.fold = slow_fold  # type: ignore[method-assign, assignment]
-        await publish(stream, (b"a", b""))
         workshop.clock.advance(SECOND)
-        housekeeper = looking_after(workshop, stream)
-        await began.wait()
-        await housekeeper.stop()
-        assert ended
+        await until(lambda: stays._store.table.files)
+    workshop.close()

@@ -1,4 +1,4 @@
-"""One engine has a store, until it lets go or dies."""
+"""A store belongs to one engine at a time, and to nobody once that engine is gone."""
 
 from __future__ import annotations
 
@@ -12,44 +12,73 @@ import pytest
 from headwater.control.store_lock import StoreLock
 from headwater.errors import StoreLockedError
 
-HOLD = """
-import sys, time
+HOLDER = """
+import sys
 from pathlib import Path
 from headwater.control.store_lock import StoreLock
-StoreLock(Path(sys.argv[1])).take()
+lock = StoreLock(Path(sys.argv[1]))
+lock.take()
 print("held", flush=True)
-time.sleep(600)
+sys.stdin.read()
 """
 
 
-def test_a_second_engine_is_told_who_has_the_store(tmp_path: Path) -> None:
-    store = tmp_path / "made" / "if missing"
-    first = StoreLock(store)
+def test_a_store_is_made_and_held_until_it_is_released(tmp_path: Path) -> None:
+    store = tmp_path / "not" / "there"
+    first, second = StoreLock(store), StoreLock(store)
     first.take()
-    with pytest.raises(StoreLockedError, match=str(os.getpid())) as refused:
-        StoreLock(store).take()
-    assert refused.value.retryable
-    first.release()
-
-
-def test_a_released_store_can_be_taken(tmp_path: Path) -> None:
-    first, second = StoreLock(tmp_path), StoreLock(tmp_path)
-    first.take()
-    first.release()
+    with pytest.raises(StoreLockedError):
+        second.take()
     first.release()
     second.take()
     second.release()
+    second.release()
 
 
-def test_the_store_of_a_killed_engine_can_be_taken(tmp_path: Path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == b"held\n"
-    with pytest.raises(StoreLockedError, match=str(holder.pid)):
-        StoreLock(tmp_path).take()
-    holder.kill()
-    holder.wait()
+def test_who_is_refused_is_told_who_holds_the_store(tmp_path: Path) -> None:
     lock = StoreLock(tmp_path)
     lock.take()
+    with pytest.raises(StoreLockedError) as refused:
+        StoreLock(tmp_path).take()
+    assert (refused.value.store, refused.value.owner) == (tmp_path, str(os.getpid()))
+    assert f"process id {os.getpid()}" in str(refused.value)
+    assert refused.value.retryable
     lock.release()
-    holder.stdout.close()
+
+
+def test_a_killed_holder_leaves_the_store_free(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StoreLockedError) as refused:
+            StoreLock(tmp_path).take()
+        assert refused.value.owner == str(holder.pid)
+        holder.kill()
+        holder.wait()
+        lock = StoreLock(tmp_path)
+        lock.take()
+    assert (tmp_path / "engine.lock").read_text() == f"{os.getpid()}\n", "nothing of the old owner is left"
+    lock.release()
+
+
+def test_a_longer_number_of_an_earlier_owner_does_not_show_through(tmp_path: Path) -> None:
+    (tmp_path / "engine.lock").write_text("9" * 30)
+    lock = StoreLock(tmp_path)
+    lock.take()
+    with pytest.raises(StoreLockedError) as refused:
+        StoreLock(tmp_path).take()
+    assert refused.value.owner == str(os.getpid())
+    lock.release()
+
+
+def test_a_refused_engine_does_not_let_go_of_the_other_ones_lock(tmp_path: Path) -> None:
+    lock = StoreLock(tmp_path)
+    lock.take()
+    for _ in range(3):
+        refused = StoreLock(tmp_path)
+        with pytest.raises(StoreLockedError):
+            refused.take()
+        refused.release()
+    lock.release()

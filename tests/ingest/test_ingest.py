@@ -1,116 +1,243 @@
-"""Publishes reach their stream and are answered; reading waits for the disk when too much is under way."""
+"""Publishes reach their stream whole and in order, and reading stops while the disk is behind."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from headwater.bus.connection import Connection
-from headwater.bus.options import ConnectOptions
-from headwater.ingest import ingest as ingest_module
+from doors import Asker, connected
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.errors import DiskError
+from headwater.ingest import ingest as module
 from headwater.ingest.ingest import Ingest
+from headwater.log.segment import Position
+from headwater.model.stream import StreamConfig
+from headwater.stream.store import Services
 from headwater.stream.stream import Stream
 from servers import nats_server
-from stream.streams import Workshop, config_of, everything
+from sinks import KeptSink, until
+from stream.streams import Answers, Workshop, config_of, everything
+
+
+class Site:
+    """A nats-server, an engine's ingest on it, and a client."""
+
+    def __init__(self, workshop: Workshop, connection: Connection, client: Connection) -> None:
+        self.workshop = workshop
+        self.connection = connection
+        self.client = client
+        self.asker = Asker(client)
+        self.ingest = Ingest(connection)
+
+    async def open(self, name: str, *subjects: str) -> Stream:
+        config = config_of(name=name, subjects=subjects)
+        services: Services = self.workshop.services
+        stream = await Stream.open(self.workshop.directory / name, config, created_ns=0, services=services)
+        self.ingest.on_opened(stream)
+        await self.connection.flush()
+        return stream
+
+    async def has_responder(self, subject: str) -> bool:
+        """Return whether a publish on this subject is answered by a stream."""
+        try:
+            answer = await self.asker.publish(subject)
+        except NoRespondersError:
+            return False
+        return "seq" in answer
+
+
+class Forwarding(Answers):
+    """Sends what streams answer through a connection that is made later."""
+
+    connection: Connection | None = None
+
+    def __call__(self, frames: bytes) -> None:
+        assert self.connection is not None
+        self.connection.write(frames)
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Connection, Connection]]:
-    """Yield the engine's connection and a client's, to one server."""
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    forwarding = Forwarding()
+    workshop = Workshop(tmp_path, answers=forwarding)
     async with nats_server() as server:
-        ours, client = (Connection(ConnectOptions(servers=(server.client_url,))) for _ in range(2))
-        await ours.connect()
-        await client.connect()
-        yield ours, client
-        await client.close()
-        await ours.close()
-
-
-@asynccontextmanager
-async def taken_in(
-    directory: Path, connection: Connection, *subjects: str
-) -> AsyncIterator[tuple[Ingest, Stream]]:
-    """Yield a stream whose publishes are taken."""
-    workshop = Workshop(directory)
-    workshop.services = replace(workshop.services, send=connection.write)
-    async with workshop.stream(config_of(subjects=subjects)) as stream:
-        ingest = Ingest(connection)
-        ingest.on_opened(stream)
-        await connection.flush()
-        yield ingest, stream
+        connection, client = await connected(server.client_url), await connected(server.client_url)
+        forwarding.connection = connection
+        try:
+            yield Site(workshop, connection, client)
+        finally:
+            await client.close()
+            await connection.close()
     workshop.close()
 
 
-async def test_a_publish_is_stored_and_answered(tmp_path: Path) -> None:
-    async with connected() as (ours, client), taken_in(tmp_path, ours, "a.*", "b") as (_, stream):
-        for seq, subject in enumerate((b"a.1", b"b", b"a.2"), 1):
-            answer = await client.request(subject, b"data", 10, b"NATS/1.0\r\nK: V\r\n\r\n")
-            assert json.loads(answer[3]) == {"stream": "S", "seq": seq}
-        stored = await everything(stream)
-        assert [(m.subject, m.headers, m.data) for m in stored] == [
-            (subject, b"NATS/1.0\r\nK: V\r\n\r\n", b"data") for subject in (b"a.1", b"b", b"a.2")
+def changed(stream: Stream, *subjects: str) -> StreamConfig:
+    return msgspec.structs.replace(stream.config, subjects=subjects)
+
+
+async def test_a_publish_on_any_subject_of_a_stream_is_stored_and_answered(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        stream = await at.open("ORDERS", "orders.*", "refunds")
+        assert await at.asker.publish("orders.new", b"1") == {"stream": "ORDERS", "seq": 1}
+        assert await at.asker.publish("refunds", b"2") == {"stream": "ORDERS", "seq": 2}
+        assert [m[2:] for m in await everything(stream)] == [
+            (b"orders.new", b"", b"1"),
+            (b"refunds", b"", b"2"),
         ]
+        await stream.close()
 
 
-async def test_subscriptions_follow_the_config(tmp_path: Path) -> None:
-    async with connected() as (ours, client), taken_in(tmp_path, ours, "a", "b") as (ingest, stream):
-        old = stream.config
-        await stream.reconfigure(msgspec.structs.replace(old, subjects=("b", "c")))
-        ingest.on_changed(stream, old)
-        await ours.flush()
-        for subject in (b"a", b"b", b"c"):
-            client.publish(subject, subject)
-        await client.flush()
-        await ours.flush()
-        assert [message.data for message in await everything(stream)] == [b"b", b"c"]
-        ingest.on_closed(stream)
-        await ours.flush()
-        client.publish(b"b", b"late")
-        await client.flush()
-        await ours.flush()
-        assert (await stream.state()).messages == 2
+async def test_messages_keep_their_order_across_the_subjects_of_a_stream(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "a", "b", "c.>")
+        subjects = [b"a", b"b", b"c.1", b"c.2"]
+        for n in range(500):
+            at.client.publish(subjects[n % 4], b"%d" % n)
+        await at.client.flush()
+        await at.connection.flush()
+        assert [m.data for m in await everything(stream)] == [b"%d" % n for n in range(500)]
+        await stream.close()
 
 
-async def test_stopping_answers_what_was_taken(tmp_path: Path) -> None:
-    async with connected() as (ours, client), taken_in(tmp_path, ours, "a") as (ingest, stream):
-        for number in range(500):
-            client.publish(b"a", b"%d" % number)
-        await client.flush()
-        await ingest.stop()
+async def test_subjects_follow_the_config_without_a_gap_for_those_that_stay(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "stays", "goes")
+        old, subscribed = stream.config, dict(at.ingest._sids["S"])
+        await stream.reconfigure(changed(stream, "stays", "comes"))
+        at.ingest.on_changed(stream, old)
+        await at.connection.flush()
+        assert [await at.has_responder(s) for s in ("stays", "comes", "goes")] == [True, True, False]
+        assert at.ingest._sids["S"]["stays"] == subscribed["stays"]
+        await stream.close()
+
+
+async def test_a_closed_stream_takes_nothing_more(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        first, second = await at.open("FIRST", "first"), await at.open("SECOND", "second")
+        at.ingest.on_closed(first)
+        await at.connection.flush()
+        assert [await at.has_responder(s) for s in ("first", "second")] == [False, True]
+        for stream in (first, second):
+            await stream.close()
+
+
+async def test_a_stop_answers_all_that_was_taken(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "s")
+        answers = KeptSink()
+        at.client.subscribe(b"answers.*", answers)
+        for n in range(300):
+            at.client.publish(b"s", b"%d" % n, b"answers.%d" % n)
+        await at.client.flush()
+        await at.ingest.stop()
         assert stream.backlog_bytes == 0
-        assert (await stream.state()).messages == 500
+        assert stream.durable_seq == 300
+        await answers.got(300)
+        assert [json.loads(data)["seq"] for data in answers.datas] == list(range(1, 301))
+        assert not await at.has_responder("s")
+        await stream.close()
 
 
-async def test_nothing_more_is_read_until_a_large_backlog_is_durable(
+def noted(calls: list[str], name: str, act: Callable[[], None]) -> Callable[[], None]:
+    """Return an act that also writes down that it was called."""
+
+    def both() -> None:
+        calls.append(name)
+        act()
+
+    return both
+
+
+async def test_a_stop_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "s")
+        sync, gate, loop = stream._store.log.sync, asyncio.Event(), asyncio.get_running_loop()
+
+        def slow_sync() -> None:
+            asyncio.run_coroutine_threadsafe(gate.wait(), loop).result()
+            sync()
+
+        monkeypatch.setattr(stream._store.log, "sync", slow_sync)
+        at.client.publish(b"s", b"1")
+        await at.client.flush()
+        stopping = asyncio.create_task(at.ingest.stop())
+        await until(lambda: stream.backlog_bytes)
+        await asyncio.sleep(0.02)
+        assert not stopping.done()
+        gate.set()
+        await stopping
+        assert stream.durable_seq == 1
+        await stream.close()
+
+
+async def test_while_the_disk_is_behind_nothing_more_is_read_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest_module, "MAX_BACKLOG_BYTES", 10_000)
-    async with connected() as (ours, client), taken_in(tmp_path, ours, "a") as (_, stream):
-        paused: list[bool] = []
-        pause, resume = ours.pause_reading, ours.resume_reading
+    monkeypatch.setattr(module, "MAX_BACKLOG_BYTES", 10_000)
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "s")
+        log = stream._store.log
+        sync = log.sync
+        reading: list[str] = []
+        gate, loop = asyncio.Event(), asyncio.get_running_loop()
 
-        def note(is_paused: bool, act: Callable[[], None]) -> None:
-            paused.append(is_paused)
-            act()
+        def slow_sync() -> None:
+            asyncio.run_coroutine_threadsafe(gate.wait(), loop).result()
+            sync()
 
-        monkeypatch.setattr(ours, "pause_reading", lambda: note(True, pause))
-        monkeypatch.setattr(ours, "resume_reading", lambda: note(False, resume))
-        for number in range(300):
-            client.publish(b"a", b"%05d" % number * 200)
-            if number % 20 == 0:
-                await client.flush()
-        await client.flush()
-        while (await stream.state()).messages < 300:
-            await asyncio.sleep(0.001)
-        while paused[-1]:
-            await asyncio.sleep(0.001)
-        assert True in paused
-        assert paused == [True, False] * (len(paused) // 2)
-        assert [m.data[:5] for m in await everything(stream)] == [b"%05d" % n for n in range(300)]
+        monkeypatch.setattr(log, "sync", slow_sync)
+        for name in ("pause_reading", "resume_reading"):
+            monkeypatch.setattr(at.connection, name, noted(reading, name, getattr(at.connection, name)))
+        for n in range(400):
+            at.client.publish(b"s", b"%d" % n + b"x" * 1000)
+        await at.client.flush()
+        await until(lambda: reading == ["pause_reading"])
+        assert stream.durable_seq == 0
+        gate.set()
+        await until(lambda: stream.durable_seq == 400)
+        await until(lambda: len(reading) % 2 == 0)
+        assert reading == ["pause_reading", "resume_reading"] * (len(reading) // 2)
+        assert [int(m.data.rstrip(b"x")) for m in await everything(stream)] == list(range(400))
+        await stream.close()
+
+
+async def test_reading_goes_on_when_what_waited_was_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_BACKLOG_BYTES", 1)
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "s")
+        log = stream._store.log
+        append, refusals = log.append, [DiskError(tmp_path, "write", 28)]
+
+        def refuse_once(encoded: Sequence[bytes]) -> list[Position]:
+            if refusals:
+                raise refusals.pop()
+            return append(encoded)
+
+        monkeypatch.setattr(log, "append", refuse_once)
+        answer = await at.asker.publish("s", b"1")
+        assert answer["error"]["err_code"] == 10077
+        async with asyncio.timeout(20):
+            while "error" in await at.asker.publish("s", b"2"):
+                await asyncio.sleep(0.01)
+        assert [m.data for m in await everything(stream)] == [b"2"]
+        await stream.close()
+
+
+async def test_streams_share_what_may_wait_for_the_disk(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        streams, shares = [], [at.ingest.share_bytes]
+        for number in range(10):
+            streams.append(await at.open(f"S{number}", f"s{number}"))
+            shares.append(at.ingest.share_bytes)
+        most = module.MAX_BACKLOG_BYTES
+        assert shares == [most // n for n in (1, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8)]
+        for stream in streams:
+            await stream.close()

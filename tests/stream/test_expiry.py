@@ -50,12 +50,14 @@ def test_messages_removed_otherwise_do_not_pile_up() -> None:
     )
 
 
-def test_pruning_keeps_every_message_that_still_lives() -> None:
+def test_pruning_keeps_every_message_that_still_lives_soonest_first() -> None:
     index = ExpiryIndex()
-    for seq in range(PRUNE_LEAST):
-        index.add(seq, PRUNE_LEAST - seq)
-    index.prune(lambda seq: seq % 2 == 0)
-    assert sorted(index.pop_due(PRUNE_LEAST, PRUNE_LEAST)) == list(range(0, PRUNE_LEAST, 2))
+    expires = {seq: seq * 7919 % PRUNE_LEAST for seq in range(PRUNE_LEAST)}
+    for seq, expires_ns in expires.items():
+        index.add(seq, expires_ns)
+    index.prune(lambda seq: seq % 3 == 0)
+    soonest_first = sorted(range(0, PRUNE_LEAST, 3), key=lambda seq: expires[seq])
+    assert index.pop_due(PRUNE_LEAST, PRUNE_LEAST) == soonest_first
 
 
 def test_times_and_exemptions_survive_a_checkpoint() -> None:

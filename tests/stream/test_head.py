@@ -132,6 +132,17 @@ def test_memory_is_given_back_when_the_table_has_the_messages(
     assert entries[3].run is None
 
 
+def test_what_was_let_go_before_is_not_counted_twice_after_a_release(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = run_of([message(1)]).nbytes
+    monkeypatch.setattr(module, "RESIDENT_BYTES", 2 * one)
+    entries = [kept.append([message(seq)]) for seq in range(1, 6)]
+    kept.head.release_through(1)
+    entries += [kept.append([message(seq)]) for seq in (6, 7)]
+    assert [entry.run is not None for entry in entries] == [False] * 5 + [True] * 2
+
+
 def test_a_batch_reached_only_in_part_is_not_released(kept: Kept) -> None:
     kept.append([message(1), message(2), message(3)])
     kept.head.release_through(2)

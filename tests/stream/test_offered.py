@@ -11,7 +11,7 @@ from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.stream.offered import OfferedRun
 from headwater.stream.removal import FILE_OVERHEAD
-from stream.runs import run_of
+from stream.runs import message, run_of
 from table.samples import columns_of, messages_of, runs_of_messages
 
 
@@ -32,7 +32,6 @@ def test_every_column_is_the_one_of_the_messages(messages: list[Message]) -> Non
     assert run.subjects == [m.subject for m in messages]
     assert run.sizes.tolist() == payloads
     assert run.with_headers.tolist() == [bool(m.headers) for m in messages]
-    assert run.nbytes > sum(payloads)
     assert run_of(messages).payload_bytes == sum(payloads)
     odd = list(range(1, len(messages), 2))
     assert run.payloads(odd) == ([messages[i].headers for i in odd], [messages[i].data for i in odd])
@@ -47,6 +46,12 @@ def test_ranges_serve_as_sequences_and_times() -> None:
     assert run.seqs.dtype == np.int64
     assert (run.seqs.tolist(), run.ts.tolist()) == ([5, 6, 7], [50, 51, 52])
     assert FILE_OVERHEAD.sizes(run).tolist() == [32, 32, 32]
+
+
+def test_a_run_counts_its_payload_and_more_against_the_memory_it_may_take() -> None:
+    small, large = run_of([message(1)]), run_of([message(1, data=b"x" * 10_000)])
+    assert large.nbytes == small.nbytes + 10_000
+    assert small.nbytes > small.payload_bytes
 
 
 @pytest.mark.parametrize("joined", [b"abcde", bytearray(b"abcde"), memoryview(b"abcde")])

@@ -110,6 +110,17 @@ async def test_a_subject_that_lost_its_newest_message_is_looked_up_once(workshop
     await read.stream.close()
 
 
+async def test_a_subject_that_cannot_hold_the_newest_message_is_not_looked_up(workshop: Workshop) -> None:
+    read = await filled(workshop)
+    await read.stream.remove(13)
+    index = read.stream._store.ledger.subjects
+    assert index.stale == {b"a.1", b"b.1"}
+    newest = await read.reader.last("*.1")
+    assert newest is not None
+    assert (newest.seq, index.stale) == (15, {b"b.1"})
+    await read.stream.close()
+
+
 async def test_a_lookup_is_done_again_when_its_answer_was_removed_meanwhile(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,18 @@ async def test_a_damaged_removal_does_not_make_the_sums_wrong(workshop: Workshop
         assert stream.subject_counts(">") == {b"a": 2}
 
 
+async def test_a_removal_of_what_was_damaged_takes_nothing_else_with_it(workshop: Workshop) -> None:
+    config = config_of()
+    async with workshop.stream(config) as stream:
+        await each(stream, (b"a", b"first"), (b"a", b"second"))
+        await stream.remove(2)
+    spoil(workshop.directory / "S", b"second")
+    async with workshop.stream(config) as stream:
+        state = await stream.state()
+        assert (state.messages, state.first_seq, state.last_seq) == (1, 1, 2)
+        assert await seqs_of(stream) == [1]
+
+
 async def test_damage_at_the_end_is_a_torn_write_only_if_nothing_follows_it(workshop: Workshop) -> None:
     config = config_of()
     async with workshop.stream(config) as stream:

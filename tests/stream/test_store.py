@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import CorruptionError
+from headwater.model.run import Run
 from headwater.model.stream import Storage
 from headwater.stream.store import FOLD
-from stream.streams import Workshop, config_of, everything, publish
+from stream.streams import SECOND, Workshop, config_of, everything, headers, publish
 
 
 @pytest.mark.parametrize("storage", list(Storage))
@@ -70,3 +71,57 @@ async def test_a_fold_committed_during_a_replay_is_not_folded_again(tmp_path: Pa
         assert stream._store.table.transaction(FOLD) == 2
         assert len(stream._store.head) == 0
         assert [message.data for message in await everything(stream)] == [b"1", b"2"]
+
+
+async def test_a_stream_that_never_was_starts_at_its_first_sequence(workshop: Workshop) -> None:
+    for first_seq, wanted in ((0, (0, 0)), (100, (100, 99))):
+        async with workshop.stream(name=f"S{first_seq}", first_seq=first_seq) as stream:
+            ledger = stream._store.ledger
+            assert (ledger.first_seq, ledger.last_seq) == wanted
+            await publish(stream, (b"a", b"1"), (b"a", b"2"))
+            await stream.remove(first_seq or 1)
+            await stream.checkpoint()
+        async with workshop.stream(name=f"S{first_seq}", first_seq=first_seq) as stream:
+            assert stream.first_seq == stream.durable_seq == (first_seq or 1) + 1
+
+
+async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"1"), (b"b", b"22"), (b"a", b"333"))
+        await stream.folder.fold()
+        await publish(stream, (b"a", b"4"), (b"c", b"5"))
+        await stream.remove(5)
+        store = stream._store
+        run_at = store.view.run_at
+
+        async def removing(seq: int) -> Run | None:
+            if seq > 3 and store.ledger.is_live(1):
+                stream._intake.remove(stream._removal_of([1]))
+            return await run_at(seq)
+
+        monkeypatch.setattr(store.view, "run_at", removing)
+        await store.build_history()
+        assert store.ledger.subjects.history == {b"a": [(3, 34), (4, 32)], b"b": [(2, 33)]}
+
+
+async def test_a_memory_stream_counts_sizes_as_nats_server_does_in_memory(workshop: Workshop) -> None:
+    block = headers(K="v")
+    for storage, overhead in ((Storage.FILE, 34), (Storage.MEMORY, 16)):
+        async with workshop.stream(name=str(storage), storage=storage) as stream:
+            await publish(stream, (b"abc", b"12345", block))
+            assert (await stream.state()).bytes == 3 + 5 + len(block) + overhead
+
+
+async def test_remembered_ids_are_taken_back_within_the_window_of_now(workshop: Workshop) -> None:
+    window = 10 * SECOND
+    async with workshop.stream(duplicate_window=window) as stream:
+        await publish(stream, (b"a", b"", headers(Nats_Msg_Id="old")))
+        await stream.checkpoint()
+        workshop.clock.advance(8 * SECOND)
+        await publish(stream, (b"a", b"", headers(Nats_Msg_Id="new")))
+    workshop.clock.advance(3 * SECOND)
+    async with workshop.stream(duplicate_window=window) as stream:
+        dedupe, now = stream._store.ledger.dedupe, workshop.clock.now_ns()
+        assert (dedupe.find(b"old", now), dedupe.find(b"new", now)) == (None, 2)
