@@ -34,6 +34,7 @@ from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.ingest.ingest import Ingest
+from headwater.replication.supervisor import Supervisor
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stream.store import Services
@@ -65,6 +66,10 @@ async def serve(settings: Settings) -> None:
         domain.observe(consumers)
         stack.push_async_callback(consumers.close)
         upstreams = Upstreams(domain, connection, SystemClock(), catalog.store_id, _origin(server.options))
+        if settings.replicator == "own":
+            supervisor = Supervisor(settings, server.options, catalog.store_id)
+            upstreams.on_needed = supervisor.ensure
+            stack.push_async_callback(supervisor.stop)
         domain.observe(upstreams)
         upstreams.start()
         stack.push_async_callback(upstreams.close)
