@@ -10,9 +10,13 @@ import click
 from headwater import __version__
 from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
+from headwater.cli.publish import pub, req
+from headwater.cli.replicator import replicator
+from headwater.cli.reply import reply
 from headwater.cli.serve import serve
 from headwater.cli.settings import settings
 from headwater.cli.stream_commands import NAMES, stream
+from headwater.cli.subscribe import sub
 from headwater.errors import Error, SettingsError
 
 EXIT_ERROR = 1
@@ -44,8 +48,16 @@ def headwater() -> None:
 
 
 headwater.add_command(check)
+headwater.add_command(replicator)
+headwater.add_command(pub)
+headwater.alias("pub", "publish")
+headwater.add_command(reply)
+headwater.add_command(req)
+headwater.alias("req", "request")
 headwater.add_command(serve)
 headwater.add_command(settings)
+headwater.add_command(sub)
+headwater.alias("sub", "subscribe")
 headwater.add_command(stream)
 headwater.alias("stream", *NAMES)
 
