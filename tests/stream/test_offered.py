@@ -35,6 +35,8 @@ def test_every_column_is_the_one_of_the_messages(messages: list[Message]) -> Non
     assert run_of(messages).payload_bytes == sum(payloads)
     odd = list(range(1, len(messages), 2))
     assert run.payloads(odd) == ([messages[i].headers for i in odd], [messages[i].data for i in odd])
+    assert run.subjects_at(odd) == [messages[i].subject for i in odd]
+    assert run.payloads(range(len(messages)))[1] == [m.data for m in messages]
     assert run.subject_mask(lambda s: s.startswith(b"a")).tolist() == [
         m.subject.startswith(b"a") for m in messages
     ]

@@ -32,6 +32,10 @@ def test_a_row_group_answers_as_a_run(messages: list[Message]) -> None:
     assert run.subjects == [m.subject for m in messages]
     assert run.with_headers.tolist() == [bool(m.headers) for m in messages]
     assert messages_of(run) == messages
+    for rows in (range(len(messages)), range(1, len(messages)), list(range(0, len(messages), 2))):
+        chosen = [messages[row] for row in rows]
+        assert run.payloads(rows) == ([m.headers for m in chosen], [m.data for m in chosen])
+        assert run.subjects_at(rows) == [m.subject for m in chosen]
     assert run.nbytes >= sum(len(m.data) for m in messages)
 
 

@@ -103,7 +103,7 @@ class Backlog:
             next_seq = left[-1] + 1
         return chosen + await self._stream.pending(next_seq, self._tally.filters, durable_seq)
 
-    def chosen(self, found: Slice) -> list[int]:
+    def chosen(self, found: Slice) -> Sequence[int]:
         """Return which of the rows found are to be delivered."""
         if not self._only:
             return found.rows

@@ -23,6 +23,7 @@ from headwater.delivery.state import ConsumerState
 from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo
+from headwater.model.run import numbers_at
 from headwater.stream.removal import Removal
 from headwater.wire.ack_body import AckBody, AckKind
 from headwater.wire.ack_subject import AckSubjects
@@ -170,11 +171,12 @@ class Consumer:
         headers, datas = self._payload([message.headers], [message.data])
         count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
         reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
-        if target.size is not None and _pull_size([reply], [message.subject], headers, datas) > target.size:
+        size = _pull_size([reply], [message.subject], headers, datas)
+        if target.size is not None and size > target.size:
             self.too_large(target)
             return
         self.state.deliver(seq, self._clock.now_ns())
-        self._send(target, [reply], [message.subject], headers, datas)
+        self._send(target, [reply], [message.subject], headers, datas, size)
         self._consumers.changed(self)
 
     async def _deliver_next(self) -> bool:
@@ -202,31 +204,32 @@ class Consumer:
             self._deliver(target, found, rows, limit)
         return True
 
-    def _deliver(self, target: Target, found: Slice, rows: list[int], limit: int) -> None:
+    def _deliver(self, target: Target, found: Slice, rows: Sequence[int], limit: int) -> None:
         """Send the first rows, as many as the target takes, as one buffer."""
         run = found.run
         chosen = rows[:limit]
         headers, datas = self._payload(*run.payloads(chosen))
-        all_subjects = run.subjects
-        subjects = [all_subjects[row] for row in chosen]
-        seqs = run.seqs[chosen].tolist()
+        subjects = run.subjects_at(chosen)
+        seqs, tss = numbers_at(run.seqs, chosen), numbers_at(run.ts, chosen)
         left = max(len(self.backlog) - 1, len(chosen) - 1)
         first = self.state.delivered.consumer_seq + 1
-        replies = self.acks.format_run(seqs, run.ts[chosen].tolist(), first, left, len(chosen))
-        count = _fitting(target.size, replies, subjects, headers, datas)
-        if not count:
-            self.too_large(target)
-            return
-        if count < len(chosen):
+        replies = self.acks.format_run(seqs, tss, first, left, len(chosen))
+        count, size = len(chosen), _pull_size(replies, subjects, headers, datas)
+        if size > (CHUNK_BYTES if target.size is None else min(CHUNK_BYTES, target.size)):
+            count = _fitting(target.size, replies, subjects, headers, datas)
+            if not count:
+                self.too_large(target)
+                return
             seqs, replies, subjects = seqs[:count], replies[:count], subjects[:count]
             headers, datas = headers[:count], datas[:count]
+            size = _pull_size(replies, subjects, headers, datas)
         self.state.deliver_run(seqs, self._clock.now_ns())
         if count == len(rows):
             self.state.skip(found.next_seq)
         self.backlog.delivered(count)
-        size = self._send(target, replies, subjects, headers, datas)
+        self._send(target, replies, subjects, headers, datas, size)
         if self._pacing.one_by_one:
-            self._pacing.sent(int(run.ts[chosen[0]]), size, self._clock.now_ns())
+            self._pacing.sent(tss[0], size, self._clock.now_ns())
         self._consumers.delivered(self, seqs)
 
     def _send(
@@ -236,12 +239,11 @@ class Consumer:
         subjects: Sequence[bytes],
         headers: list[bytes],
         datas: list[bytes],
-    ) -> int:
-        """Send messages to a target, which takes note of it; return their size as requests count it."""
-        size = _pull_size(replies, subjects, headers, datas)
+        size: int,
+    ) -> None:
+        """Send messages to a target, which takes note of it and of their size as requests count it."""
         self._outlet.deliver(target.subject, replies, subjects, self.marked(headers), datas)
         self.sent(target, len(datas), size)
-        return size
 
     def too_large(self, target: Target) -> None:
         """Take note that the next message does not fit into what the target takes."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from headwater.delivery.tallies import Tally
 from headwater.model.message import Message
@@ -18,7 +22,8 @@ class Slice:
     """Rows of one run that are alive and wanted, and the sequence where to look next."""
 
     run: Run
-    rows: list[int]
+    rows: Sequence[int]
+    """A range where no row between the first and the last is left out."""
     next_seq: int
 
 
@@ -69,4 +74,13 @@ class Feed:
             rows = rows[seqs[rows] <= durable_seq]
         if self._tally.filters and len(rows):
             rows = rows[run.subject_mask(self._tally.takes)[rows]]
-        return Slice(run, rows.tolist(), min(last, durable_seq) + 1)
+        return Slice(run, _listed(rows), min(last, durable_seq) + 1)
+
+
+def _listed(rows: npt.NDArray[np.intp]) -> Sequence[int]:
+    """Return rows as a range if they are one."""
+    count = len(rows)
+    if count and int(rows[-1]) - int(rows[0]) == count - 1:
+        return range(int(rows[0]), int(rows[-1]) + 1)
+    listed: list[int] = rows.tolist()
+    return listed

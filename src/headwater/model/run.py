@@ -57,6 +57,25 @@ class Run(Protocol):
         """Return headers and data of the messages at these rows."""
         ...
 
+    def subjects_at(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the subjects of the messages at these rows."""
+        ...
+
     def message(self, index: int) -> Message:
         """Return the message at this index of the run."""
         ...
+
+
+def numbers_at(column: Int64s, rows: Sequence[int]) -> list[int]:
+    """Return a column's numbers at these rows."""
+    numbers: list[int] = (
+        column[rows.start : rows.stop] if isinstance(rows, range) else column[rows]
+    ).tolist()
+    return numbers
+
+
+def values_at(column: Sequence[bytes], rows: Sequence[int]) -> list[bytes]:
+    """Return a column's values at these rows."""
+    if isinstance(rows, range):
+        return list(column[rows.start : rows.stop])
+    return [column[row] for row in rows]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths
 from headwater.model.message import Message
-from headwater.model.run import Run
+from headwater.model.run import Run, values_at
 
 
 class OfferedRun:
@@ -106,8 +106,11 @@ class OfferedRun:
 
     def payloads(self, rows: Sequence[int]) -> tuple[list[bytes], list[bytes]]:
         """Return headers and data of the messages at these rows."""
-        headers, datas = self.headers, self.datas
-        return [headers[row] for row in rows], [datas[row] for row in rows]
+        return values_at(self.headers, rows), values_at(self.datas, rows)
+
+    def subjects_at(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the subjects of the messages at these rows."""
+        return values_at(self.subjects, rows)
 
     def message(self, index: int) -> Message:
         """Return the message at this index of the run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from headwater.model.columns import Columns, Int64s
 from headwater.model.message import Message
+from headwater.model.run import numbers_at
 from headwater.table.schema import subject_bytes
 
 
@@ -67,6 +69,11 @@ class RowGroup:
             _cut(self._datas, self._data_ends, rows),
         )
 
+    def subjects_at(self, rows: Sequence[int]) -> list[bytes]:
+        """Return the subjects of the messages at these rows."""
+        dictionary = self._dictionary
+        return [dictionary[code] for code in numbers_at(self._subject_codes, rows)]
+
     def message(self, index: int) -> Message:
         """Return the message at this index."""
         header_end, data_end = self._header_ends.item, self._data_ends.item
@@ -98,6 +105,9 @@ class RowGroup:
 
 def _cut(joined: bytes, ends: Int64s, rows: Sequence[int]) -> list[bytes]:
     """Return the values of these rows."""
+    if isinstance(rows, range):
+        bounds = ends[rows.start : rows.stop + 1].tolist()
+        return [joined[start:stop] for start, stop in pairwise(bounds)]
     chosen = np.asarray(rows, np.intp)
     starts, stops = ends[chosen].tolist(), ends[chosen + 1].tolist()
     return [joined[start:stop] for start, stop in zip(starts, stops, strict=True)]
