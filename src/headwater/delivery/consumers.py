@@ -17,7 +17,7 @@ from headwater.stream.head import HeadEntry
 from headwater.stream.notes import GONE
 from headwater.stream.removal import Removal
 from headwater.stream.stream import Stream
-from headwater.wire.ack_body import ACK, AckBody, AckKind, parse_ack_body
+from headwater.wire.ack_body import ACK, DONE, AckBody, AckKind, parse_ack_body
 from headwater.wire.ack_subject import read_ack
 from headwater.wire.frames import Frame
 
@@ -172,16 +172,23 @@ class StreamConsumers:
         """
         items, self.items[:] = list(self.items), []
         confirmed: list[bytes] = []
-        plain: dict[Consumer, list[int]] = {}
+        plain: dict[bytes, list[int]] = {}
         at_once = self._is_emptied
         for subject, reply, _, body in items:
+            if not reply and body in DONE:
+                # The second of a consumer, and all after it: nothing but its sequence matters.
+                tokens = subject.rsplit(b".", 5)
+                seqs = plain.get(tokens[0])
+                if seqs is not None and tokens[2].isdigit():
+                    seqs.append(int(tokens[2]))
+                    continue
             key, count, seq, consumer_seq = read_ack(subject) or _NO_ACK
             consumer = self._by_key.get(key)
             if consumer is None:
                 continue
             ack = parse_ack_body(body)
             if ack is ACK and consumer.settles_single and not consumer.sample_percent:
-                plain.setdefault(consumer, []).append(seq)
+                plain.setdefault(key, []).append(seq)
                 answered = seq < consumer.state.next_seq
             else:
                 at_once = True
@@ -195,9 +202,10 @@ class StreamConsumers:
         if at_once or confirmed:
             self._record(confirmed)
 
-    def _settle_each(self, plain: dict[Consumer, list[int]]) -> None:
-        """Settle messages, each consumer's together."""
-        for consumer, seqs in plain.items():
+    def _settle_each(self, plain: dict[bytes, list[int]]) -> None:
+        """Settle messages, by the keys of their ack subjects, each consumer's together."""
+        for key, seqs in plain.items():
+            consumer = self._by_key[key]
             settled = consumer.state.ack_each(seqs, self.clock.now_ns())
             if settled:
                 self.changed(consumer)

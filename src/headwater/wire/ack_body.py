@@ -36,10 +36,10 @@ class AckBody(NamedTuple):
 
 ACK = AckBody(AckKind.ACK)
 _NAK = AckBody(AckKind.NAK)
+DONE = frozenset((b"", b"+ACK", b"+OK"))
+"""The bodies that say no more than that the message is done with."""
 _PLAIN = {
-    b"": ACK,
-    b"+ACK": ACK,
-    b"+OK": ACK,
+    **dict.fromkeys(DONE, ACK),
     b"-NAK": _NAK,
     b"+WPI": AckBody(AckKind.PROGRESS),
     b"+TERM": AckBody(AckKind.TERM),
