@@ -25,7 +25,6 @@ _BELOW_TITLE = Box("├─┬┤\n│ ││\n├─┼┤\n│ ││\n├─�
 _BELOW_TITLE_ASCII = Box("+-++\n| ||\n+-++\n| ||\n+-++\n+-++\n| ||\n+-++\n", ascii=True)
 _SILENT = (("",), ("", "0"))
 """Cells that say nothing: empty columns go first, then those of nought alone."""
-_LONGEST_WORD = 16
 
 
 def console(file: TextIO | None = None, width: int | None = None) -> Console:
@@ -69,13 +68,16 @@ class Sheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Write the title between the upper edge and the table."""
-        table = self._table(self._kept(options.max_width), options.ascii_only)
-        lines = console.render_lines(table, options, pad=False)
-        width = max(Segment.get_line_length(lines[0]), 2)
-        corner, edge, side = ("+", "-", "|") if options.ascii_only else ("╭", "─", "│")
-        other = corner if options.ascii_only else "╮"
-        yield Text(corner + edge * (width - 2) + other)
-        yield Text(side + self.title[: width - 2].center(width - 2) + side)
+        widths = self._widths(self._kept(options.max_width), options.max_width)
+        # The title has a frame of its own inside the same edges, which wants a table at least as wide.
+        lacking = min(len(self.title) + 4, options.max_width) - _framed(widths.values())
+        if lacking > 0:
+            widths[max(widths)] += lacking
+        lines = console.render_lines(self._table(widths, options.ascii_only), options, pad=False)
+        inner = _framed(widths.values()) - 2
+        corners, edge, side = ("++", "-", "|") if options.ascii_only else ("╭╮", "─", "│")
+        yield Text(corners[0] + edge * inner + corners[1])
+        yield Text(side + self.title[:inner].center(inner) + side)
         for line in lines:
             yield from line
             yield Segment.line()
@@ -85,37 +87,51 @@ class Sheet:
         kept = list(range(len(self.columns)))
         may_go = [place for place in kept if self.columns[place].gives_way]
         for silent in _SILENT:
-            for place in may_go:
-                if self._natural_width(kept) > width and place in kept and self._only_says(place, silent):
+            for place in reversed(may_go):
+                if self._natural(kept) > width and place in kept and self._only_says(place, silent):
                     kept.remove(place)
         return kept
 
     def _only_says(self, place: int, silent: Sequence[str]) -> bool:
         return all(str(row[place]) in silent for row in self.rows)
 
-    def _natural_width(self, kept: Sequence[int]) -> int:
-        return 1 + sum(3 + self._column_width(place) for place in kept)
+    def _natural(self, kept: Sequence[int]) -> int:
+        return _framed(self._column_width(place) for place in kept)
+
+    def _widths(self, kept: Sequence[int], width: int) -> dict[int, int]:
+        """Return the width of each column: what it needs, the widest made narrower until all fit."""
+        widths = {place: self._column_width(place) for place in kept}
+        wrapping = [place for place in kept if self.columns[place].wraps]
+        # First down to whole words, then, when even that is too wide, through them.
+        for least in ({place: self._longest_word(place) for place in wrapping}, dict.fromkeys(wrapping, 4)):
+            while _framed(widths.values()) > width:
+                can = [place for place in wrapping if widths[place] > least[place]]
+                if not can:
+                    break
+                widths[max(can, key=lambda place: widths[place])] -= 1
+        return widths
 
     def _column_width(self, place: int) -> int:
         cells = [Text(str(row[place])).cell_len for row in self.rows]
         return max([len(self.columns[place].heading), *cells])
 
     def _longest_word(self, place: int) -> int:
-        """Return how narrow a column may become before words break."""
         cells = [self.columns[place].heading, *(str(row[place]) for row in self.rows)]
         return max((len(word) for cell in cells for word in cell.split()), default=1)
 
-    def _table(self, kept: Sequence[int], ascii_only: bool) -> Table:
+    def _table(self, widths: dict[int, int], ascii_only: bool) -> Table:
         table = Table(box=_BELOW_TITLE_ASCII if ascii_only else _BELOW_TITLE, header_style="")
-        for place in kept:
+        for place, width in widths.items():
             column = self.columns[place]
-            least = min(self._longest_word(place), _LONGEST_WORD) if column.wraps else None
-            table.add_column(column.heading, no_wrap=not column.wraps, overflow="fold", min_width=least)
+            table.add_column(column.heading, no_wrap=not column.wraps, overflow="fold", width=width)
         for row in self.rows:
-            table.add_row(*(row[place] for place in kept))
-        # A title wider than its columns would break the frame.
-        table.min_width = min(len(self.title) + 4, PIPE_WIDTH)
+            table.add_row(*(row[place] for place in widths))
         return table
+
+
+def _framed(widths: Iterable[int]) -> int:
+    """Return how wide columns are with their edges."""
+    return 1 + sum(width + 3 for width in widths)
 
 
 @dataclass

@@ -136,29 +136,39 @@ def answer_of(data: bytes, endpoint: str) -> Json:
 
 @asynccontextmanager
 async def connected(connection: Connection) -> AsyncIterator[Session]:
-    """Connect, and close the connection whatever happens."""
-    client = Client()
-    said: list[Exception] = []
-
-    async def hear(error: Exception) -> None:
-        said.append(error)
-
-    try:
-        await client.connect(
-            name="headwater",
-            error_cb=hear,
-            max_reconnect_attempts=1,
-            reconnect_time_wait=0,
-            **connection.options(),
-        )
-        # A server that is not there is said at once; one that goes away while we listen may come back.
-        client.options |= {"max_reconnect_attempts": -1, "reconnect_time_wait": 1}
-    except (nats.errors.Error, OSError, ValueError, TimeoutError) as error:
-        raise UnreachableError(_why_not(connection, said[-1] if said else error)) from None
+    """Connect to the first server that takes us, and close the connection whatever happens."""
+    options = connection.options()
+    for server in options.pop("servers"):
+        try:
+            client = await _connect(server, options)
+            break
+        except (nats.errors.Error, OSError, ValueError, TimeoutError) as error:
+            reason = error
+    else:
+        raise UnreachableError(_why_not(connection, reason)) from None
     try:
         yield Session(client, connection)
     finally:
         await client.close()
+
+
+async def _connect(server: str, options: Mapping[str, Any]) -> Client:
+    """Return a client that fails at once when it cannot connect, and comes back when it loses a server."""
+    client = Client()
+    connecting = True
+
+    async def hear(error: Exception) -> None:
+        # The client itself would go on trying for minutes; once connected, that is what we want.
+        if connecting:
+            raise error
+
+    try:
+        await client.connect(server, name="headwater", error_cb=hear, **options)
+    except BaseException:
+        await client.close()
+        raise
+    connecting = False
+    return client
 
 
 def plain(error: BaseException) -> str:

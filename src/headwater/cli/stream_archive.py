@@ -106,7 +106,9 @@ async def _take(session: Session, stream: str, target: Path, asked: Json, shown:
                 file.write(chunk.data)
                 received += len(chunk.data)
                 meter.advance(len(chunk.data))
-                await chunk.respond(b"")
+                # The last chunk is not waited for and so has nothing to answer.
+                if chunk.reply:
+                    await chunk.respond(b"")
         _check_end(chunk, stream)
         await subscription.unsubscribe()
         meta.write_bytes(msgspec.json.format(msgspec.json.encode(answer), indent=2))
