@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from headwater.cli.main import main
 from servers import nats_server
 
 KINDS = ("nats-server", "headwater")
+UNSET = ("NATS_", "HEADWATER_", "COLUMNS")
 
 
 class Ran(NamedTuple):
@@ -42,10 +45,12 @@ class Shell:
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **environ: str) -> Ran:
         """Run a command whatever its exit code."""
-        unset = [name for name in os.environ if name.startswith(("NATS_", "HEADWATER_")) or name == "COLUMNS"]
+        unset = [name for name in os.environ if name.startswith(UNSET)]
         clean = {**dict.fromkeys(unset), **self.environ, **environ}
         with click.testing.CliRunner().isolation(stdin, env=clean) as (out, err, _):
             code = _left(list(arguments))
+            sys.stdout.flush()
+            sys.stderr.flush()
             return Ran(code, out.getvalue().decode(), err.getvalue().decode())
 
     def ok(self, *arguments: str, stdin: str | bytes = "", **environ: str) -> str:
@@ -57,6 +62,23 @@ class Shell:
     def json(self, *arguments: str, **environ: str) -> Any:
         """Run a command that must succeed and answers as JSON."""
         return msgspec.json.decode(self.ok(*arguments, "--json", **environ))
+
+    @contextmanager
+    def beside(self, ready: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Run a command in a process of its own, once it has said on standard error that it is ready."""
+        command = [sys.executable, "-m", "headwater", *arguments]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(UNSET)}
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, env={**clean, **self.environ}, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        ) as process:
+            try:
+                assert process.stderr is not None
+                while ready not in (line := process.stderr.readline()):
+                    assert line, f"{arguments} ended with {process.wait()}"
+                yield process
+            finally:
+                process.kill()
 
 
 @contextmanager

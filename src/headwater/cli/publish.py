@@ -1,0 +1,297 @@
+"""`headwater pub` and `headwater req`: send messages, and wait for what is stored or answered."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import click
+import nats.errors
+from nats.aio.msg import Msg
+
+from headwater.cli.client import Caller, client_command
+from headwater.cli.phrases import DURATION, number
+from headwater.cli.progress import Meter
+from headwater.cli.received import Received, translated, write_data, write_headers, write_json_line
+from headwater.cli.session import Json, Session, UnreachableError, answer_of, plain
+from headwater.cli.templates import HELP, Moment, Template
+from headwater.errors import ApiError, Error, SettingsError
+from headwater.model.times import SECOND, format_duration
+
+METER_FROM = 21
+"""So many messages are worth a progress bar instead of a line each."""
+WINDOW = 256
+"""How many messages may wait for their acknowledgement at a time."""
+
+_PUB_EPILOG = (
+    HELP
+    + """
+\b
+Examples:
+  headwater pub orders.new 'order {{Count}}' --count 100 --jetstream
+  headwater pub orders.new -H 'Nats-Msg-Id: {{ID}}' 'hello'
+  headwater pub sensors.{{Count}} 'at {{TimeStamp}}' --count 10 --sleep 1s
+  tail -f app.log | headwater pub logs --send-on newline
+"""
+)
+_REQ_EPILOG = (
+    HELP
+    + """
+\b
+Examples:
+  headwater req service.echo hello
+  headwater req service.echo hello --raw
+  headwater req service.> ping --replies 0 --timeout 2s
+      every answer that comes within two seconds
+"""
+)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One message about to be sent."""
+
+    subject: str
+    data: bytes
+    headers: dict[str, str] | None
+
+
+class Letters:
+    """What a command sends: a subject, a body and headers, each filled anew for every message."""
+
+    def __init__(self, subject: str, headers: Sequence[str], *, templates: bool) -> None:
+        self._subject = Template(subject, parts=templates)
+        self._headers = [header(text) for text in headers]
+        self._templates = templates
+        self._numbers = itertools.count(1)
+
+    def each(self, body: str, count: int) -> Iterator[Letter]:
+        """Yield the letters of one body; the numbering goes on from the body before."""
+        template = Template(body, parts=self._templates)
+        for _ in range(count):
+            moment = Moment(next(self._numbers), datetime.now().astimezone())
+            headers = {name: value.fill(moment) for name, value in self._headers}
+            data = template.fill(moment).encode("utf-8", "surrogateescape")
+            yield Letter(self._subject.fill(moment), data, headers or None)
+
+
+def body_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flags that say what it sends."""
+    for option in (
+        click.option("--templates/--no-templates", default=True, help="Fill in {{Count}} and the like."),
+        click.option(
+            "--send-on", type=click.Choice(["eof", "newline"]), default="eof", show_default=True,
+            help="One message of all of standard input, or one of each line.",
+        ),
+        click.option("--force-stdin", is_flag=True, help="Read standard input even with a body."),
+        click.option("--count", type=click.IntRange(min=1), default=1, help="How many messages."),
+        click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="A header; repeat it."),
+        click.argument("body", required=False),
+        click.argument("subject"),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command(epilog=_PUB_EPILOG)
+@body_flags
+@click.option("--reply", default="", help="Subject for answers.")
+@click.option("--sleep", type=DURATION, default=0, metavar="DURATION", help="Wait between messages.")
+@click.option("-J", "--jetstream", is_flag=True, help="Wait until a stream has stored each message.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@client_command
+def pub(
+    caller: Caller, subject: str, body: str | None, headers: Sequence[str], count: int, force_stdin: bool,
+    send_on: str, templates: bool, reply: str, sleep: int, jetstream: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Publish messages; without BODY, what stands on standard input."""
+    letters = Letters(subject, headers, templates=templates)
+    if jetstream and reply:
+        raise SettingsError("--jetstream waits for the stream's answer itself: leave --reply out")
+    quiet = quiet or caller.as_json
+    by_line = send_on == "newline" and (body is None or force_stdin)
+    shown = count >= METER_FROM and not quiet
+
+    async def work(session: Session) -> None:
+        sender = _Sender(session, reply, jetstream, quiet=quiet or shown, as_json=caller.as_json)
+        with Meter("Publishing", 0 if by_line else count, shown=shown) as meter:
+            async for text in _bodies(body, force_stdin, send_on, quiet):
+                group: list[Letter] = []
+                for letter in letters.each(text, count):
+                    group.append(letter)
+                    if sleep or len(group) == WINDOW:
+                        await sender.send(group, meter)
+                        group = []
+                    if sleep:
+                        await asyncio.sleep(sleep / SECOND)
+                await sender.send(group, meter)
+
+    caller.run(work)
+
+
+class _Sender:
+    """Sends letters and tells of each."""
+
+    def __init__(self, session: Session, reply: str, jetstream: bool, *, quiet: bool, as_json: bool) -> None:
+        self._session = session
+        self._reply = reply
+        self._jetstream = jetstream
+        self._quiet = quiet
+        self._as_json = as_json
+        self._sent = 0
+
+    async def send(self, letters: Sequence[Letter], meter: Meter) -> None:
+        """Return once the server has the letters, or a stream has stored them."""
+        try:
+            acks = await (self._stored if self._jetstream else self._published)(letters)
+        except nats.errors.Error as error:
+            raise Error(f"message {self._sent + 1} was not sent: {plain(error)}") from None
+        for letter, ack in zip(letters, acks, strict=True):
+            self._sent += 1
+            if self._as_json:
+                write_json_line({"subject": letter.subject, "bytes": len(letter.data), **(ack or {})})
+            elif not self._quiet:
+                say(f'Published {len(letter.data)} bytes to "{letter.subject}"')
+                if ack is not None:
+                    say(_stored_words(ack))
+        meter.advance(len(letters))
+
+    async def _published(self, letters: Sequence[Letter]) -> Sequence[Json | None]:
+        client = self._session.nats
+        before = client.last_error
+        for letter in letters:
+            await client.publish(letter.subject, letter.data, reply=self._reply, headers=letter.headers)
+        if letters:
+            await client.flush(int(self._session.timeout) or 1)
+        if client.last_error is not None and client.last_error is not before:
+            raise Error(f"the server refused: {plain(client.last_error)}")
+        return [None] * len(letters)
+
+    async def _stored(self, letters: Sequence[Letter]) -> Sequence[Json | None]:
+        """Return the acknowledgements; the first message that is refused ends the work."""
+        answers = await asyncio.gather(
+            *(self._session.ask(each.subject, each.data, headers=each.headers) for each in letters),
+            return_exceptions=True,
+        )
+        acks: list[Json | None] = []
+        for letter, answer in zip(letters, answers, strict=True):
+            try:
+                if isinstance(answer, BaseException):
+                    raise answer
+                acks.append(answer_of(answer.data, letter.subject))
+            except UnreachableError as error:
+                why = str(error) if "no answer" in str(error) else f'no stream takes "{letter.subject}"'
+                raise Error(f"message {self._sent + len(acks) + 1} was not stored: {why}") from None
+            except ApiError as error:
+                raise Error(f"message {self._sent + len(acks) + 1} was not stored: {error}") from None
+        return acks
+
+
+def _stored_words(ack: Json) -> str:
+    said = f"Stored in Stream: {ack.get('stream')} Sequence: {number(ack.get('seq', 0))}"
+    said += f' Domain: "{ack["domain"]}"' if ack.get("domain") else ""
+    said += " Duplicate: true" if ack.get("duplicate") else ""
+    return said + (f" Counter Value: {ack['val']}" if ack.get("val") else "")
+
+
+@click.command(epilog=_REQ_EPILOG)
+@body_flags
+@click.option("-r", "--raw", is_flag=True, help="Show only the data of the answers.")
+@click.option("--replies", type=click.IntRange(min=0), default=1, show_default=True,
+              help="How many answers to wait for; 0 for all that come within --timeout.")  # fmt: skip
+@click.option("--reply-timeout", type=DURATION, default="300ms", show_default=True,
+              help="Longest wait between answers.")  # fmt: skip
+@click.option("--translate", metavar="COMMAND", help="Show the data as this command turns it.")
+@client_command
+def req(
+    caller: Caller, subject: str, body: str | None, headers: Sequence[str], count: int, force_stdin: bool,
+    send_on: str, templates: bool, raw: bool, replies: int, reply_timeout: int, translate: str | None,
+) -> None:  # fmt: skip
+    """Send requests and show the answers; without BODY, what stands on standard input."""
+    letters = Letters(subject, headers, templates=templates)
+    quiet = raw or caller.as_json
+
+    def show(answer: Received, seconds: float) -> None:
+        data = translated(answer.data, translate, answer.subject)
+        if caller.as_json:
+            write_json_line({**answer.as_json(), "rtt_ns": int(seconds * SECOND)})
+            return
+        if not raw:
+            say(f"Received with rtt {format_duration(int(seconds * SECOND))}")
+            if answer.headers:
+                write_headers(answer.headers)
+                click.echo()
+        write_data(data)
+
+    async def work(session: Session) -> None:
+        async for text in _bodies(body, force_stdin, send_on, quiet):
+            for letter in letters.each(text, count):
+                if not quiet:
+                    say(f'Sending request on "{letter.subject}"')
+                await _ask(session, letter, replies, reply_timeout / SECOND, show)
+
+    caller.run(work)
+
+
+async def _ask(
+    session: Session, letter: Letter, replies: int, between: float, show: Callable[[Received, float], None]
+) -> None:
+    """Send one request and show its answers as they come."""
+    inbox = session.nats.new_inbox()
+    answers = await session.nats.subscribe(inbox)
+    began = time.monotonic()
+    await session.nats.publish(letter.subject, letter.data, reply=inbox, headers=letter.headers)
+    wait, heard = session.timeout, 0
+    try:
+        while replies == 0 or heard < replies:
+            left = wait if replies or not heard else session.timeout - (time.monotonic() - began)
+            try:
+                message: Msg = await answers.next_msg(max(left, 0.001))
+            except nats.errors.TimeoutError:
+                break
+            answer = Received.of(message)
+            if answer.status == "503":
+                raise Error(f'nobody listens on "{letter.subject}": start what should answer, then ask again')
+            heard += 1
+            took = time.monotonic() - began
+            show(answer, took)
+            wait = took + between
+    finally:
+        await answers.unsubscribe()
+    if not heard:
+        waited = format_duration(int(session.timeout * SECOND))
+        raise Error(f'no answer on "{letter.subject}" within {waited}: wait longer with --timeout')
+
+
+def say(words: str) -> None:
+    """Tell the person what is being done, apart from the data."""
+    click.echo(f"{datetime.now():%H:%M:%S} {words}", err=True)
+
+
+async def _bodies(body: str | None, force_stdin: bool, send_on: str, quiet: bool) -> Any:
+    """Yield the body that was given, or what standard input holds."""
+    if body is not None and not force_stdin:
+        yield body
+        return
+    stdin = sys.stdin.buffer
+    if sys.stdin.isatty() and not quiet:
+        say("Reading payload from STDIN")
+    if send_on == "eof":
+        yield (await asyncio.to_thread(stdin.read)).decode("utf-8", "surrogateescape")
+        return
+    while line := await asyncio.to_thread(stdin.readline):
+        yield line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+
+
+def header(text: str) -> tuple[str, Template]:
+    """Return a header's name, and its value to be filled for each message."""
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise SettingsError(f"-H {text!r} is not a header: write it as 'Name: value'")
+    return name.strip(), Template(value.strip())
