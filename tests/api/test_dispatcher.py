@@ -152,7 +152,7 @@ async def test_nested_and_huge_bodies_are_refused_and_the_engine_goes_on(ask: As
 async def test_a_pull_request_learns_that_nobody_answers(ask: Asker) -> None:
     await ask.ask("STREAM.CREATE.S", S)
     (answer,) = await ask.many("CONSUMER.MSG.NEXT.S.c", {"batch": 1})
-    assert answer[2] == b"NATS/1.0 503\r\n\r\n"
+    assert answer[2] == b"NATS/1.0 503\r\nNats-Subject: $JS.API.CONSUMER.MSG.NEXT.S.c\r\n\r\n"
 
 
 async def test_requests_taken_before_a_stop_are_answered(tmp_path: Path) -> None:

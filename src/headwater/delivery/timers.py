@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from itertools import count
 from typing import Protocol
 
 from headwater.clock import Clock
 
+logger = logging.getLogger(__name__)
+
 MIN_WAIT_S = 0.001
+AFTER_FAILURE_NS = 1_000_000_000
 
 
 class Timed(Protocol):
@@ -74,5 +78,10 @@ class Timers:
                 del self._wanted[id(timed)]
                 due.append(timed)
         for timed in due:
-            self.at(timed.tick(now_ns), timed)
+            try:
+                self.at(timed.tick(now_ns), timed)
+            except Exception:
+                # A bug in one must not end the time of all others.
+                logger.exception("%r failed when its time had come", timed)
+                self.at(now_ns + AFTER_FAILURE_NS, timed)
         self._arm()

@@ -1,0 +1,61 @@
+"""Stored messages are counted once for each set of filters, not for each consumer."""
+
+from __future__ import annotations
+
+from headwater.delivery.tallies import REMEMBERED, Tallies, Tally
+
+
+def test_a_tally_without_filters_takes_everything() -> None:
+    for filters in ((), (">",), ("a", ">")):
+        assert Tally(filters).takes(b"any.thing")
+        assert Tally(filters).sum({b"a": 2, b"b": 3}) == 5
+
+
+def test_a_tally_takes_what_any_of_its_filters_takes() -> None:
+    tally = Tally(("a.*", "b"))
+    assert tally.takes(b"a.x")
+    assert tally.takes(b"b")
+    assert not tally.takes(b"a.x.y")
+    assert tally.sum({b"a.x": 2, b"b": 1, b"c": 7}) == 3
+
+
+def test_consumers_with_the_same_filters_share_a_tally() -> None:
+    tallies = Tallies()
+    first, second = tallies.join(("a",)), tallies.join(("a",))
+    assert first is second
+    assert tallies.join(("b",)) is not first
+
+
+def test_stored_messages_are_counted_for_each_tally_that_takes_them() -> None:
+    tallies = Tallies()
+    every, some, none = tallies.join(()), tallies.join(("a.>",)), tallies.join(("z",))
+    touched = tallies.stored([b"a.b", b"c", b"a.b", b"a.c"])
+    assert (every.stored, some.stored, none.stored) == (4, 3, 0)
+    assert touched == {every, some}
+
+
+def test_a_subject_seen_before_counts_for_a_tally_that_comes_later() -> None:
+    tallies = Tallies()
+    tallies.join(("a",))
+    tallies.stored([b"b"])
+    late = tallies.join(("b",))
+    assert tallies.stored([b"b"]) == {late}
+    assert late.stored == 1
+
+
+def test_a_tally_goes_with_its_last_consumer() -> None:
+    tallies = Tallies()
+    tally = tallies.join(("a",))
+    tallies.join(("a",))
+    tallies.leave(tally)
+    assert tallies.of(b"a") == (tally,)
+    tallies.leave(tally)
+    assert tallies.of(b"a") == ()
+    assert tallies.stored([b"a"]) == set()
+
+
+def test_no_more_than_so_many_subjects_are_remembered() -> None:
+    tallies = Tallies()
+    tallies.join(("x.>",))
+    tallies.stored(b"x.%d" % n for n in range(REMEMBERED + 10))
+    assert len(tallies._by_subject) <= REMEMBERED
