@@ -15,6 +15,7 @@ from pyroaring import BitMap64
 
 from headwater.errors import BusError, Error
 from headwater.model.columns import Columns, Int64s, keep
+from headwater.replication.origin import OriginReader
 from headwater.replication.result import Result
 from headwater.replication.rewrite import Rewrite
 from headwater.replication.work import FileRange, Receipt, Work
@@ -36,10 +37,10 @@ def transfer(work: Work) -> Receipt:
     try:
         with Result(work) as result:
             rewrite = Rewrite(work)
-            through = work.stop_seq
-            for columns in _stored(work):
+            origin = _origin_reader(work)
+            for columns in origin or _stored(work):
                 result.append(rewrite.apply(columns))
-            return result.receipt(through)
+            return result.receipt(origin.through if origin else work.stop_seq)
     except FileNotFoundError as error:
         return failed(work, f"{error.filename} is gone: it was replaced while its range was planned")
     except BusError as error:
@@ -59,6 +60,14 @@ def failed(work: Work, reason: str) -> Receipt:
         expected=work.expected,
         error=" ".join(reason.split()) or "unknown",
     )
+
+
+def _origin_reader(work: Work) -> OriginReader | None:
+    """Return what reads the range through the origin's API, if it is to be read there."""
+    if work.origin is None:
+        return None
+    filters = work.filters or tuple(src or ">" for src, _ in work.transforms)
+    return OriginReader(work.origin, work.start_seq, work.stop_seq, filters)
 
 
 def _stored(work: Work) -> Iterator[Columns]:

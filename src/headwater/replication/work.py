@@ -20,6 +20,8 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...]
     api_prefix: str
     stream: str
+    identity: str = ""
+    """Of the stream that was planned on, as `hash8` of its creation; where it is empty, any will do."""
     user: str = ""
     password: str = ""
     token: str = ""

@@ -1,0 +1,111 @@
+"""Messages of an origin by batches of direct gets, which leave nothing behind there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from headwater.errors import BusError, Error
+from headwater.model import headers as header_block
+from headwater.model.message import Message
+from headwater.model.times import parse_time
+from headwater.replication.client import BlockingClient, Inbox
+from headwater.replication.work import NatsOrigin
+
+BATCH_MESSAGES = 10_000
+BATCH_BYTES = 8 << 20
+ANSWER_S = 10.0
+_MARK = b"\r\nNats-Stream: "
+_SECOND = 19
+"""How long a time is up to its second."""
+
+
+class UnsuitableError(Error):
+    """The origin cannot be read this way; there is another."""
+
+
+class DirectReader:
+    """Reads batch by batch; a batch that lacks a message is noticed by the sequences it names."""
+
+    def __init__(self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...]) -> None:
+        self._client = client
+        self._stream = origin.stream.encode()
+        self._subject = f"{origin.api_prefix}.DIRECT.GET.{origin.stream}".encode()
+        # Only one pattern can be asked for at a time; with more, all messages come and are chosen from here.
+        self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
+        self._seconds: dict[bytes, int] = {}
+        self._inbox: Inbox | None = None
+
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[list[Message]]:
+        """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
+        seq = start_seq
+        while seq <= stop_seq:
+            last_seq = pending = 0
+            for messages, left in self._batch(seq, min(BATCH_MESSAGES, stop_seq - seq + 1)):
+                yield messages
+                pending = left
+                last_seq = messages[-1].seq if messages else last_seq
+            if not (pending and last_seq):
+                return
+            seq = last_seq + 1
+
+    def close(self) -> None:
+        """Take no more answers; there is nothing at the origin to take back."""
+        if self._inbox is not None:
+            self._client.shut(self._inbox)
+
+    def _batch(self, seq: int, count: int) -> Iterator[tuple[list[Message], int]]:
+        """Yield the messages of one batch as they come, each time with how many are left after it."""
+        self._inbox = inbox = self._client.open()
+        asked = {"seq": seq, "batch": count, "max_bytes": BATCH_BYTES, **self._filter}
+        self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
+        previous = pending = 0
+        ended = False
+        while not ended:
+            messages: list[Message] = []
+            for _, _, headers, data in inbox.read(ANSWER_S):
+                if headers.startswith(b"NATS/1.0 ") and (status := header_block.status(headers)):
+                    if status.code not in (204, 404):
+                        raise UnsuitableError(status.description.decode(errors="replace"))
+                    pending = int(header_block.get(headers, b"Nats-Num-Pending") or 0)
+                    ended = True
+                    break
+                message, before = self._message(headers, data)
+                if before != previous or message.seq <= previous:
+                    raise BusError("a message of a batch was lost on its way")
+                previous = message.seq
+                messages.append(message)
+            yield messages, pending
+        self._client.shut(inbox)
+
+    def _message(self, headers: bytes, data: bytes) -> tuple[Message, int]:
+        """Return a message as it is stored, and the sequence before it in the batch."""
+        at = headers.rfind(_MARK)
+        if at < 0:
+            raise UnsuitableError("an answer without the place of its message")
+        # What was stored stands first; nats-server appends its own headers, whatever names are there.
+        said = dict(line.split(b": ", 1) for line in headers[at + 2 : -4].split(b"\r\n"))
+        if said[b"Nats-Stream"] != self._stream or b"Nats-Num-Pending" not in said:
+            raise UnsuitableError("a mirror answers, or a server that knows no batches")
+        stored = headers[: at + 2] + b"\r\n" if at > len(header_block.VERSION) else b""
+        return Message(
+            int(said[b"Nats-Sequence"]),
+            self._time(said[b"Nats-Time-Stamp"]),
+            said[b"Nats-Subject"],
+            stored,
+            data,
+        ), int(said[b"Nats-Last-Sequence"])
+
+    def _time(self, text: bytes) -> int:
+        """Return a time in nanoseconds; the many of one second share the work."""
+        second = text[:_SECOND]
+        base = self._seconds.get(second)
+        if base is None or not text.endswith(b"Z"):
+            whole = parse_time(second.decode() + (text[_SECOND:].decode().lstrip(".0123456789") or "Z"))
+            if whole is None:
+                raise BusError(f"not a time: {text!r}")
+            if len(self._seconds) > 10_000:
+                self._seconds.clear()
+            base = self._seconds[second] = whole
+        fraction = text[_SECOND + 1 : -1]
+        return base + int(fraction.ljust(9, b"0")) if fraction else base

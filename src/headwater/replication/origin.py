@@ -1,0 +1,150 @@
+"""A range of a stream read through its JetStream API, be it of a nats-server or of another Headwater.
+
+Two ways. Batches of direct gets leave nothing behind and can be asked for at any sequence; a follower or a
+mirror may answer them, though, which may be behind. A hidden push consumer, as nats-server makes one for its
+own sources, works everywhere. Whichever way was taken, the origin itself is asked in the end whether there
+was more, so that "nothing more" is never said by somebody who had not heard of it yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.bus.options import ConnectOptions
+from headwater.errors import BusError
+from headwater.model.columns import Columns
+from headwater.model.message import Message
+from headwater.model.times import parse_time
+from headwater.model.upstream import hash8
+from headwater.replication.client import BlockingClient
+from headwater.replication.direct_reader import DirectReader, UnsuitableError
+from headwater.replication.push_reader import PushReader
+from headwater.replication.work import NatsOrigin
+
+NO_MESSAGE_FOUND = 10037
+
+
+class OriginReader:
+    """Yields the messages of a range, as many as the bounds allow; `through` tells how far that was."""
+
+    def __init__(self, origin: NatsOrigin, start_seq: int, stop_seq: int, filters: tuple[str, ...]) -> None:
+        self.through = start_seq - 1
+        self._origin = origin
+        self._stop_seq = stop_seq
+        self._filters = () if ">" in filters else filters
+        self._messages_left = origin.max_messages
+        self._bytes_left = origin.max_bytes
+
+    def __iter__(self) -> Iterator[Columns]:
+        with BlockingClient(_options(self._origin)) as client:
+            info = self._info(client)
+            self._check(info)
+            yield from self._read(client, bool(info["config"].get("allow_direct")))
+            if self._info(client)["created"] != info["created"]:
+                raise BusError(f"stream {self._origin.stream!r} was made anew while it was read")
+
+    def _read(self, client: BlockingClient, direct: bool) -> Iterator[Columns]:
+        """Yield the range, one way and then the other if the first one ends too early."""
+        for way in (DirectReader, PushReader) if direct else (PushReader,):
+            reader = way(client, self._origin, self._filters)
+            try:
+                for messages in reader.read(self.through + 1, self._stop_seq):
+                    if wanted := self._bounded(messages):
+                        yield columns_of(wanted)
+                    if self._is_full or self.through >= self._stop_seq:
+                        return
+            except UnsuitableError:
+                continue
+            finally:
+                reader.close()
+            if not self._has_more(client):
+                self.through = self._stop_seq
+                return
+
+    @property
+    def _is_full(self) -> bool:
+        return self._messages_left <= 0 or self._bytes_left <= 0
+
+    def _bounded(self, messages: Sequence[Message]) -> list[Message]:
+        """Return those within the range and the bounds; the first one always, so that there is progress."""
+        wanted = []
+        for message in messages:
+            if message.seq > self._stop_seq:
+                self.through = self._stop_seq
+                break
+            if self._is_full:
+                break
+            wanted.append(message)
+            self.through = message.seq
+            self._messages_left -= 1
+            self._bytes_left -= len(message.subject) + len(message.headers) + len(message.data)
+        return wanted
+
+    def _has_more(self, client: BlockingClient) -> bool:
+        """Ask the origin itself for a message between what was read and the end of the range."""
+        if self.through >= self._stop_seq:
+            return False
+        subject = f"{self._origin.api_prefix}.STREAM.MSG.GET.{self._origin.stream}"
+        for pattern in self._filters or (">",):
+            answer = client.request(subject, {"seq": self.through + 1, "next_by_subj": pattern})
+            error = answer.get("error")
+            if error and error.get("err_code") != NO_MESSAGE_FOUND:
+                raise BusError(f"{subject}: {error.get('description')}")
+            if not error and answer["message"]["seq"] <= self._stop_seq:
+                return True
+        return False
+
+    def _info(self, client: BlockingClient) -> dict[str, Any]:
+        subject = f"{self._origin.api_prefix}.STREAM.INFO.{self._origin.stream}"
+        answer = client.request(subject)
+        if error := answer.get("error"):
+            raise BusError(f"stream {self._origin.stream!r}: {error.get('description')}")
+        return answer
+
+    def _check(self, info: dict[str, Any]) -> None:
+        retention = info["config"].get("retention", "limits")
+        if retention != "limits":
+            raise BusError(
+                f"stream {self._origin.stream!r} has {retention} retention, which cannot be copied yet"
+            )
+        if self._origin.identity and identity_of(info["created"]) != self._origin.identity:
+            raise BusError(f"stream {self._origin.stream!r} was made anew since its range was planned")
+
+
+def identity_of(created: str) -> str:
+    """Return what tells a stream from others of its name, as nats-server makes it from when it was made."""
+    return hash8(created) if parse_time(created) else ""
+
+
+def columns_of(messages: Sequence[Message]) -> Columns:
+    """Return messages as columns."""
+    seqs, ts, subjects, headers, datas = zip(*messages, strict=True)
+    count = len(messages)
+    return Columns(
+        np.array(seqs, np.int64),
+        np.array(ts, np.int64),
+        np.fromiter(map(len, subjects), np.uint32, count),
+        b"".join(subjects),
+        np.fromiter(map(len, headers), np.uint32, count),
+        b"".join(headers),
+        np.fromiter(map(len, datas), np.uint32, count),
+        b"".join(datas),
+    )
+
+
+def _options(origin: NatsOrigin) -> ConnectOptions:
+    return ConnectOptions(
+        servers=origin.servers,
+        name="headwater transfer",
+        user=origin.user,
+        password=origin.password,
+        token=origin.token,
+        nkey_file=origin.nkey_file,
+        creds_file=origin.creds_file,
+        tls_ca=origin.tls_ca,
+        tls_cert=origin.tls_cert,
+        tls_key=origin.tls_key,
+    )

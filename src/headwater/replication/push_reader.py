@@ -1,0 +1,110 @@
+"""Messages of an origin by a hidden push consumer, such as nats-server makes for its own sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.errors import BusError
+from headwater.model import headers as header_block
+from headwater.model.message import Message
+from headwater.replication.client import BlockingClient, Inbox
+from headwater.replication.work import NatsOrigin
+from headwater.wire.ack_subject import parse_ack_subject
+from headwater.wire.frames import Frame
+
+SILENCE_S = 10.0
+"""A consumer that neither delivers nor beats its heart for so long is gone."""
+_SECOND = 1_000_000_000
+
+
+class PushReader:
+    """Reads what the origin pushes; what is lost on the way is noticed by the numbers of deliveries."""
+
+    def __init__(self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...]) -> None:
+        self._client = client
+        self._api = origin.api_prefix
+        self._stream = origin.stream
+        self._filters = filters
+        self._inbox: Inbox | None = None
+        self._name = ""
+        self._delivered = 0
+
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[list[Message]]:
+        """Yield messages in order until none is pending."""
+        self._inbox = inbox = self._client.open()
+        made = self._create(inbox.subject.decode(), start_seq)
+        self._name = made["name"]
+        pending = int(made.get("num_pending") or 0)
+        while pending:
+            messages = []
+            for frame in inbox.read(SILENCE_S):
+                if frame[0] == inbox.subject:
+                    self._control(frame)
+                    continue
+                message, pending = self._message(frame)
+                messages.append(message)
+            if messages:
+                yield messages
+
+    def close(self) -> None:
+        """Remove the consumer; should that fail, the origin does so itself before long."""
+        if self._inbox is None:
+            return
+        try:
+            self._client.shut(self._inbox)
+            if self._name:
+                self._client.request(f"{self._api}.CONSUMER.DELETE.{self._stream}.{self._name}")
+        except (BusError, OSError):
+            pass
+
+    def _create(self, deliver_subject: str, start_seq: int) -> dict[str, Any]:
+        config: dict[str, Any] = {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": start_seq,
+            "ack_policy": "none",
+            "ack_wait": 22 * 3600 * _SECOND,
+            "max_deliver": 1,
+            "replay_policy": "instant",
+            "flow_control": True,
+            "idle_heartbeat": _SECOND,
+            "deliver_subject": deliver_subject,
+            "inactive_threshold": 10 * _SECOND,
+            "num_replicas": 0,
+            "direct": True,
+        }
+        if len(self._filters) == 1:
+            config["filter_subject"] = self._filters[0]
+        elif self._filters:
+            config["filter_subjects"] = list(self._filters)
+        asked = {"stream_name": self._stream, "config": config}
+        answer = self._client.request(f"{self._api}.CONSUMER.CREATE.{self._stream}", asked)
+        if error := answer.get("error"):
+            raise BusError(
+                f"stream {self._stream!r} cannot be read with a consumer: {error.get('description')}"
+            )
+        return answer
+
+    def _message(self, frame: Frame) -> tuple[Message, int]:
+        """Return a delivered message, and how many are pending after it."""
+        subject, reply, headers, data = frame
+        ack = parse_ack_subject(reply)
+        if ack is None or ack.consumer_seq != self._delivered + 1:
+            raise BusError("a message was lost on its way")
+        self._delivered = ack.consumer_seq
+        return Message(ack.stream_seq, ack.ts, subject, headers, data), ack.pending
+
+    def _control(self, frame: Frame) -> None:
+        """Answer a request for flow control, and check what a heartbeat says was delivered."""
+        _, reply, headers, _ = frame
+        status = header_block.status(headers)
+        if status is None or status.code != 100:
+            raise BusError(f"the consumer ended: {headers[:100]!r}")
+        if reply:
+            self._client.publish(reply)
+            return
+        if stalled := header_block.get(headers, b"Nats-Consumer-Stalled"):
+            self._client.publish(stalled)
+        delivered = header_block.get(headers, b"Nats-Last-Consumer")
+        if delivered is not None and int(delivered) != self._delivered:
+            raise BusError("messages were lost on their way")
