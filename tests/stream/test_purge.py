@@ -74,9 +74,9 @@ async def test_each_run_is_one_change_and_no_run_is_read_beyond_the_last_that_go
 
 async def test_what_was_counted_and_is_gone_is_not_made_up_for_by_newer_messages(workshop: Workshop) -> None:
     stream = await filled(workshop)
-    counted = 5
+    counted = 3
     await stream.remove(1)
-    async for removal in removals(stream._store, "", 7, 0, counted):
+    async for removal in removals(stream._store, "", 4, 0, counted):
         stream._intake.remove(removal)
-    assert [m.seq for m in await everything(stream)] == [7, 8, 10, 11, 12]
+    assert [m.seq for m in await everything(stream)] == [4, 6, 7, 8, 10, 11, 12]
     await stream.close()

@@ -92,7 +92,7 @@ def test_a_hint_of_one_subject_does_not_hide_the_messages_of_another() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(streams(), st.integers(0, 300), st.integers(0, 20), st.sets(st.integers(1, 40)))
+@given(streams(), st.integers(0, 60).map(lambda n: n * 5), st.integers(0, 20), st.sets(st.integers(1, 40)))
 def test_messages_stored_at_or_before_the_horizon_go_but_for_those_that_never_do(
     pieces: Pieces, horizon_ns: int, start_seq: int, never: set[int]
 ) -> None:
