@@ -1,0 +1,222 @@
+"""A pull consumer: who asked gets as many as it asked for, and is told how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delivery.deliveries import SECOND, Delivery, Desk, until
+from headwater.delivery.pull import LEFT_NS, MOST_HEARD, UNHEARD_NS
+from headwater.model.consumer import PriorityPolicy
+
+
+def status(delivery: Delivery) -> str:
+    """Return the code and words of a status."""
+    return delivery.headers.split(b"\r\n")[0].decode().removeprefix("NATS/1.0 ")
+
+
+async def test_requests_are_served_one_message_each_in_turn(desk: Desk) -> None:
+    consumer = desk.add()
+    for box in (b"one", b"two", b"three"):
+        desk.pull(consumer, box, batch=2)
+    await desk.publish(*[b"a"] * 5)
+    sent = await desk.sent(5)
+    assert [delivery.to for delivery in sent] == [b"one", b"two", b"three", b"one", b"two"]
+    assert consumer.num_waiting() == 1
+
+
+async def test_a_request_that_does_not_wait_is_told_at_the_end(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add()
+    desk.pull(consumer, batch=2, no_wait=True)
+    message, end = await desk.sent(2)
+    assert message.data == b"a"
+    assert status(end) == "404 No Messages"
+    desk.pull(consumer, batch=2, no_wait=True)
+    assert [status(delivery) for delivery in await desk.sent(1)] == ["404 No Messages"]
+
+
+async def test_a_request_that_does_not_wait_waits_for_room(desk: Desk) -> None:
+    await desk.publish(b"a", b"b")
+    consumer = desk.add(max_ack_pending=1)
+    desk.pull(consumer, batch=1)
+    (first,) = await desk.sent(1)
+    desk.pull(consumer, b"other", batch=1, no_wait=True)
+    await desk.rest()
+    assert desk.outlet.take() == []
+    desk.ack(first)
+    (second,) = await desk.sent(1)
+    assert second.to == b"other"
+
+
+async def test_a_request_that_does_not_wait_is_not_kept_while_paused(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add(pause_until=desk.clock.now_ns() + SECOND)
+    desk.pull(consumer, batch=1, no_wait=True)
+    assert [status(delivery) for delivery in await desk.sent(1)] == ["404 No Messages"]
+
+
+async def test_the_time_of_a_request_runs_out(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.pull(consumer, batch=3, expires=SECOND, max_bytes=100)
+    assert consumer.next_tick() == desk.clock.now_ns() + SECOND
+    desk.clock.advance(SECOND)
+    consumer.tick(desk.clock.now_ns())
+    (end,) = await desk.sent(1)
+    assert status(end) == "408 Request Timeout"
+    assert b"Nats-Pending-Messages: 3\r\nNats-Pending-Bytes: 100\r\n" in end.headers
+
+
+async def test_a_request_has_its_heartbeat(desk: Desk) -> None:
+    await desk.publish(b"a", b"b")
+    consumer = desk.add(filter_subject="a")
+    desk.pull(consumer, batch=3, expires=10 * SECOND, idle_heartbeat=SECOND)
+    await desk.sent(1)
+    desk.clock.advance(SECOND)
+    consumer.tick(desk.clock.now_ns())
+    (beat,) = await desk.sent(1)
+    assert status(beat) == "100 Idle Heartbeat"
+    assert b"Nats-Last-Consumer: 1\r\nNats-Last-Stream: 2\r\n" in beat.headers
+
+
+async def test_bytes_are_counted_to_the_last_one(desk: Desk) -> None:
+    await desk.publish(b"a", b"a")
+    consumer = desk.add()
+    desk.pull(consumer, batch=1)
+    (first,) = await desk.sent(1)
+    size = len(first.reply) + len(first.subject) + len(first.data)
+    desk.pull(consumer, batch=2, max_bytes=size - 1)
+    (refused,) = await desk.sent(1)
+    assert status(refused) == "409 Message Size Exceeds MaxBytes"
+    desk.pull(consumer, batch=2, max_bytes=size)
+    (second,) = await desk.sent(1)
+    assert second.tokens[1] == 2
+    assert consumer.num_waiting() == 0
+
+
+async def test_redelivered_messages_are_counted_as_well(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add()
+    desk.pull(consumer, batch=1)
+    (first,) = await desk.sent(1)
+    desk.ack(first, b"-NAK")
+    desk.pull(consumer, batch=1, max_bytes=10)
+    (refused,) = await desk.sent(1)
+    assert status(refused) == "409 Message Size Exceeds MaxBytes"
+    assert consumer.state.num_queued == 1
+
+
+async def test_what_is_no_request_is_said(desk: Desk) -> None:
+    consumer = desk.add()
+    consumer.pull(b"{", b"box")
+    (answer,) = await desk.sent(1)
+    assert status(answer).startswith("400 Bad Request - ")
+    consumer.pull(b"1", b"")
+    assert consumer.num_waiting() == 0
+
+
+async def test_a_request_nobody_listens_for_is_dropped_after_a_while(desk: Desk) -> None:
+    consumer = desk.add()
+    consumer.pull(b"1", b"nobody")
+    assert consumer.num_waiting() == 1
+    desk.clock.advance(UNHEARD_NS + 1)
+    assert consumer.num_waiting() == 0
+    await desk.publish(b"a")
+    await desk.rest()
+    assert desk.outlet.take() == []
+
+
+async def test_a_request_whose_client_was_seen_to_leave_is_dropped_at_once(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.pull(consumer, batch=1)
+    desk.leave(b"box")
+    await desk.publish(b"a")
+    await desk.rest()
+    assert desk.outlet.take() == []
+    assert consumer.num_waiting() == 0
+
+
+async def test_a_request_on_a_subject_that_was_left_before_has_little_time(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.pull(consumer, batch=1)
+    desk.leave(b"box")
+    consumer.pull(b"1", b"box")
+    desk.clock.advance(LEFT_NS // 2)
+    assert consumer.num_waiting() == 1
+    desk.clock.advance(LEFT_NS)
+    assert consumer.num_waiting() == 0
+
+
+async def test_so_many_subjects_are_remembered_and_no_more(desk: Desk) -> None:
+    consumer = desk.add(max_waiting=2 * MOST_HEARD)
+    for number in range(MOST_HEARD + 5):
+        desk.pull(consumer, b"box.%d" % number, batch=1)
+        consumer.num_waiting()
+    assert len(consumer._heard) == MOST_HEARD
+
+
+async def test_requests_wait_until_it_is_known_what_waits(desk: Desk) -> None:
+    await desk.publish(b"a", b"b", b"a")
+    consumer = desk.add(filter_subject="a")
+    assert not consumer.backlog.is_known
+    desk.pull(consumer, b"one", batch=1, no_wait=True)
+    desk.pull(consumer, b"two", batch=1, no_wait=True)
+    first, second = await desk.sent(2)
+    assert (first.to, first.tokens[4], second.to, second.tokens[4]) == (b"one", 1, b"two", 0)
+
+
+async def test_who_waits_is_told_of_the_end(desk: Desk) -> None:
+    for name, end in (("A", "deleted"), ("B", "leave_waiting")):
+        consumer = desk.add(name)
+        desk.pull(consumer, batch=2)
+        getattr(consumer, end)()
+    deleted, stopped = await desk.sent(2)
+    assert status(deleted) == "409 Consumer Deleted"
+    assert status(stopped) == "409 Server Shutdown"
+
+
+async def test_an_unused_consumer_is_given_up(desk: Desk) -> None:
+    gone: list[Any] = []
+    desk.consumers.on_abandoned = gone.append
+    consumer = desk.add(inactive_threshold=10 * SECOND)
+    desk.pull(consumer, batch=1, expires=8 * SECOND)
+    desk.clock.advance(5 * SECOND)
+    consumer.tick(desk.clock.now_ns())
+    assert gone == []
+    desk.clock.advance(6 * SECOND)
+    consumer.tick(desk.clock.now_ns())
+    assert gone == [consumer]
+
+
+async def test_a_pinned_client_is_told_its_pin_and_everybody_of_it(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add(priority_policy=PriorityPolicy.PINNED_CLIENT, priority_groups=("g",))
+    desk.pull(consumer, batch=1, group="g")
+    (delivery,) = await desk.sent(1)
+    ((subject, told),) = desk.events()
+    assert subject == "$JS.EVENT.ADVISORY.CONSUMER.PINNED.S.C"
+    assert f"Nats-Pin-Id: {told['pinned_id']}\r\n".encode() in delivery.headers
+    consumer.unpin("g")
+    ((subject, told),) = desk.events()
+    assert (subject, told["reason"]) == ("$JS.EVENT.ADVISORY.CONSUMER.UNPINNED.S.C", "admin")
+
+
+async def test_who_takes_what_overflows_is_asked_before_each_message(desk: Desk) -> None:
+    await desk.publish(*[b"a"] * 5)
+    consumer = desk.add(priority_policy=PriorityPolicy.OVERFLOW, priority_groups=("g",))
+    desk.pull(consumer, batch=5, group="g", min_pending=3)
+    assert len(await desk.sent(3)) == 3
+    assert consumer.num_waiting() == 1
+
+
+async def test_everybody_is_served_when_the_leaf_comes_back(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.outlet.opened = False
+    desk.consumers.on_interest()
+    desk.pull(consumer, batch=1)
+    await desk.publish(b"a")
+    await desk.rest()
+    assert desk.outlet.take() == []
+    desk.outlet.opened = True
+    desk.consumers.on_interest()
+    await desk.sent(1)
+    await until(lambda: consumer.num_waiting() == 0)
