@@ -48,8 +48,11 @@ async def test_a_consumer_that_pushes_or_is_gone_is_said(shell: Shell, stream: s
 
 async def test_a_consumer_of_our_own_is_removed_whatever_happens(shell: Shell, stream: str) -> None:
     async with connected(Connection(server=shell.url)) as session:
-        with pytest.raises(KeyError):
+
+        async def break_off() -> None:
             async with own_consumer(session, stream, ack_policy="none") as info:
-                assert info["num_pending"] == 3
-                raise KeyError
+                raise KeyError(info["num_pending"])
+
+        with pytest.raises(KeyError, match="3"):
+            await break_off()
         assert await session.pages(f"CONSUMER.NAMES.{stream}", "consumers") == []

@@ -10,6 +10,7 @@ import click
 from headwater import __version__
 from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
+from headwater.cli.context_commands import context
 from headwater.cli.publish import pub, req
 from headwater.cli.replicator import replicator
 from headwater.cli.reply import reply
@@ -48,6 +49,8 @@ def headwater() -> None:
 
 
 headwater.add_command(check)
+headwater.add_command(context)
+headwater.alias("context", "ctx")
 headwater.add_command(replicator)
 headwater.add_command(pub)
 headwater.alias("pub", "publish")

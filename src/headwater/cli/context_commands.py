@@ -1,0 +1,287 @@
+"""`headwater context`: connections with a name, in the files that the `nats` command uses as well."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.text import Text
+
+from headwater.cli import ask
+from headwater.cli.client import AliasedGroup, Caller, json_flag
+from headwater.cli.connection import FLAGS, connection_flags, taken_from
+from headwater.cli.contexts import FILE_FIELDS, Context, ContextFolder
+from headwater.cli.render import Cell, Column, Rows, Sheet, show, show_json
+from headwater.errors import Error, SettingsError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+HIDDEN = "*********"
+_LABELS = {
+    "description": "Description",
+    "url": "Server URLs",
+    "socks_proxy": "SOCKS5 Proxy",
+    "user": "Username",
+    "password": "Password",
+    "token": "Token",
+    "creds": "Credentials",
+    "nkey": "NKey",
+    "user_jwt": "User JWT",
+    "user_seed": "User Seed",
+    "cert": "Certificate",
+    "key": "Key",
+    "ca": "CA",
+    "tls_first": "TLS First",
+    "nsc": "NSC Lookup",
+    "jetstream_api_prefix": "JS API Prefix",
+    "jetstream_event_prefix": "JS Event Prefix",
+    "jetstream_domain": "JS Domain",
+    "inbox_prefix": "Inbox Prefix",
+    "color_scheme": "Color Scheme",
+}
+_SECRETS = ("password", "token", "user_jwt", "user_seed")
+_EPILOG = """\b
+Examples:
+  headwater context add hub --server nats://hub:4222 --creds ~/hub.creds --select
+  headwater context add lake --context hub --js-domain lake
+      like hub, but for the JetStream of domain "lake"
+  headwater context ls
+  headwater stream ls --context lake
+  NATS_CONTEXT=lake headwater stream ls
+
+\b
+The files lie in $XDG_CONFIG_HOME/nats/context, else in ~/.config/nats/context; the nats command reads and
+writes the same ones. A flag wins over a variable, a variable over the context.
+"""
+
+
+@click.group(cls=AliasedGroup, epilog=_EPILOG)
+def context() -> None:
+    """Contexts: servers and credentials with a name."""
+
+
+def saving_flags(command: Command) -> Command:
+    """Give a command the flags that a context keeps."""
+    command = click.option("--description", default="", help="What the context is for.")(command)
+    command = click.option("--select", is_flag=True, help="Use it when no context is named.")(command)
+    command = click.option("--nsc", default="", metavar="URL", help="User of nsc, kept for it.")(command)
+    return connection_flags(command, hidden=False)
+
+
+@context.command()
+@click.argument("name")
+@saving_flags
+@json_flag
+def add(name: str, description: str, select: bool, nsc: str, as_json: bool, **flags: Any) -> None:
+    """Create a context, or change the given parts of one."""
+    folder = ContextFolder.of_user()
+    given = _given(flags)
+    like = name if folder.known(name) else str(given.get("context") or "")
+    _save(folder, name, folder.load(like) if like else Context(), description, nsc, given)
+    _tell(folder, name, select, as_json)
+
+
+@context.command()
+@click.argument("source")
+@click.argument("name")
+@saving_flags
+@json_flag
+def copy(
+    source: str, name: str, description: str, select: bool, nsc: str, as_json: bool, **flags: Any
+) -> None:
+    """Create the context NAME like SOURCE, changed by the flags."""
+    folder = ContextFolder.of_user()
+    if folder.known(name):
+        raise Error(f'there is a context "{name}" already: remove it first, or choose another name')
+    _save(folder, name, folder.load(source), description, nsc, _given(flags, variables=False))
+    _tell(folder, name, select, as_json)
+
+
+@context.command()
+@click.argument("name")
+def edit(name: str) -> None:
+    """Change a context in your editor."""
+    folder = ContextFolder.of_user()
+    before = folder.load(name)
+    text = json.dumps(msgspec.structs.asdict(before), indent=2)
+    changed = click.edit(text + "\n", extension=".json")
+    if changed is None:
+        click.echo("nothing was changed", err=True)
+        return
+    try:
+        folder.save(name, msgspec.json.decode(changed, type=Context))
+    except msgspec.DecodeError as error:
+        raise Error(f"what the editor left is not a context: {error}; nothing was changed") from None
+    show(context_rows(folder, name))
+
+
+@context.command()
+@click.option("--names", is_flag=True, help="Only the names.")
+@json_flag
+def ls(names: bool, as_json: bool) -> None:
+    """List contexts; the selected one has a star."""
+    folder = ContextFolder.of_user()
+    found = folder.names()
+    if as_json or _json_asked():
+        show_json(found if names else [_shown_json(name, folder.load(name)) for name in found])
+    elif names:
+        click.echo("".join(f"{name}\n" for name in found), nl=False)
+    elif found:
+        show(contexts_sheet(folder))
+    else:
+        click.echo("No known contexts")
+
+
+@context.command()
+@click.argument("name", required=False)
+@click.option("--connect", is_flag=True, help="Also try to connect.")
+@json_flag
+def info(name: str | None, connect: bool, as_json: bool) -> None:
+    """Show a context, or the selected one."""
+    folder = ContextFolder.of_user()
+    which = name or os.environ.get("NATS_CONTEXT") or folder.selected
+    if not which:
+        raise SettingsError("no context is selected: name one, or see `headwater context ls`")
+    if as_json or _json_asked():
+        show_json(_shown_json(which, folder.load(which)))
+    else:
+        show(context_rows(folder, which))
+    if connect:
+        Caller({"context": which}, False).run(_nothing)
+        click.echo("Connected")
+
+
+@context.command()
+@click.argument("name", required=False)
+def select(name: str | None) -> None:
+    """Use a context from now on when none is named."""
+    folder = ContextFolder.of_user()
+    if name is None and not ask.possible():
+        raise SettingsError("which context? give its name; `headwater context ls` lists them")
+    which = name or ask.one_of("context", folder.names())
+    folder.select(which)
+    show(context_rows(folder, which))
+
+
+@context.command()
+def unselect() -> None:
+    """Use no context from now on when none is named."""
+    folder = ContextFolder.of_user()
+    before = folder.selected
+    folder.unselect()
+    click.echo(f'Unselected the "{before}" context' if before else "No context currently selected")
+
+
+@context.command()
+def previous() -> None:
+    """Go back to the context that was selected before."""
+    folder = ContextFolder.of_user()
+    if not folder.previous:
+        raise Error("no context was selected before: see `headwater context ls`")
+    folder.select(folder.previous)
+    show(context_rows(folder, folder.selected))
+
+
+@context.command()
+@click.argument("name")
+@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+def rm(name: str, force: bool) -> None:
+    """Remove a context."""
+    folder = ContextFolder.of_user()
+    if not folder.known(name):
+        raise Error(f'there is no context "{name}": see `headwater context ls`')
+    if folder.selected == name and not force:
+        raise Error(f'"{name}" is selected: select another, `headwater context unselect`, or say --force')
+    if ask.allowed(f'Really delete context "{name}"', force=force):
+        folder.delete(name)
+
+
+for _name, _others in {
+    "add": ("create", "save"),
+    "copy": ("cp",),
+    "edit": ("vi",),
+    "ls": ("list", "l"),
+    "info": ("show", "view", "v"),
+    "select": ("switch", "set"),
+    "previous": ("-",),
+    "rm": ("remove", "delete"),
+}.items():
+    context.alias(_name, *_others)
+
+
+def contexts_sheet(folder: ContextFolder) -> Sheet:
+    """Return the table of contexts."""
+    columns = [Column("Name"), Column("Description", wraps=True), Column("Server", wraps=True)]
+    rows: list[tuple[Cell, ...]] = []
+    for name in folder.names():
+        star = "*" if name == folder.selected else ""
+        try:
+            held = folder.load(name)
+        except Error as error:
+            rows.append((f"{name}{star}", Text(str(error), "red"), ""))
+            continue
+        rows.append((f"{name}{star}", held.description, held.url))
+    return Sheet("Known Contexts", columns, rows)
+
+
+def context_rows(folder: ContextFolder, name: str) -> Rows:
+    """Return what a context says; secrets stay hidden, and files that are missing are marked."""
+    held = folder.load(name)
+    rows = Rows(f'NATS Configuration Context "{name}"')
+    lines = rows.section("")
+    for field, label in _LABELS.items():
+        value = getattr(held, field)
+        if not value:
+            continue
+        if field in _SECRETS:
+            lines.append((label, HIDDEN))
+        elif field in FILE_FIELDS:
+            there = Path(held.path_of(field)).is_file()
+            said = Text("OK", "green") if there else Text("ERROR: not found", "bold red")
+            lines.append((label, Text.assemble(value, " (", said, ")")))
+        else:
+            lines.append((label, "true" if value is True else str(value)))
+    lines.append(("Path", str(folder.path(name))))
+    return rows
+
+
+def _given(flags: dict[str, Any], *, variables: bool = True) -> Mapping[str, Any]:
+    """Return the connection flags of this command, over those before its name and the environment."""
+    outer = click.get_current_context().find_root().obj or {}
+    return {**(outer if variables else {}), **taken_from(flags)}
+
+
+def _json_asked() -> bool:
+    return bool((click.get_current_context().find_root().obj or {}).get("as_json"))
+
+
+def _save(
+    folder: ContextFolder, name: str, like: Context, description: str, nsc: str, given: Mapping[str, Any]
+) -> None:
+    said = {flag.key: given[field] for field, flag in FLAGS.items() if flag.key and field in given}
+    # As with the nats command: a user without a password is a token.
+    if said.get("user") and not said.get("password"):
+        said["token"] = said.pop("user")
+    folder.save(name, like.updated({**said, "description": description, "nsc": nsc}))
+
+
+def _tell(folder: ContextFolder, name: str, select: bool, as_json: bool) -> None:
+    if select:
+        folder.select(name)
+    if as_json or _json_asked():
+        show_json(_shown_json(name, folder.load(name)))
+    else:
+        show(context_rows(folder, name))
+
+
+def _shown_json(name: str, held: Context) -> dict[str, Any]:
+    return {"name": name, **msgspec.structs.asdict(held)}
+
+
+async def _nothing(session: object) -> None:
+    """Being connected is all that was asked for."""
