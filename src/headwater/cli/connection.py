@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
@@ -115,11 +116,11 @@ class Connection:
     def _proof(self) -> dict[str, Any]:
         """Return what proves who we are; the most particular of what was given."""
         if self.creds:
-            return {"user_credentials": self.creds}
+            return {"user_credentials": _existing(self.creds, "--creds")}
         if self.jwt and self.seed:
             return {"user_credentials": RawCredentials(_CREDENTIALS.format(jwt=self.jwt, seed=self.seed))}
         if self.nkey:
-            return {"nkeys_seed": self.nkey}
+            return {"nkeys_seed": _existing(self.nkey, "--nkey")}
         if self.token:
             return {"token": self.token}
         if self.user and not self.password:
@@ -195,6 +196,12 @@ def load_context(name: str | None) -> Mapping[str, Any]:
     _, context = ContextFolder.of_user().resolve(name or "")
     said = {flag.key: getattr(context, flag.key) for flag in FLAGS.values() if flag.key}
     return said | {field: context.path_of(field) for field in FILE_FIELDS}
+
+
+def _existing(path: str, flag: str) -> str:
+    if not os.path.isfile(path):
+        raise SettingsError(f"the file {path} does not exist: correct {flag}, or the context that names it")
+    return path
 
 
 def _with_scheme(url: str) -> str:

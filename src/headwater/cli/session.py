@@ -180,9 +180,9 @@ def _why_not(connection: Connection, error: Exception) -> str:
     """Return why there is no connection, and what to do about it."""
     where = connection.address
     reason = plain(error)
-    if isinstance(error, FileNotFoundError):
-        return f"the file {error.filename} does not exist: correct --creds or --nkey"
-    if "authorization" in reason.lower() or "authentication" in reason.lower():
+    # A server that refuses us hangs up at once, and its word may be lost with the connection.
+    hung_up = isinstance(error, ConnectionResetError | BrokenPipeError | nats.errors.UnexpectedEOF)
+    if hung_up or "authorization" in reason.lower() or "authentication" in reason.lower():
         return f"{where} refuses who we are: give --user and --password, --creds or --nkey, or a --context"
     if isinstance(error, TimeoutError):
         return f"{where} does not answer: correct --server, or wait longer with --timeout"
