@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from delivery.deliveries import SECOND, Delivery, Desk, until
 from headwater.delivery.consumer import CHUNK, DELETED
-from headwater.errors import CorruptionError
+from headwater.errors import Error
 from headwater.model.consumer import AckPolicy
 
 
@@ -65,18 +66,18 @@ async def test_a_wake_up_in_a_pump_s_last_step_has_it_look_again(desk: Desk) -> 
     assert consumer._task is None
 
 
-async def test_a_long_stream_goes_out_in_whole_buffers(desk: Desk) -> None:
+async def test_a_long_stream_goes_out_in_whole_buffers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     await desk.publish(*[b"a"] * (CHUNK + 500))
     await desk.stream.checkpoint()
     consumer = desk.add(ack_policy=AckPolicy.NONE)
     buffers = []
-    deliver = desk.outlet.deliver
+    deliver: Callable[..., int] = desk.outlet.deliver
 
     def counted(*args: object) -> int:
         buffers.append(1)
-        return deliver(*args)  # type: ignore[arg-type]
+        return deliver(*args)
 
-    desk.outlet.deliver = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(desk.outlet, "deliver", counted)
     desk.pull(consumer, batch=5000)
     assert seqs(await desk.sent(CHUNK + 500)) == list(range(1, CHUNK + 501))
     assert len(buffers) <= 4
@@ -159,7 +160,7 @@ async def test_damage_is_tried_again_and_not_passed_over(desk: Desk, monkeypatch
     with monkeypatch.context() as broken:
 
         def fail(seq: int) -> None:
-            raise CorruptionError("a page is damaged")
+            raise Error("a page is damaged")
 
         broken.setattr(consumer._feed, "resident", fail)
         desk.pull(consumer, batch=1)

@@ -1,0 +1,241 @@
+"""Consumers are declared, opened with their stream, changed and removed for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delivery.deliveries import until
+from doors import Door, Replies, Wanted, opened_door
+from headwater.control.catalog import ConsumerRow
+from headwater.control.consumer_rules import CreateAddress
+from headwater.delivery.consumer import Consumer
+from headwater.errors import ApiError
+from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy
+from headwater.model.stream import Retention, StreamConfig
+from headwater.stream.stream import Stream
+
+SECOND = 1_000_000_000
+
+
+@asynccontextmanager
+async def opened(store: Path, *subjects: str, **config: Any) -> AsyncIterator[tuple[Door, Stream]]:
+    """Run an engine that delivers, with a stream that holds a message on each subject."""
+    async with opened_door(store, Wanted(leaf=True)) as door:
+        if "S" not in door.domain.names():
+            await door.domain.create_stream(StreamConfig(name="S", subjects=("s.>",), **config))
+        for subject in subjects:
+            await door.asker.publish(subject, subject.encode())
+        yield door, door.domain.stream("S")
+
+
+async def create(door: Door, stream: Stream, name: str = "C", **fields: Any) -> Consumer:
+    """Return a durable consumer that acknowledges explicitly unless told otherwise."""
+    fields = {"durable_name": name, "ack_policy": AckPolicy.EXPLICIT, **fields}
+    request = CreateRequest(stream_name="S", config=ConsumerConfig(**fields))
+    await door.consumers.create(stream, request, CreateAddress("S", name))
+    return door.consumers.get(stream, name)
+
+
+async def pulled(door: Door, count: int, name: str = "C") -> list[tuple[bytes, bytes, bytes, bytes]]:
+    """Return messages that a client pulled."""
+    box: Replies = door.asker.listen("box")
+    await door.asker.connection.flush()
+    subject = f"$JS.API.CONSUMER.MSG.NEXT.S.{name}".encode()
+    door.asker.connection.publish(subject, b"%d" % count, b"box")
+    return [await box.next() for _ in range(count)]
+
+
+async def test_a_declared_consumer_is_there_again_with_its_state(tmp_path: Path) -> None:
+    async with opened(tmp_path, "s.a", "s.b") as (door, stream):
+        consumer = await create(door, stream, filter_subject="s.a")
+        (message,) = await pulled(door, 1)
+        await door.asker.raw(message[1].decode(), b"+ACK")
+        created_ns, state = consumer.created_ns, consumer.state
+    async with opened(tmp_path) as (door, stream):
+        again = door.consumers.get(stream, "C")
+        assert again.config == consumer.config
+        assert again.created_ns == created_ns
+        assert again.state == state
+        assert (await again.info()).num_pending == 0
+
+
+async def test_a_consumer_without_a_record_begins_where_it_was_declared_to(tmp_path: Path) -> None:
+    async with opened(tmp_path, *["s.a"] * 5) as (door, stream):
+        config = ConsumerConfig(
+            name="C", durable_name="C", deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=4
+        )
+        await create(door, stream, "D", deliver_policy=config.deliver_policy, opt_start_seq=4)
+        row = door.consumers._catalog.consumers("$G", "S")[0]
+        body = row.config.replace('"D"', '"C"')
+        # What a crash leaves between the declaration and the first record.
+        door.consumers._catalog.declare_consumer(ConsumerRow("$G", "S", "C", body, 1))
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.get(stream, "C").state.next_seq == 4
+
+
+async def test_a_row_that_cannot_be_read_leaves_out_one_consumer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path) as (door, stream):
+        await create(door, stream)
+        door.consumers._catalog.declare_consumer(ConsumerRow("$G", "S", "BAD", '{"wings": 2}', 1))
+    with caplog.at_level(logging.ERROR):
+        async with opened(tmp_path) as (door, stream):
+            assert [consumer.name for consumer in door.consumers.of(stream)] == ["C"]
+    assert "BAD" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "start_seq"),
+    [
+        (DeliverPolicy.ALL, {}, 1),
+        (DeliverPolicy.LAST, {}, 4),
+        (DeliverPolicy.LAST, {"filter_subject": "s.a"}, 3),
+        (DeliverPolicy.LAST, {"filter_subjects": ("s.a", "s.b")}, 3),
+        (DeliverPolicy.NEW, {}, 5),
+        (DeliverPolicy.BY_START_SEQUENCE, {"opt_start_seq": 3}, 3),
+        (DeliverPolicy.BY_START_SEQUENCE, {"opt_start_seq": 30}, 30),
+        (DeliverPolicy.BY_START_TIME, {"opt_start_time": 1}, 1),
+        (DeliverPolicy.LAST_PER_SUBJECT, {"filter_subject": "s.>"}, 2),
+    ],
+)
+async def test_each_policy_begins_in_its_place(
+    tmp_path: Path, policy: DeliverPolicy, more: dict[str, Any], start_seq: int
+) -> None:
+    async with opened(tmp_path, "s.a", "s.b", "s.a", "s.c") as (door, stream):
+        consumer = await create(door, stream, deliver_policy=policy, **more)
+        assert consumer.state.next_seq == start_seq
+
+
+async def test_two_requests_at_once_make_one_consumer(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (door, stream):
+        made = await asyncio.gather(*(create(door, stream) for _ in range(5)))
+        assert len({id(consumer) for consumer in made}) == 1
+        assert door.consumers.count(stream) == 1
+
+
+async def test_a_change_that_cannot_be_written_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (door, stream):
+        consumer = await create(door, stream)
+        before = consumer.config
+
+        def fail(row: ConsumerRow) -> None:
+            raise OSError("no space left")
+
+        monkeypatch.setattr(door.consumers._catalog, "declare_consumer", fail)
+        with pytest.raises(OSError, match="no space"):
+            await create(door, stream, description="new")
+        assert consumer.config == before
+
+
+async def test_a_deleted_consumer_stays_away(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (door, stream):
+        await create(door, stream)
+        await door.consumers.delete(stream, "C")
+        with pytest.raises(ApiError, match="consumer not found"):
+            await door.consumers.delete(stream, "C")
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.count(stream) == 0
+        assert stream.recorded("C") == []
+
+
+async def test_consumers_go_with_their_stream(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (door, stream):
+        await create(door, stream)
+        await door.domain.delete_stream("S")
+        assert door.consumers.total == 0
+        await door.domain.create_stream(StreamConfig(name="S", subjects=("s.>",)))
+        assert door.consumers.count(door.domain.stream("S")) == 0
+
+
+async def test_an_ephemeral_that_nobody_uses_goes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (door, stream):
+        await create(door, stream, inactive_threshold=1)
+        await until(lambda: door.consumers.count(stream) == 0)
+
+
+async def test_a_pause_survives_and_ends(tmp_path: Path) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        await create(door, stream)
+        until_ns = door.consumers._clock.now_ns() + 3600 * SECOND
+        consumer = await door.consumers.pause(stream, "C", until_ns)
+        assert consumer.is_paused
+    async with opened(tmp_path) as (door, stream):
+        consumer = door.consumers.get(stream, "C")
+        assert consumer.is_paused
+        await door.consumers.pause(stream, "C", None)
+        assert not consumer.is_paused
+        assert len(await pulled(door, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "seq", "complaint"),
+    [
+        (DeliverPolicy.ALL, 2, None),
+        (DeliverPolicy.BY_START_SEQUENCE, 3, None),
+        (DeliverPolicy.BY_START_SEQUENCE, 2, "below start seq"),
+        (DeliverPolicy.BY_START_TIME, 2, None),
+        (DeliverPolicy.NEW, 2, "not allowed"),
+        (DeliverPolicy.NEW, 0, None),
+    ],
+)
+async def test_a_consumer_begins_anew_not_before_its_start(
+    tmp_path: Path, policy: DeliverPolicy, seq: int, complaint: str | None
+) -> None:
+    more: dict[str, Any] = {}
+    if policy is DeliverPolicy.BY_START_SEQUENCE:
+        more = {"opt_start_seq": 3}
+    elif policy is DeliverPolicy.BY_START_TIME:
+        more = {"opt_start_time": 1}
+    async with opened(tmp_path, *["s.a"] * 5) as (door, stream):
+        consumer = await create(door, stream, deliver_policy=policy, **more)
+        if complaint is not None:
+            with pytest.raises(ApiError, match=complaint):
+                await door.consumers.reset(consumer, seq)
+        else:
+            assert await door.consumers.reset(consumer, seq) == (seq or 6)
+
+
+async def test_a_narrower_filter_lets_go_what_nobody_needs(tmp_path: Path) -> None:
+    async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
+        await create(door, stream)
+        for subject in ("s.a", "s.b"):
+            await door.asker.publish(subject)
+        await create(door, stream, filter_subject="s.b")
+        assert (await stream.state()).messages == 1
+
+
+async def test_everybody_is_served_again_after_the_server_came_back(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (door, stream):
+        consumer = await create(door, stream, deliver_subject="to")
+        box = door.asker.listen("to")
+        await until(consumer.is_bound)
+        await door.server.kill()
+        await until(lambda: not consumer.is_bound())
+        await door.server.start()
+        await until(consumer.is_bound)
+        await door.asker.connection.flush()
+        await door.asker.publish("s.a", b"after")
+        assert (await box.next())[3] == b"after"
+
+
+async def test_what_was_sent_to_nobody_comes_again(tmp_path: Path) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        consumer = await create(door, stream, deliver_subject="to", ack_wait=SECOND // 4)
+        box = door.asker.listen("to")
+        first = await box.next()
+        await door.server.kill()
+        await until(lambda: not consumer.is_bound())
+        await door.server.start()
+        again = await box.next()
+        assert again[3] == first[3]
+        assert again[1].split(b".")[4] == b"2"
