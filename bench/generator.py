@@ -39,15 +39,20 @@ class Round:
 class Connection:
     """One client connection to a nats-server, spoken frame by frame."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, inbox: bytes = INBOX) -> None:
+        self._inbox = inbox
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._rest = b""
         self.send(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}\r\n')
-        self.send(b"SUB " + INBOX + b".* 1\r\nPING\r\n")
+        self.send(b"SUB " + inbox + b".* 1\r\nPING\r\n")
         while b"PONG\r\n" not in self._rest:
             self._rest += self.receive()
         self._rest = b""
+
+    def settimeout(self, seconds: float) -> None:
+        """Have `receive` give up after so long."""
+        self._socket.settimeout(seconds)
 
     def close(self) -> None:
         """Close the socket."""
@@ -81,7 +86,7 @@ class Connection:
     def ask(self, subject: str, body: Mapping[str, Any]) -> None:
         """Send an API request."""
         data = json.dumps(body).encode()
-        self.send(b"PUB %s %s.api %d\r\n%s\r\n" % (subject.encode(), INBOX, len(data), data))
+        self.send(b"PUB %s %s.api %d\r\n%s\r\n" % (subject.encode(), self._inbox, len(data), data))
 
     def request(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON answer to an API request."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench.generator import INBOX, Connection
 
 STREAM = "BENCH"
-_ACK_SUBJECT = re.compile(rb"\$JS\.ACK\.[^ ]+")
+ACK_SUBJECT = re.compile(rb"\$JS\.ACK\.[^ ]+")
 _FLOW = re.compile(rb" (\$JS\.FC\.[^ ]+) \d+ \d+\r\n")
 _DELIVERED = b"$JS.ACK."
 _EXPIRES_NS = 30_000_000_000
@@ -110,7 +110,7 @@ def fetch(connection: Connection, messages: int, name: str, batch: int) -> Taken
                 f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{name}", {"batch": wanted, "expires": _EXPIRES_NS}
             )
             asked += wanted
-        subjects = _ACK_SUBJECT.findall(deliveries.next())
+        subjects = ACK_SUBJECT.findall(deliveries.next())
         connection.send(b"".join([b"PUB %b 0\r\n\r\n" % subject for subject in subjects]))
     _await_acknowledged(connection, messages, name)
     took = time.perf_counter() - start

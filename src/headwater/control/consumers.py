@@ -63,12 +63,12 @@ class Consumers:
     def count(self, stream: Stream) -> int:
         """Return how many consumers clients see on a stream."""
         consumers = self._by_stream.get(stream.name)
-        return len(consumers.listed) if consumers is not None else 0
+        return consumers.num_listed if consumers is not None else 0
 
     @property
     def total(self) -> int:
         """Return how many consumers clients see in all."""
-        return sum(len(consumers.listed) for consumers in self._by_stream.values())
+        return sum(consumers.num_listed for consumers in self._by_stream.values())
 
     def get(self, stream: Stream, name: str) -> Consumer:
         """Return a consumer, or refuse one that is not there."""

@@ -75,6 +75,11 @@ class StreamConsumers:
         seen = (c for c in self._by_name.values() if not c.config.direct)
         return sorted(seen, key=lambda consumer: consumer.name)
 
+    @property
+    def num_listed(self) -> int:
+        """Return how many consumers clients see."""
+        return sum(not consumer.config.direct for consumer in self._by_name.values())
+
     def get(self, name: str) -> Consumer | None:
         """Return the consumer of this name."""
         return self._by_name.get(name)
