@@ -30,6 +30,7 @@ async def opened(store: Path, *subjects: str, **config: Any) -> AsyncIterator[tu
     async with opened_door(store, Wanted(leaf=True)) as door:
         if "S" not in door.domain.names():
             await door.domain.create_stream(StreamConfig(name="S", subjects=("s.>",), **config))
+            await door.connection.flush()
         for subject in subjects:
             await door.asker.publish(subject, subject.encode())
         yield door, door.domain.stream("S")
@@ -223,7 +224,8 @@ async def test_everybody_is_served_again_after_the_server_came_back(tmp_path: Pa
         await until(lambda: not consumer.is_bound())
         await door.server.start()
         await until(consumer.is_bound)
-        await door.asker.connection.flush()
+        await until(lambda: door.connection.connected and door.asker.connection.connected)
+        await door.connection.flush()
         await door.asker.publish("s.a", b"after")
         assert (await box.next())[3] == b"after"
 
