@@ -51,16 +51,19 @@ def show_json(value: Any) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, whether its cells may wrap, and whether it may go when it says nothing."""
+    """A column: its heading, whether its cells may wrap, and how soon it goes when the width is short.
+
+    With `gives_way` 1 it goes only when it says nothing; the higher, the sooner; 0 stays.
+    """
 
     heading: str
     wraps: bool = False
-    gives_way: bool = False
+    gives_way: int = 0
 
 
 @dataclass
 class Sheet:
-    """A table with its title inside the frame; columns that say nothing go when the width is short."""
+    """A table with its title inside the frame, fitted to the width: what goes is said below it."""
 
     title: str
     columns: Sequence[Column]
@@ -68,29 +71,39 @@ class Sheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Write the title between the upper edge and the table."""
-        widths = self._widths(self._kept(options.max_width), options.max_width)
+        kept, left_out = self._kept(options.max_width)
+        widths = self._widths(kept, options.max_width)
         # The title has a frame of its own inside the same edges, which wants a table at least as wide.
         lacking = min(len(self.title) + 4, options.max_width) - _framed(widths.values())
         if lacking > 0:
             widths[max(widths)] += lacking
         lines = console.render_lines(self._table(widths, options.ascii_only), options, pad=False)
-        inner = _framed(widths.values()) - 2
+        inner = min(_framed(widths.values()), options.max_width) - 2
         corners, edge, side = ("++", "-", "|") if options.ascii_only else ("╭╮", "─", "│")
         yield Text(corners[0] + edge * inner + corners[1])
         yield Text(side + self.title[:inner].center(inner) + side)
         for line in lines:
             yield from line
             yield Segment.line()
+        if left_out:
+            yield Text(f"Too narrow for: {', '.join(left_out)}", style="dim")
 
-    def _kept(self, width: int) -> list[int]:
-        """Return the columns to show: all, or when they do not fit those that say something."""
+    def _kept(self, width: int) -> tuple[list[int], list[str]]:
+        """Return the columns to show, and the headings of those that say something and are left out."""
         kept = list(range(len(self.columns)))
         may_go = [place for place in kept if self.columns[place].gives_way]
+        may_go.sort(key=lambda place: -self.columns[place].gives_way)
         for silent in _SILENT:
-            for place in reversed(may_go):
+            for place in may_go:
                 if self._natural(kept) > width and place in kept and self._only_says(place, silent):
                     kept.remove(place)
-        return kept
+        left_out = []
+        for place in may_go:
+            narrowest = _framed(self._heading_word(each) for each in kept)
+            if narrowest > width and place in kept and self.columns[place].gives_way > 1:
+                kept.remove(place)
+                left_out.append(self.columns[place].heading)
+        return kept, left_out
 
     def _only_says(self, place: int, silent: Sequence[str]) -> bool:
         return all(str(row[place]) in silent for row in self.rows)
@@ -103,7 +116,8 @@ class Sheet:
         widths = {place: self._column_width(place) for place in kept}
         wrapping = [place for place in kept if self.columns[place].wraps]
         # First down to whole words, then, when even that is too wide, through them.
-        for least in ({place: self._longest_word(place) for place in wrapping}, dict.fromkeys(wrapping, 4)):
+        for narrowest in (self._longest_word, self._heading_word):
+            least = {place: narrowest(place) for place in wrapping}
             while _framed(widths.values()) > width:
                 can = [place for place in wrapping if widths[place] > least[place]]
                 if not can:
@@ -119,8 +133,18 @@ class Sheet:
         cells = [self.columns[place].heading, *(str(row[place]) for row in self.rows)]
         return max((len(word) for cell in cells for word in cell.split()), default=1)
 
+    def _heading_word(self, place: int) -> int:
+        column = self.columns[place]
+        if not column.wraps:
+            return self._column_width(place)
+        return max((len(word) for word in column.heading.split()), default=4)
+
     def _table(self, widths: dict[int, int], ascii_only: bool) -> Table:
-        table = Table(box=_BELOW_TITLE_ASCII if ascii_only else _BELOW_TITLE, header_style="")
+        table = Table(
+            box=_BELOW_TITLE_ASCII if ascii_only else _BELOW_TITLE,
+            header_style="",
+            show_header=any(column.heading for column in self.columns),
+        )
         for place, width in widths.items():
             column = self.columns[place]
             table.add_column(column.heading, no_wrap=not column.wraps, overflow="fold", width=width)

@@ -28,24 +28,24 @@ SORTS: Mapping[str, Callable[[Json], Any]] = {
 _STREAM_COLUMNS = (
     Column("Stream", wraps=True),
     Column("Storage"),
-    Column("Placement", wraps=True, gives_way=True),
+    Column("Placement", wraps=True, gives_way=4),
     Column("Consumers"),
     Column("Messages"),
     Column("Bytes"),
-    Column("Lost", gives_way=True),
-    Column("Deleted", gives_way=True),
-    Column("API Level", gives_way=True),
-    Column("Replicas", wraps=True, gives_way=True),
+    Column("Lost", gives_way=1),
+    Column("Deleted", gives_way=1),
+    Column("API Level", gives_way=3),
+    Column("Replicas", wraps=True, gives_way=2),
 )
 _REPLICATION_COLUMNS = (
     Column("Stream", wraps=True),
     Column("Kind"),
-    Column("API Prefix", wraps=True, gives_way=True),
+    Column("API Prefix", wraps=True, gives_way=3),
     Column("Source Stream", wraps=True),
-    Column("Filters and Transforms", wraps=True, gives_way=True),
+    Column("Filters and Transforms", wraps=True, gives_way=2),
     Column("Active"),
     Column("Lag"),
-    Column("Error", wraps=True, gives_way=True),
+    Column("Error", wraps=True, gives_way=1),
 )
 
 

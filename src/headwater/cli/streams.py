@@ -19,7 +19,7 @@ INTERNAL = ("KV_", "OBJ_", "MQTT_", "$MQTT_")
 """How the streams begin that other tools make for themselves; lists leave them out."""
 _LIST_COLUMNS = (
     Column("Name", wraps=True),
-    Column("Description", wraps=True, gives_way=True),
+    Column("Description", wraps=True, gives_way=2),
     Column("Created"),
     Column("Messages"),
     Column("Size"),
