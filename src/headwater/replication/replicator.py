@@ -43,9 +43,11 @@ async def replicate(options: ReplicatorOptions) -> None:
         logger.info(
             "Spark is running", extra={"master": options.master, "took_s": round(time.monotonic() - began, 1)}
         )
-        client = await _connected(options.nats)
+        client = Client()
+        exchange = Exchange(client, options.store_id)
         try:
-            driving = asyncio.create_task(Driver(Exchange(client, options.store_id), cluster).drive())
+            await _connect(client, exchange, options.nats)
+            driving = asyncio.create_task(Driver(exchange, cluster).drive())
             watching = asyncio.create_task(_until_orphaned(options.parent))
             await _first_of(driving, watching)
         finally:
@@ -54,15 +56,16 @@ async def replicate(options: ReplicatorOptions) -> None:
         await asyncio.to_thread(cluster.stop)
 
 
-async def _connected(options: dict[str, Any]) -> Client:
-    """Return a client that is connected and keeps itself so, for ever."""
-    client = Client()
+async def _connect(client: Client, exchange: Exchange, options: dict[str, Any]) -> None:
+    """Return once the client is connected; it keeps itself so, for ever."""
 
     async def hear(error: Exception) -> None:
         logger.debug("nats: %s", error)
 
     async def say_lost() -> None:
-        logger.warning("lost the connection to nats-server")
+        exchange.interrupt()
+        if not client.is_closed:
+            logger.warning("lost the connection to nats-server")
 
     async def say_found() -> None:
         logger.info("connected to nats-server again")
@@ -76,7 +79,6 @@ async def _connected(options: dict[str, Any]) -> Client:
         reconnected_cb=say_found,
         **options,
     )
-    return client
 
 
 async def _until_orphaned(parent: int | None) -> None:

@@ -1,0 +1,108 @@
+"""An engine that only plans and commits, for tests of the replicator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from headwater.replication.transfer import transfer
+from headwater.replication.work import (
+    Committed,
+    Plan,
+    Receipt,
+    Work,
+    commit_subject,
+    decode_receipts,
+    encode,
+    plan_subject,
+)
+
+STORE_ID = "store"
+IDLE_S = 0.05
+
+
+class FakeEngine:
+    """Hands out works until there is a receipt for each, and keeps the receipts."""
+
+    def __init__(self) -> None:
+        self._open: list[list[Work]] = []
+        self.receipts: asyncio.Queue[Receipt] = asyncio.Queue()
+        self.plans_asked = 0
+        self.commits = 0
+        self.refuse: Callable[[Receipt], str] = lambda receipt: receipt.error
+
+    def offer(self, *works: Work) -> None:
+        """Have works copied, in one plan."""
+        self._open.append(list(works))
+
+    async def plan(self) -> Plan:
+        """Return the first works without a receipt, or nothing after a while."""
+        self.plans_asked += 1
+        if not self._open:
+            await asyncio.sleep(IDLE_S)
+        return Plan(works=tuple(self._open[0]) if self._open else ())
+
+    async def commit(self, receipts: Sequence[Receipt]) -> Committed:
+        """Take receipts of works that are open, but for those that are refused."""
+        self.commits += 1
+        refused = [self._commit(receipt) for receipt in receipts]
+        taken = (0 if why else each.rows for each, why in zip(receipts, refused, strict=True))
+        return Committed(taken=tuple(taken), refused=tuple(refused))
+
+    def _commit(self, receipt: Receipt) -> str:
+        if not any(work.id == receipt.work for works in self._open for work in works):
+            return "nobody waits for this receipt any more"
+        rest = [[work for work in works if work.id != receipt.work] for works in self._open]
+        self._open = [works for works in rest if works]
+        self.receipts.put_nowait(receipt)
+        return self.refuse(receipt)
+
+    async def receipt(self) -> Receipt:
+        """Return the next receipt that was handed in."""
+        return await asyncio.wait_for(self.receipts.get(), 120)
+
+    async def serve(self, client: Client) -> None:
+        """Answer on NATS."""
+
+        async def answer_plan(message: Msg) -> None:
+            await message.respond(encode(await self.plan()))
+
+        async def answer_commit(message: Msg) -> None:
+            await message.respond(encode(await self.commit(decode_receipts(message.data))))
+
+        await client.subscribe(plan_subject(STORE_ID), cb=answer_plan)
+        await client.subscribe(commit_subject(STORE_ID), cb=answer_commit)
+        await client.flush()
+
+
+@asynccontextmanager
+async def serving(url: str, engine: FakeEngine) -> AsyncIterator[None]:
+    """Let an engine answer at a server."""
+    client = await nats.connect(url)
+    try:
+        await engine.serve(client)
+        yield
+    finally:
+        await client.close()
+
+
+class Inline:
+    """A cluster of this process alone."""
+
+    def __init__(self) -> None:
+        self.runs: list[list[str]] = []
+        self.stopped = False
+
+    def run(self, works: Sequence[Work]) -> list[Receipt]:
+        """Do the works one after the other."""
+        self.runs.append([work.id for work in works])
+        return [transfer(work) for work in works]
+
+    def stop(self) -> None:
+        """Take note."""
+        self.stopped = True

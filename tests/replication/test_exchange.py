@@ -1,0 +1,113 @@
+"""What goes between a replicator and its engine, and what silence means."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import nats
+import pytest
+from nats.aio.msg import Msg
+
+from headwater.replication import exchange
+from headwater.replication.exchange import EngineAwayError, Exchange, portions
+from headwater.replication.work import EXCHANGE_BYTES, Committed, Plan, Receipt, encode, plan_subject
+from replication.fake_engine import STORE_ID, FakeEngine, serving
+from replication.works import work_of
+from servers import nats_server
+
+
+def receipt(name: str, size: int = 0) -> Receipt:
+    """Return a receipt with so many bytes of messages."""
+    return Receipt(work=name, target="T", upstream="U", expected=b"", data=b"x" * size)
+
+
+def sizes(receipts: Sequence[Receipt]) -> int:
+    """Return how large the message is that holds the receipts."""
+    return len(encode(list(receipts)))
+
+
+def test_receipts_are_handed_in_in_order_and_no_message_grows_too_large() -> None:
+    receipts = [receipt(str(n), size) for n, size in enumerate([10, 200_000, 250_000, 250_000, 250_000, 9])]
+    found = list(portions(receipts))
+    assert [each for portion in found for each in portion] == receipts
+    assert len(found) == 2
+    assert all(sizes(portion) < EXCHANGE_BYTES + 1024 for portion in found)
+
+
+def test_no_receipts_make_no_message() -> None:
+    assert list(portions([])) == []
+
+
+def test_a_receipt_that_is_too_large_alone_still_goes() -> None:
+    assert [len(portion) for portion in portions([receipt("a", 50), receipt("b", 50)], limit=10)] == [1, 1]
+
+
+async def test_plans_and_commits_travel_over_nats() -> None:
+    engine = FakeEngine()
+    engine.offer(work_of(stop_seq=3), work_of(id="w2", stop_seq=4))
+    async with nats_server() as server, serving(server.client_url, engine):
+        client = await nats.connect(server.client_url)
+        line = Exchange(client, STORE_ID)
+        assert await line.plan() == Plan(works=(work_of(stop_seq=3), work_of(id="w2", stop_seq=4)))
+        assert await line.commit([receipt("w1"), receipt("w2")]) == Committed(taken=(0, 0), refused=("", ""))
+        assert await line.plan() == Plan()
+        await client.close()
+    assert (await engine.receipt()).work == "w1"
+
+
+async def test_an_engine_that_is_not_there_is_away() -> None:
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        with pytest.raises(EngineAwayError, match="no engine answers"):
+            await Exchange(client, STORE_ID).plan()
+        await client.close()
+        with pytest.raises(EngineAwayError, match="connection"):
+            await Exchange(client, STORE_ID).plan()
+
+
+async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        heard = await client.subscribe(plan_subject(STORE_ID))
+        with patch.object(exchange, "PLAN_WAIT_S", 0.05), pytest.raises(EngineAwayError, match="no answer"):
+            await Exchange(client, STORE_ID).plan()
+        await heard.unsubscribe()
+
+        async def talk_nonsense(message: Msg) -> None:
+            await message.respond(b"nonsense")
+
+        await client.subscribe(plan_subject(STORE_ID), cb=talk_nonsense)
+        with pytest.raises(EngineAwayError, match="not understood"):
+            await Exchange(client, STORE_ID).plan()
+        await client.close()
+
+
+async def test_a_lost_connection_ends_the_question_that_waits_for_an_answer() -> None:
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        heard = await client.subscribe(plan_subject(STORE_ID))
+        line = Exchange(client, STORE_ID)
+        asking = asyncio.create_task(line.plan())
+        await heard.next_msg(timeout=10)
+        line.interrupt()
+        with pytest.raises(EngineAwayError, match="broke"):
+            await asking
+        line.interrupt()
+        await client.close()
+
+
+async def test_a_replicator_asks_under_one_name() -> None:
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        heard = await client.subscribe(plan_subject(STORE_ID))
+        names = []
+        for line in (one := Exchange(client, STORE_ID), one, Exchange(client, STORE_ID)):
+            asking = asyncio.create_task(line.plan())
+            question = await heard.next_msg(timeout=10)
+            names.append(question.data)
+            await question.respond(encode(Plan()))
+            await asking
+        await client.close()
+    assert names[0] == names[1] != names[2]

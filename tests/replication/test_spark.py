@@ -1,0 +1,81 @@
+"""What Spark is started with and how works are shared out; tests/spark runs the real one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.replication.spark import SparkMissingError, check_java, shared_out, spark_options
+from headwater.replication.work import FileRange, NatsOrigin
+from replication.works import work_of
+
+SMALL = work_of(stop_seq=1, tail=b"x")
+FILES = work_of(stop_seq=1, files=(FileRange("f", 0, 1, 1),))
+REMOTE = work_of(stop_seq=1, origin=NatsOrigin(servers=("n",), api_prefix="$JS.API", stream="S"))
+
+
+def java_saying(tmp_path: Path, text: str) -> dict[str, str]:
+    """Return an environment whose Java says this of itself."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
+    java.chmod(0o755)
+    return {"JAVA_HOME": str(tmp_path)}
+
+
+@pytest.mark.parametrize("text", ['openjdk version "17.0.15" 2025-04-15', 'java version "21" 2023-09-19'])
+def test_a_java_that_spark_runs_on_is_taken(tmp_path: Path, text: str) -> None:
+    check_java(java_saying(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ['java version "1.8.0_402"', 'openjdk version "11.0.2" 2019-01-15'])
+def test_a_java_that_is_too_old_is_refused_with_what_to_do(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SparkMissingError, match=r"Java (8|11): apt-get install"):
+        check_java(java_saying(tmp_path, text))
+
+
+@pytest.mark.parametrize("environ", [{"PATH": "/nowhere"}, {"JAVA_HOME": "/nowhere"}])
+def test_a_missing_java_is_one_sentence_with_what_to_do(environ: dict[str, str]) -> None:
+    with pytest.raises(
+        SparkMissingError, match=r"Java 17 is missing.*apt-get install -y openjdk-17"
+    ) as found:
+        check_java(environ)
+    assert "\n" not in str(found.value)
+
+
+def test_a_local_master_tries_a_task_again_and_opens_no_door() -> None:
+    options = spark_options("local[*]", "2g", {})
+    assert options["spark.master"] == "local[*,4]"
+    assert options["spark.driver.bindAddress"] == "127.0.0.1"
+    assert options["spark.driver.memory"] == "2g"
+    assert spark_options("local", "1g", {})["spark.master"] == "local[1,4]"
+
+
+def test_a_cluster_is_named_as_it_was_given() -> None:
+    options = spark_options("spark://hub:7077", "1g", {})
+    assert options["spark.master"] == "spark://hub:7077"
+    assert "spark.driver.bindAddress" not in options
+
+
+def test_under_spark_submit_nothing_that_was_said_there_is_overruled() -> None:
+    options = spark_options("local[*]", "1g", {"PYSPARK_GATEWAY_PORT": "1"})
+    assert not {"spark.master", "spark.driver.memory"} & set(options)
+
+
+def test_large_works_get_tasks_of_their_own_and_small_ones_share() -> None:
+    works = [SMALL, FILES, SMALL, SMALL, REMOTE, SMALL, SMALL]
+    assert shared_out(works, 2) == [[1], [4], [0, 3, 6], [2, 5]]
+    assert shared_out([SMALL], 8) == [[0]]
+
+
+def test_importing_what_executors_run_starts_no_java_and_needs_no_engine() -> None:
+    code = (
+        "import sys, headwater.replication.transfer\n"
+        "engine = ('headwater.stream', 'headwater.control', 'headwater.log', 'pyspark', 'nats')\n"
+        "sys.exit(' '.join(name for name in sys.modules if name.startswith(engine)) or 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
