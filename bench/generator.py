@@ -94,11 +94,11 @@ class Connection:
         text = b""
         while True:
             text += self.receive()
-            head, found, rest = text.partition(b"\r\n")
-            if found and head.startswith(b"PING"):
+            while text.startswith(b"PING\r\n"):
                 self.send(b"PONG\r\n")
-                text = rest
-            elif found and head.startswith(b"HMSG"):
+                text = text.removeprefix(b"PING\r\n")
+            head, found, rest = text.partition(b"\r\n")
+            if found and head.startswith(b"HMSG"):
                 raise ConnectionError(f"nobody answers {subject}")
             elif found and len(rest) >= (size := int(head.split()[-1])) + 2:
                 answer: dict[str, Any] = json.loads(rest[:size])

@@ -73,7 +73,7 @@ async def serve(settings: Settings) -> None:
         domain.observe(upstreams)
         upstreams.start()
         stack.push_async_callback(upstreams.close)
-        ingest = Ingest(connection)
+        ingest = Ingest(connection, settings.domain or "")
         domain.observe(ingest)
         stack.push_async_callback(ingest.stop)
         api = Api(

@@ -13,6 +13,10 @@ MAX_BACKLOG_BYTES = 128 << 20
 """So much may wait for the disk over all streams; beyond it nothing more is read from the server."""
 
 
+BUCKETS = ("$KV.", "$OBJ.")
+"""Subjects to which clients of a domain publish below the prefix of its API, for leaf nodes to let pass."""
+
+
 class StreamSink:
     """Takes the publishes of one stream, from all of its subjects, in the order they arrive."""
 
@@ -29,11 +33,27 @@ class StreamSink:
             self._ingest.hold_back(self.stream)
 
 
+class DomainSink:
+    """Takes the publishes that name the domain before their subject, as clients of a bucket do."""
+
+    def __init__(self, sink: StreamSink, prefix: str) -> None:
+        self.items: list[Frame] = []
+        self._sink = sink
+        self._length = len(prefix)
+
+    def flush(self) -> None:
+        """Hand them on under the subjects they mean."""
+        self._sink.items += [(frame[0][self._length :], *frame[1:]) for frame in self.items]
+        self.items.clear()
+        self._sink.flush()
+
+
 class Ingest:
     """Keeps subscriptions in step with the streams, and reading in step with the disk."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, domain: str = "") -> None:
         self._connection = connection
+        self._prefix = f"$JS.{domain}.API." if domain else ""
         self._sinks: dict[str, StreamSink] = {}
         self._sids: dict[str, dict[str, bytes]] = {}
         self._waiting: set[asyncio.Task[None]] = set()
@@ -68,10 +88,14 @@ class Ingest:
     def _subscribe(self, stream: Stream) -> None:
         sink, sids = self._sinks[stream.name], self._sids[stream.name]
         wanted = set(stream.config.subjects)
+        if self._prefix:
+            wanted |= {self._prefix + s for s in stream.config.subjects if s.startswith(BUCKETS)}
         for subject in sids.keys() - wanted:
             self._connection.unsubscribe(sids.pop(subject))
         for subject in sorted(wanted - sids.keys()):
-            sids[subject] = self._connection.subscribe(subject.encode(), sink)
+            named = self._prefix and subject.startswith(self._prefix)
+            to = DomainSink(sink, self._prefix) if named else sink
+            sids[subject] = self._connection.subscribe(subject.encode(), to)
 
     def hold_back(self, stream: Stream) -> None:
         """Read nothing more until this stream's backlog is durable."""
