@@ -10,6 +10,8 @@ import click
 from headwater import __version__
 from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
+from headwater.cli.consumer_commands import NAMES as CONSUMER_NAMES
+from headwater.cli.consumer_commands import consumer
 from headwater.cli.context_commands import context
 from headwater.cli.publish import pub, req
 from headwater.cli.replicator import replicator
@@ -49,6 +51,8 @@ def headwater() -> None:
 
 
 headwater.add_command(check)
+headwater.add_command(consumer)
+headwater.alias("consumer", *CONSUMER_NAMES)
 headwater.add_command(context)
 headwater.alias("context", "ctx")
 headwater.add_command(replicator)
