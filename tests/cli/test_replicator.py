@@ -1,0 +1,102 @@
+"""`headwater replicator`: what it asks for, and what it says when it cannot run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from click.testing import CliRunner
+
+from headwater.cli.main import headwater, main
+from headwater.cli.replicator import connection_of
+from headwater.replication import replicator
+from headwater.replication.replicator import ReplicatorOptions
+from headwater.settings import Settings
+
+NEEDED = ["--nats", "nats://127.0.0.1:1", "--store-id", "id1"]
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start from an environment without settings."""
+    for name in ("HEADWATER_NATS_URL", "HEADWATER_CONFIG", "HEADWATER_SPARK_MASTER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def left_with(arguments: list[str]) -> int:
+    """Return the exit code of a command."""
+    with pytest.raises(SystemExit) as left:
+        main(["replicator", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+def options_of(arguments: list[str]) -> ReplicatorOptions:
+    """Return what a replicator would be run with."""
+    seen: list[ReplicatorOptions] = []
+
+    async def note(options: ReplicatorOptions) -> None:
+        seen.append(options)
+
+    with patch.object(replicator, "replicate", note):
+        assert left_with(arguments) == 0
+    return seen[0]
+
+
+def test_a_replicator_without_a_server_or_a_store_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with(["--store-id", "id1"]) == 2
+    assert "--nats URL" in capsys.readouterr().err
+    assert left_with(["--nats", "nats://127.0.0.1:1"]) == 2
+    assert "--store-id" in capsys.readouterr().err
+
+
+def test_flags_say_where_to_connect_and_where_to_run() -> None:
+    options = options_of([*NEEDED, "--master", "spark://hub:7077", "--user", "me", "--password", "hush"])
+    assert (options.store_id, options.master, options.driver_memory) == ("id1", "spark://hub:7077", "1g")
+    assert options.nats["servers"] == ["nats://127.0.0.1:1"]
+    assert (options.nats["user"], options.nats["password"]) == ("me", "hush")
+    assert options.parent is None
+
+
+def test_the_environment_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_NATS_URL", "nats://a:1,nats://b:2")
+    monkeypatch.setenv("HEADWATER_SPARK_MASTER", "local[3]")
+    options = options_of(["--store-id", "id1", "--parent", "7"])
+    assert options.nats["servers"] == ["nats://a:1", "nats://b:2"]
+    assert (options.master, options.parent) == ("local[3]", 7)
+
+
+def test_a_missing_java_is_said_in_one_sentence_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert left_with(NEEDED) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("headwater: Java 17 is missing")
+    assert "apt-get install -y openjdk-17-jre-headless" in said
+    assert said.count("\n") == 1
+
+
+def test_a_missing_pyspark_is_said_in_one_sentence_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setattr("headwater.replication.spark.check_java", lambda environ: None)
+    assert left_with(NEEDED) == 1
+    assert "pip install 'headwater[spark]'" in capsys.readouterr().err
+
+
+def test_help_shows_what_a_replicator_needs_and_no_setting_of_the_engine() -> None:
+    text = CliRunner().invoke(headwater, ["replicator", "--help"]).output
+    assert all(flag in text for flag in ("--nats", "--store-id", "--master", "--creds", "--log-level"))
+    assert "--fold-bytes" not in text
+    assert "Examples:" in text
+
+
+def test_every_credential_of_the_settings_is_handed_on(tmp_path: Path) -> None:
+    settings = Settings(nats_url="n", creds=tmp_path / "c", tls_ca=tmp_path / "a")
+    connection = connection_of(settings)
+    assert (connection.creds, connection.tls_ca) == (str(tmp_path / "c"), str(tmp_path / "a"))
