@@ -180,16 +180,18 @@ class Rows:
             yield Text("")
             if title:
                 yield Text(f"{title}:\n", style="bold")
-            yield from _labelled(rows, width)
+            for label, value in rows:
+                yield from _labelled(label, value, width, console, options)
 
 
-def _labelled(rows: Iterable[tuple[str, Cell]], width: int) -> Iterable[Table | Text]:
-    for label, value in rows:
-        if not label:
-            yield Text("")
-            continue
-        line = Table.grid(padding=(0, 1, 0, 0))
-        line.add_column(width=width, justify="right", no_wrap=True)
-        line.add_column(overflow="fold")
-        line.add_row(f"{label}:", value)
-        yield line
+def _labelled(
+    label: str, value: Cell, width: int, console: Console, options: ConsoleOptions
+) -> Iterable[Text]:
+    """Yield the lines of one row; what does not fit goes on below the value, not below the label."""
+    text = value if isinstance(value, Text) else Text(value)
+    room = max(options.max_width - width - 1, 10)
+    head = f"{label}:" if label else ""
+    for line in text.wrap(console, room, overflow="fold"):
+        line.rstrip()
+        yield Text.assemble(head.rjust(width), " " if line else "", line) if head or line else Text("")
+        head = ""
