@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
-from delivery.deliveries import Desk
+import pytest
+
+from delivery.deliveries import Desk, until
 from headwater.delivery.backlog import Backlog
 from headwater.delivery.feed import Feed
 from headwater.stream.removal import Removal
@@ -112,18 +115,71 @@ async def test_a_removal_of_what_was_delivered_changes_nothing(desk: Desk) -> No
     assert len(place.backlog) == 1
 
 
-async def test_who_counts_later_does_not_undo_what_was_delivered_meanwhile(desk: Desk) -> None:
+class Gate:
+    """Holds back the answers of a stream about what is pending."""
+
+    def __init__(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: list[asyncio.Event] = []
+        pending = desk.stream.pending
+
+        async def gated(*args: Any) -> int:
+            found = await pending(*args)
+            self.held.append(event := asyncio.Event())
+            await event.wait()
+            return found
+
+        monkeypatch.setattr(desk.stream, "pending", gated)
+
+    async def open(self, number: int) -> None:
+        """Let one answer through."""
+        await self.reached(number)
+        self.held[number].set()
+
+    async def reached(self, number: int) -> None:
+        """Return once there is such an answer."""
+        await until(lambda: len(self.held) > number)
+
+
+async def test_what_is_removed_while_it_is_counted_is_not_counted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.publish(b"a", b"a", b"a")
+    place, gate = Place(desk, ("a",)), Gate(desk, monkeypatch)
+    counting = asyncio.create_task(place.count())
+    await until(lambda: len(gate.held) == 1)
+    await desk.stream.remove(2)
+    removal = Removal()
+    removal.take_known(2, b"a", 1)
+    place.backlog.removed(2, 2, removal)
+    await gate.open(0)
+    await gate.open(1)
+    assert await counting == 2
+
+
+async def test_counting_ends_though_messages_come_and_go(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.publish(b"a")
+    place, gate = Place(desk, ("a",)), Gate(desk, monkeypatch)
+    counting = asyncio.create_task(place.count())
+    for number in range(8):
+        await gate.reached(number)
+        place.backlog.lose_count()
+        await gate.open(number)
+    assert await counting == 1
+
+
+async def test_who_counts_later_does_not_undo_what_was_delivered_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await desk.publish(*[b"a"] * 5)
-    await desk.stream.checkpoint()
-    place = Place(desk, ("a",))
-    place.next_seq = 2
-    slow = asyncio.create_task(place.count())
-    await asyncio.sleep(0)
-    await place.count()
-    place.next_seq = 4
+    place, gate = Place(desk, ("a",)), Gate(desk, monkeypatch)
+    slow, fast = asyncio.create_task(place.count()), asyncio.create_task(place.count())
+    await until(lambda: len(gate.held) == 2)
+    await gate.open(1)
+    assert await fast == 5
+    place.next_seq = 3
     place.backlog.delivered(2)
-    await slow
-    assert len(place.backlog) == 2
+    await gate.open(0)
+    assert await slow == 3
 
 
 async def test_of_what_was_there_only_chosen_sequences_are_wanted(desk: Desk) -> None:

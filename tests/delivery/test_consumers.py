@@ -224,6 +224,32 @@ async def test_interest_is_asked_of_push_consumers_only(desk: Desk, monkeypatch:
     assert asked == ["PUSH"]
 
 
+async def test_an_ack_of_what_was_not_delivered_settles_nothing(desk: Desk) -> None:
+    await desk.publish(*[b"a"] * 3)
+    consumer = desk.add(ack_policy=AckPolicy.ALL)
+    (first,) = await delivered(desk, consumer, 1)
+    desk.ack(first._replace(reply=b"$JS.ACK.S.C.1.3.3.0.0"), b"+ACK", b"ack")
+    assert consumer.state.num_ack_pending == 1
+    assert consumer.state.ack_floor.stream_seq == 0
+
+
+async def test_states_that_never_were_durable_are_written_whole_after_a_rebuild(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.publish(b"a", b"b")
+    kept, new = desk.add("KEPT"), desk.add("NEW")
+    durable = kept.state.dump()
+    await delivered(desk, kept, 1)
+    await delivered(desk, new, 1)
+    new.state.take_delta()
+    monkeypatch.setattr(desk.stream, "recorded", lambda name: [durable] if name == "KEPT" else [])
+    desk.consumers.on_rebuilt()
+    assert kept.state.next_seq == 1
+    change = new.state.take_delta()
+    assert change is not None
+    assert ConsumerState.restore(new.config, [change]) == new.state
+
+
 async def test_hidden_consumers_are_not_listed(desk: Desk) -> None:
     desk.add("B")
     desk.add("A")

@@ -93,6 +93,27 @@ async def test_bytes_are_counted_to_the_last_one(desk: Desk) -> None:
     assert consumer.num_waiting() == 0
 
 
+async def test_of_a_batch_as_many_go_out_as_fit(desk: Desk) -> None:
+    await desk.publish(*[b"a"] * 4)
+    consumer = desk.add()
+    desk.pull(consumer, batch=1)
+    (first,) = await desk.sent(1)
+    size = len(first.reply) + len(first.subject) + len(first.data)
+    desk.pull(consumer, batch=3, max_bytes=2 * size)
+    assert [delivery.tokens[1] for delivery in await desk.sent(2)] == [2, 3]
+    assert consumer.num_waiting() == 0, "no byte is left"
+
+
+async def test_only_so_many_requests_wait_for_the_count(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add(filter_subject="a", max_waiting=2)
+    for box in (b"one", b"two", b"three"):
+        desk.pull(consumer, box, batch=1)
+    refused, message = await desk.sent(2)
+    assert (refused.to, status(refused)) == (b"three", "409 Exceeded MaxWaiting")
+    assert message.to == b"one"
+
+
 async def test_redelivered_messages_are_counted_as_well(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add()

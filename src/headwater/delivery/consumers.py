@@ -151,11 +151,16 @@ class StreamConsumers:
             consumer.on_removed(low, high, removal)
 
     def on_rebuilt(self) -> None:
-        """Go back to the states that are durable."""
+        """Go back to the states that are durable; those that never were are written anew."""
         for consumer in self._by_name.values():
-            recorded = self.stream.recorded(consumer.name)
-            if consumer.is_recorded and recorded:
+            recorded = self.stream.recorded(consumer.name) if consumer.is_recorded else []
+            if recorded:
                 consumer.restore(recorded)
+                continue
+            consumer.state.must_be_written()
+            consumer.backlog.lose_count()
+            self.changed(consumer)
+            consumer.wake()
 
     def wants(self, subject: bytes) -> bool:
         """Return whether any consumer takes a subject."""
@@ -163,7 +168,10 @@ class StreamConsumers:
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Return whether any consumer still needs a message."""
-        return any(consumer.needs(seq, subject) for consumer in self._by_name.values())
+        for tally in self.tallies.of(subject):
+            if any(consumer.state.needs(seq) for consumer in self._by_tally.get(tally, ())):
+                return True
+        return False
 
     def dump(self) -> dict[str, list[bytes]]:
         """Return the state of every recorded consumer."""

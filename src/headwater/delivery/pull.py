@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from headwater.delivery.consumer import CHUNK, Consumer, Target
-from headwater.delivery.pull_queue import PullQueue, Status, Waiting
+from headwater.delivery.pull_queue import DEFAULT_MAX_WAITING, PullQueue, Status, Waiting
 from headwater.model import headers as header_block
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolicy
 from headwater.wire.pull_request import BadPullRequestError, parse_pull_request
@@ -73,6 +73,9 @@ class PullConsumer(Consumer):
             for each in uncounted:
                 self.pull(*each)
 
+        if len(self._uncounted) >= (self.config.max_waiting or DEFAULT_MAX_WAITING):
+            self._tell(Status(reply, 409, "Exceeded MaxWaiting"))
+            return
         self._uncounted.append((body, reply))
         if self._counting is None:
             self._counting = asyncio.create_task(count_first())
@@ -84,7 +87,8 @@ class PullConsumer(Consumer):
 
     def target(self) -> Target | None:
         """Return who is served next."""
-        if self.is_paused or not self._outlet.is_open:
+        # First of all, since every consumer is asked with every message.
+        if not len(self.queue) or self.is_paused or not self._outlet.is_open:
             return None
         now_ns = self._clock.now_ns()
         while True:

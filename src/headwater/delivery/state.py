@@ -85,6 +85,11 @@ class ConsumerState:
         return len(self._pending)
 
     @property
+    def is_owed(self) -> bool:
+        """Return whether anything delivered is unsettled, or was given up."""
+        return bool(self._pending.entries or self._redelivered.counts)
+
+    @property
     def num_queued(self) -> int:
         """Return how many messages wait to be delivered again."""
         return self._pending.num_queued
@@ -288,6 +293,10 @@ class ConsumerState:
         data = self.dump()
         self._dirty, self._whole, self._touched, self._recounted = kept
         return data
+
+    def must_be_written(self) -> None:
+        """Have the next change tell the whole state: what was given out before is lost."""
+        self._dirty = self._whole = True
 
     def take_delta(self) -> bytes | None:
         """Return what has changed since the last call, or None; replayed by `apply` it gives this state."""
