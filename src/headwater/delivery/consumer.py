@@ -267,7 +267,7 @@ class Consumer:
         if removal.everything:
             self.state.purge(self.stream.first_seq, self._clock.now_ns())
             self._consumers.changed(self)
-        elif low < self.state.next_seq:
+        elif self.state.is_owed and low < self.state.next_seq:
             self.forget(seq for seq in removal.seqs if seq < self.state.next_seq)
         self.backlog.removed(low, high, removal)
 
