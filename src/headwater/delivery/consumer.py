@@ -296,10 +296,6 @@ class Consumer:
             self.wake()
         return changed
 
-    def needs(self, seq: int, subject: bytes) -> bool:
-        """Return whether the stream must keep a message for this consumer."""
-        return self.tally.takes(subject) and self.state.needs(seq)
-
     def tick(self, now_ns: int) -> int | None:
         """Do what is due; return when the next thing is."""
         if self._closed:
