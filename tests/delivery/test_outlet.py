@@ -89,7 +89,7 @@ async def test_nothing_is_delivered_without_a_leaf() -> None:
     assert not outlet.listens(b"box")
     assert outlet.deliver(b"box", [REPLY], [b"s"], [b""], [b"x"]) == 0
     outlet.status(b"box", b"")
-    await outlet.writable()
+    await outlet.turn()
 
 
 async def test_it_is_closed_while_the_leaf_is_away(way: Way) -> None:

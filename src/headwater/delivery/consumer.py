@@ -148,6 +148,7 @@ class Consumer:
         while (target := self.target()) is not None:
             if not self.backlog.is_known:
                 await self.backlog.count()
+            await self._outlet.turn()
             if self.state.next_redelivery() is not None:
                 await self._deliver_again(target)
             elif self.state.room == 0:
@@ -155,9 +156,6 @@ class Consumer:
             elif not await self._deliver_next():
                 self.at_end()
                 return
-            # Others have their turn, the link is flushed, and a slow server is waited for.
-            await asyncio.sleep(0)
-            await self._outlet.writable()
 
     async def _deliver_again(self, target: Target) -> None:
         seq = self.state.next_redelivery()

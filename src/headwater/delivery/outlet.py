@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headwater.bus.leaf import LeafConnection
+from headwater.delivery.turns import Turns
 from headwater.wire import leaf_frames
 
 
@@ -13,6 +14,7 @@ class Outlet:
 
     def __init__(self, leaf: LeafConnection | None) -> None:
         self._leaf = leaf
+        self._turns = Turns()
 
     @property
     def is_open(self) -> bool:
@@ -48,8 +50,9 @@ class Outlet:
         if self._leaf is not None:
             self._leaf.write(leaf_frames.lmsg(subject, reply, headers, b"", self._queues(subject)))
 
-    async def writable(self) -> None:
-        """Return once the server keeps up with what was sent."""
+    async def turn(self) -> None:
+        """Return when it is one's turn to send, and the server keeps up with what was sent."""
+        await self._turns.next()
         if self._leaf is not None:
             await self._leaf.writable()
 

@@ -1,0 +1,47 @@
+"""Whoever delivers waits for the others, and the loop sees to everything else in between."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headwater.delivery.turns import Turns
+
+
+async def test_a_lone_one_never_waits() -> None:
+    turns = Turns()
+    for _ in range(3):
+        step = turns.next()
+        try:
+            step.send(None)
+        except StopIteration:
+            pass
+        else:
+            raise AssertionError("it had to wait")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+async def test_many_take_turns_and_the_loop_comes_round_between_two() -> None:
+    turns, steps, rounds = Turns(), [], 0
+
+    async def worker(name: str) -> None:
+        for _ in range(3):
+            await turns.next()
+            steps.append((name, rounds))
+
+    workers = [asyncio.create_task(worker(name)) for name in "abc"]
+    while not all(task.done() for task in workers):
+        rounds += 1
+        await asyncio.sleep(0)
+    assert sorted(name for name, _ in steps[1:4]) == list("abc"), "somebody was passed over"
+    assert len({seen for _, seen in steps}) == 9, "two steps in one round"
+
+
+async def test_who_leaves_the_queue_holds_up_nobody() -> None:
+    turns = Turns()
+    await turns.next()
+    leaving, staying = asyncio.create_task(turns.next()), asyncio.create_task(turns.next())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    await staying
