@@ -29,7 +29,7 @@ def only(desk: Desk) -> tuple[str, dict[str, Any]]:
     return subject, {name: value for name, value in told.items() if name not in common}
 
 
-async def test_a_consumer_s_life(desk: Desk, advisories: ConsumerAdvisories) -> None:
+async def test_a_consumer_s_life_is_told(desk: Desk, advisories: ConsumerAdvisories) -> None:
     consumer = desk.add()
     for action, name in (("create", "CREATED"), ("delete", "DELETED")):
         advisories.action(consumer, action)
@@ -38,7 +38,7 @@ async def test_a_consumer_s_life(desk: Desk, advisories: ConsumerAdvisories) -> 
         assert told == {"type": ADVISORY + "consumer_action", "action": action}
 
 
-async def test_a_pause(desk: Desk, advisories: ConsumerAdvisories) -> None:
+async def test_a_pause_is_told_with_its_end(desk: Desk, advisories: ConsumerAdvisories) -> None:
     consumer = desk.add()
     advisories.paused(consumer)
     _, told = only(desk)
@@ -55,7 +55,7 @@ async def test_a_pause(desk: Desk, advisories: ConsumerAdvisories) -> None:
     }
 
 
-async def test_a_message_s_fate(desk: Desk, advisories: ConsumerAdvisories) -> None:
+async def test_a_message_s_fate_is_told(desk: Desk, advisories: ConsumerAdvisories) -> None:
     consumer = desk.add()
     place = {"stream_seq": 7, "consumer_seq": 8, "deliveries": 2}
     advisories.nak(consumer, 7, 8, 2)
@@ -68,7 +68,7 @@ async def test_a_message_s_fate(desk: Desk, advisories: ConsumerAdvisories) -> N
     assert only(desk)[1] == {"type": ADVISORY + "max_deliver", "stream_seq": 7, "deliveries": 2}
 
 
-async def test_a_pin(desk: Desk, advisories: ConsumerAdvisories) -> None:
+async def test_a_pin_is_told_when_it_comes_and_goes(desk: Desk, advisories: ConsumerAdvisories) -> None:
     consumer = desk.add()
     advisories.pinned(consumer, PinChange("g", "an id"))
     subject, told = only(desk)
