@@ -19,22 +19,22 @@ _DELIVER = {"all": "All", "last": "Last", "new": "New", "last_per_subject": "Las
 _REPORT_COLUMNS = (
     Column("Consumer", wraps=True),
     Column("Mode"),
-    Column("Ack Policy"),
-    Column("Ack Wait"),
-    Column("Ack Pending", gives_way=True),
-    Column("Redelivered", gives_way=True),
-    Column("Unprocessed"),
-    Column("Ack Floor"),
-    Column("API Level", gives_way=True),
-    Column("Cluster", wraps=True, gives_way=True),
+    Column("Ack Policy", wraps=True),
+    Column("Ack Wait", wraps=True, gives_way=3),
+    Column("Ack Pending", wraps=True),
+    Column("Redelivered", gives_way=1),
+    Column("Unprocessed", wraps=True),
+    Column("Ack Floor", wraps=True),
+    Column("API Level", wraps=True, gives_way=4),
+    Column("Cluster", wraps=True, gives_way=2),
 )
 _LIST_COLUMNS = (
     Column("Name", wraps=True),
-    Column("Description", wraps=True, gives_way=True),
-    Column("Created"),
-    Column("Ack Pending"),
+    Column("Description", wraps=True, gives_way=1),
+    Column("Created", wraps=True),
+    Column("Ack Pending", wraps=True),
     Column("Unprocessed"),
-    Column("Last Delivery"),
+    Column("Last Delivery", wraps=True),
 )
 
 
