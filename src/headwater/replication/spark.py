@@ -36,6 +36,12 @@ class SparkMissingError(Error):
     """Something that Spark needs is not installed; says the line that installs it."""
 
 
+class SparkLostError(Error):
+    """Spark has ended under us; only a new process can have another one."""
+
+    retryable = True
+
+
 def check_java(environ: Mapping[str, str]) -> None:
     """Raise, with the line that mends it, when there is no Java that Spark can run on."""
     home = environ.get("JAVA_HOME")
@@ -93,12 +99,13 @@ class SparkCluster:
             # Workers are our own kind of Python, with our packages, and stay on this machine.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        logging.getLogger("py4j").setLevel(logging.WARNING)
         self._stopping = False
         self._context = SparkContext(conf=SparkConf().setAll(list(options.items())))
 
     def run(self, works: Sequence[Work]) -> list[Receipt]:
         """Return one receipt for each piece of work, in the same order, whatever happens to the tasks."""
-        tasks = shared_out(works, self._context.defaultParallelism)
+        tasks = shared_out(works, self._parallelism())
         encoded = [[_encode(works[index]) for index in task] for task in tasks]
         try:
             answered = self._context.parallelize(encoded, len(encoded)).map(transfer_all).collect()
@@ -112,10 +119,20 @@ class SparkCluster:
         logger.warning("the job failed; its pieces of work run one by one", extra={"works": len(works)})
         return [receipt for work in works for receipt in self.run([work])]
 
+    def _parallelism(self) -> int:
+        """Return how many tasks run at once; without a living Spark there is nothing left to do here."""
+        try:
+            return self._context.defaultParallelism
+        except Exception as error:
+            raise SparkLostError(f"Spark is gone: {_first_line(error)}") from None
+
     def stop(self) -> None:
-        """End what runs, and Spark with it."""
+        """End what runs, and Spark with it, unless it has ended already."""
         self._stopping = True
-        self._context.stop()
+        try:
+            self._context.stop()
+        except Exception as error:
+            logger.debug("Spark could not be stopped: %s", error)
 
 
 def shared_out(works: Sequence[Work], parallelism: int) -> list[list[int]]:

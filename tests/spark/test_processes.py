@@ -1,0 +1,43 @@
+"""A replicator as a process: killed, told to end, bereft of its Java, and on a cluster of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+from replication.fake_engine import FakeEngine, serving
+from replication.works import brought, tail_of, work_of
+from servers import nats_server
+from spark.replicators import replicator
+from table.samples import message
+
+
+async def test_a_killed_replicator_loses_nothing_and_the_next_one_copies_it(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.refuse = lambda receipt: ""
+    async with nats_server() as server, serving(server.client_url, engine):
+        async with replicator(server.client_url, tmp_path / "log", "--master", "local[2]") as running:
+            engine.offer(work_of(id="a", stop_seq=3, tail=tail_of([message(1)])))
+            assert brought(await engine.receipt()) == [message(1)]
+            running.kill()
+            engine.offer(work_of(id="b", stop_seq=3, tail=tail_of([message(2)])))
+            running.start()
+            assert brought(await engine.receipt()) == [message(2)]
+            running.signal(signal.SIGTERM)
+            assert await running.ended() == 0
+            assert running.log.count("Spark is running") == 2
+            assert "Traceback" not in running.log
+
+
+async def test_a_replicator_whose_java_died_ends_with_one_sentence(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    async with nats_server() as server, serving(server.client_url, engine):
+        async with replicator(server.client_url, tmp_path / "log", "--master", "local[1]") as running:
+            while engine.plans_asked == 0:
+                await asyncio.sleep(0.05)
+            running.java().kill()
+            for name in "abcdefgh":
+                engine.offer(work_of(id=name, stop_seq=3, tail=tail_of([message(1)])))
+            assert await running.ended() == 1
+            assert "headwater: Spark is gone" in running.log
