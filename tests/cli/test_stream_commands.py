@@ -1,0 +1,257 @@
+"""The transcripts that users were promised, command by command, and every name of every command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from engines import engine
+from headwater.cli import ask
+from headwater.cli.main import headwater
+from headwater.cli.stream_commands import stream
+from jetstreams import Shell
+from servers import nats_server
+
+ROUNDS = 600
+
+
+def until(shell: Shell, name: str, done: Callable[[Any], bool]) -> Any:
+    """Return the info of a stream once it is as wanted."""
+    with asyncio.Runner() as runner:
+        for _ in range(ROUNDS):
+            info = shell.json("stream", "info", name)
+            if done(info):
+                return info
+            runner.run(asyncio.sleep(0.05))
+    raise AssertionError(f"{name} never got there: {info}")
+
+
+@pytest.fixture(params=["nats-server", "headwater"])
+def alone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
+    """A server of each kind that nobody else uses; the engine waits for a replicator that never comes."""
+    around: Any
+    if request.param == "nats-server":
+        around = nats_server(jetstream=True)
+    else:
+        around = engine(tmp_path / "engine", "--replicator", "submitted")
+    with asyncio.Runner() as runner:
+        running = runner.run(around.__aenter__())
+        try:
+            yield Shell(running.client_url, tmp_path / "home", KIND=request.param)
+        finally:
+            runner.run(around.__aexit__(None, None, None))
+
+
+def rows(text: str, title: str) -> list[list[str]]:
+    """Return the cells of a table in a report."""
+    lines = text[text.index(title) :].splitlines()
+    end = next(place for place, line in enumerate(lines) if line.startswith("╰"))
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines[2:end] if line[0] == "│"]
+
+
+def test_orders_returns_archive_and_report(
+    alone: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first transcript: two streams, an archive of both, its mirror, reports before and after."""
+    for name in ("ORDERS", "RETURNS"):
+        alone.ok("s", "add", name, "--subjects", f"{name}.*", "--storage", "memory", "--defaults")
+    first = alone.ok("s", "report")
+    assert first.startswith("Obtaining Stream stats\n")
+    assert [row[:2] for row in rows(first, "Stream Report")[1:]] == [
+        ["ORDERS", "Memory"],
+        ["RETURNS", "Memory"],
+    ]
+    assert "Replication Report" not in first
+
+    monkeypatch.setattr(ask, "possible", lambda: True)
+    answers = [*[""] * 12, "yes", "0", "", "", "no", "no", "no", "no", "no"]
+    added = alone(
+        "s", "add", "ARCHIVE", "--source", "ORDERS", "--source", "RETURNS", stdin="\n".join(answers) + "\n"
+    )
+    assert added.code == 0, added.err
+    for question in (
+        "Storage backend",
+        'Adjust source "ORDERS" start',
+        "ORDERS Source Start Sequence",
+        "ORDERS Source UTC Time Stamp",
+        "ORDERS Source Filter source by subject",
+        'Import "ORDERS" from a different JetStream domain',
+        'Import "ORDERS" from a different account',
+        'Adjust source "RETURNS" start',
+    ):
+        assert f"? {question}" in added.err
+    assert added.out.startswith("Stream ARCHIVE was created\n\nInformation for Stream ARCHIVE created ")
+    assert "Sources: ORDERS\n" in added.out
+
+    mirrored = alone("s", "add", "REPORT", "--mirror", "ARCHIVE", stdin="\n" * 14)
+    assert mirrored.code == 0, mirrored.err
+    assert "? Adjust mirror start" in mirrored.err
+    assert "Mirror: ARCHIVE\n" in mirrored.out
+
+    assert "\nSource Information:\n\n" in alone.ok("stream", "info", "ARCHIVE")
+    assert "\nMirror Information:\n\n" in alone.ok("stream", "info", "REPORT")
+    second = alone.ok("s", "report")
+    assert rows(second, "Replication Report")[0] == [
+        "Stream",
+        "Kind",
+        "API Prefix",
+        "Source Stream",
+        "Filters and Transforms",
+        "Active",
+        "Lag",
+        "Error",
+    ]
+    assert [[row[0], row[1], row[3]] for row in rows(second, "Replication Report")[1:]] == [
+        ["ARCHIVE", "Source", "ORDERS"],
+        ["ARCHIVE", "Source", "RETURNS"],
+        ["REPORT", "Mirror", "ARCHIVE"],
+    ]
+
+    alone.ok("req", "ORDERS.new", "ORDER {{Count}}", "--count", "100")
+    alone.ok("req", "RETURNS.new", "RETURN {{Count}}", "--count", "100")
+    if alone.environ["KIND"] == "nats-server":
+        for name in ("ARCHIVE", "REPORT"):
+            until(alone, name, lambda info: info["state"]["messages"] == 200)
+    dot = tmp_path / "replication.dot"
+    third = alone.ok("s", "report", "--dot", str(dot))
+    held = {row[0]: row[4] for row in rows(third, "Stream Report")[1:]}
+    copied = "200" if alone.environ["KIND"] == "nats-server" else "0"
+    assert held == {"ORDERS": "100", "RETURNS": "100", "ARCHIVE": copied, "REPORT": copied}
+    assert 'n1->n3[color="blue",label="Mirror"];' in dot.read_text()
+
+
+async def test_cinemas_in_domains_behind_leaf_nodes(tmp_path: Path) -> None:
+    """The second transcript: a hub and a spoke, a mirror and a source across domains, one context for all."""
+    async with nats_server(jetstream="hub", leaf=True) as hub:
+        remote = f'leafnodes {{ remotes: [ {{ url: "{hub.leaf_url}" }} ] }}'
+        async with nats_server(remote, jetstream="spoke-1"):
+            await asyncio.to_thread(_cinemas, Shell("", tmp_path), hub.client_url, tmp_path)
+
+
+def _cinemas(shell: Shell, url: str, folder: Path) -> None:
+    del shell.environ["NATS_URL"]
+    contexts = folder / "nats" / "context"
+    contexts.mkdir(parents=True)
+    (contexts / "hub.json").write_text(json.dumps({"url": url}))
+    common = {
+        "retention": "limits",
+        "max_consumers": -1,
+        "storage": "file",
+        "discard": "new",
+        "num_replicas": 1,
+    }
+    files: dict[str, dict[str, Any]] = {
+        "cinema-a": {"subjects": ["cinema-a.new.films"]},
+        "tickets-1": {"subjects": ["tickets-1.>"]},
+        "cinema-a-mirror": {
+            "mirror": {"name": "cinema-a", "external": {"api": "$JS.hub.API", "deliver": ""}}
+        },
+        "sales": {"sources": [{"name": "tickets-1", "external": {"api": "$JS.spoke-1.API", "deliver": ""}}]},
+    }
+    for name, config in files.items():
+        (folder / f"{name}.json").write_text(json.dumps({"name": name, **common, **config}))
+    domains = {"cinema-a": "hub", "tickets-1": "spoke-1", "cinema-a-mirror": "spoke-1", "sales": "hub"}
+    _wait_for_domain(shell, "spoke-1")
+    for name, domain in domains.items():
+        shell.ok(
+            "--context=hub", "str", "add", "--config", str(folder / f"{name}.json"), f"--js-domain={domain}"
+        )
+    shell.environ["NATS_CONTEXT"] = "hub"
+    for name in ("cinema-a-mirror", "sales"):
+        _until_heard(shell, name, domains[name])
+    report = shell.ok("--context=hub", "str", "report", "--js-domain=spoke-1")
+    row = rows(report, "Replication Report")[1]
+    assert row[:4] == ["cinema-a-mirror", "Mirror", "$JS.hub.API", "cinema-a"]
+    assert (row[5] != "never", row[6], row[7]) == (True, "0", "")
+    report = shell.ok("--context=hub", "str", "report", "--js-domain=hub")
+    assert rows(report, "Replication Report")[1][:4] == ["sales", "Source", "$JS.spoke-1.API", "tickets-1"]
+    assert [row[0] for row in rows(report, "Stream Report")[1:]] == ["cinema-a", "sales"]
+
+
+def _wait_for_domain(shell: Shell, domain: str) -> None:
+    with asyncio.Runner() as runner:
+        for _ in range(ROUNDS):
+            if shell("--context=hub", "str", "ls", f"--js-domain={domain}").code == 0:
+                return
+            runner.run(asyncio.sleep(0.05))
+    raise AssertionError(f"the domain {domain} never answered")
+
+
+def _until_heard(shell: Shell, name: str, domain: str) -> None:
+    with asyncio.Runner() as runner:
+        for _ in range(ROUNDS):
+            info = shell.json("stream", "info", name, "--js-domain", domain)
+            upstream = info.get("mirror") or info["sources"][0]
+            if upstream["active"] > 0 and not upstream.get("error"):
+                return
+            runner.run(asyncio.sleep(0.05))
+    raise AssertionError(f"{name} never heard of its origin: {info}")
+
+
+def test_a_real_terminal_is_asked(shell: Shell, name: str) -> None:
+    """Nothing is faked here: the command runs on a terminal of its own, and somebody types."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwater", "stream", "add", name],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, **shell.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(slave)
+    os.write(master, f"{name}.>\nmemory\n".encode() + b"\n" * 11)
+    seen = b""
+    try:
+        while chunk := _read(master):
+            seen += chunk
+        process.wait(30)
+    finally:
+        process.kill()
+        os.close(master)
+    assert process.returncode == 0, seen
+    assert b"? Subjects: " in seen
+    assert f"Stream {name} was created".encode() in seen
+    assert shell.json("stream", "info", name)["config"]["storage"] == "memory"
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # the other end of a terminal that is closed
+        return b""
+
+
+COMMANDS = [
+    *("add", "edit", "copy", "ls", "info", "state", "subjects", "report", "find", "rm", "purge", "rmm"),
+    *("view", "get", "gaps", "seal", "backup", "restore", "graph"),
+]
+
+
+def test_all_commands_are_there() -> None:
+    assert sorted(stream.commands) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_its_aliases_have_help(command: str) -> None:
+    others = [alias for alias, name in stream.aliases.items() if name == command]
+    for name in (command, *others):
+        for group in ("stream", "s", "str", "st"):
+            done = CliRunner().invoke(headwater, [group, name, "--help"])
+            assert done.exit_code == 0
+            assert done.output.startswith(f"Usage: headwater stream {command} ")
+
+
+def test_every_command_answers_as_json() -> None:
+    assert [
+        name for name, each in stream.commands.items() if "as_json" not in {p.name for p in each.params}
+    ] == []
