@@ -10,6 +10,7 @@ import click
 from headwater import __version__
 from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
+from headwater.cli.completion import complete_names, completion
 from headwater.cli.consumer_commands import NAMES as CONSUMER_NAMES
 from headwater.cli.consumer_commands import consumer
 from headwater.cli.context_commands import context
@@ -51,6 +52,7 @@ def headwater() -> None:
 
 
 headwater.add_command(check)
+headwater.add_command(completion)
 headwater.add_command(consumer)
 headwater.alias("consumer", *CONSUMER_NAMES)
 headwater.add_command(context)
@@ -67,6 +69,7 @@ headwater.add_command(sub)
 headwater.alias("sub", "subscribe")
 headwater.add_command(stream)
 headwater.alias("stream", *NAMES)
+complete_names(headwater)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -1,0 +1,119 @@
+"""Shell completion: commands and flags by click, and the names of streams, consumers and contexts by us."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from headwater.cli.client import Caller
+from headwater.cli.connection import taken_from
+from headwater.cli.contexts import ContextFolder
+from headwater.errors import Error
+
+PROGRAM = "headwater"
+VARIABLE = "_HEADWATER_COMPLETE"
+WAIT = "1s"
+"""Who presses Tab waits no longer than this for a server."""
+
+_EPILOG = """\b
+Put into the start-up file of your shell:
+  bash, in ~/.bashrc:                    eval "$(headwater completion bash)"
+  zsh, in ~/.zshrc:                      eval "$(headwater completion zsh)"
+  fish, in ~/.config/fish/config.fish:   headwater completion fish | source
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that lets a shell complete commands, flags and names."""
+    kind = get_completion_class(shell)
+    assert kind is not None, shell
+    click.echo(kind(click.get_current_context().find_root().command, {}, PROGRAM, VARIABLE).source())
+
+
+class Name(click.ParamType[str]):
+    """Text that names something there is: what it may be is looked up when Tab is pressed."""
+
+    def __init__(self, what: str) -> None:
+        self.name = what
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text: whether there is such a thing, the server says."""
+        return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[Any]]:
+        """Return the names that begin so; none when nobody can be asked."""
+        try:
+            found = names(self.name, ctx)
+        except Error:
+            found = []
+        return [CompletionItem(each) for each in sorted(found) if each.startswith(incomplete)]
+
+
+def names(what: str, ctx: click.Context) -> list[str]:
+    """Return the names of all contexts, of all streams, or of the consumers of the stream given before."""
+    if what == "context":
+        return ContextFolder.of_user().names()
+    caller = Caller({"timeout": WAIT, **_connection(ctx)}, False)
+    if what == "stream":
+        return caller.run(lambda session: session.stream_names())
+    stream = ctx.params.get("stream")
+    if not stream:
+        return []
+    return caller.run(lambda session: session.pages(f"CONSUMER.NAMES.{stream}", "consumers"))
+
+
+def complete_names(group: click.Group, path: tuple[str, ...] = ()) -> None:
+    """Let every parameter of every command that names something complete it."""
+    for parameter in group.params:
+        _complete(parameter, path)
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            complete_names(command, (*path, name))
+        else:
+            for parameter in command.params:
+                _complete(parameter, (*path, name))
+
+
+def _complete(parameter: click.Parameter, path: tuple[str, ...]) -> None:
+    what = what_is_named(parameter, path)
+    if what:
+        parameter.type = Name(what)
+
+
+def what_is_named(parameter: click.Parameter, path: tuple[str, ...]) -> str:
+    """Return what a parameter names, "" for nothing of the kind; what is not plain text has its own way."""
+    if not isinstance(parameter.type, type(click.STRING) | Name):
+        return ""
+    if isinstance(parameter, click.Option):
+        flags = {"--context": "context", "--stream": "stream", "--mirror": "stream", "--source": "stream"}
+        flags["--durable"] = "consumer"
+        return next((flags[flag] for flag in parameter.opts if flag in flags), "")
+    group = path[0] if path else ""
+    metavar = (parameter.metavar or parameter.name or "").strip("[]").upper()
+    if group == "context" and path[1] != "add":
+        return "context" if metavar in ("NAME", "SOURCE") else ""
+    if group == "consumer" and metavar in ("CONSUMER", "SOURCE"):
+        return "consumer"
+    known = metavar == "STREAM" or (group == "stream" and metavar == "SOURCE") or path == ("check", "stream")
+    return "stream" if known and path[:2] != ("stream", "add") else ""
+
+
+def _connection(ctx: click.Context) -> dict[str, Any]:
+    """Return the connection flags on the line so far, the innermost winning."""
+    given: dict[str, Any] = {}
+    for each in reversed(list(_chain(ctx))):
+        given |= taken_from(dict(each.params))
+    return given
+
+
+def _chain(ctx: click.Context | None) -> Iterator[click.Context]:
+    while ctx is not None:
+        yield ctx
+        ctx = ctx.parent
