@@ -334,6 +334,11 @@ class Upstreams:
     async def _take(self, upstream: Upstream, receipt: Receipt) -> int:
         """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
         cursor_at = CursorAt(self._identities.pop(receipt.work))
+        if receipt.adopted is not None and upstream.target.is_adoptive:
+            cursor = cursor_at(receipt.through)
+            return await upstream.target.adopt_copied(
+                upstream.id, receipt.expected, receipt.adopted, cursor, mirrored=upstream.mirrored
+            )
         expected, taken = receipt.expected, 0
         parts = _parts(receipt)
         while (part := await asyncio.to_thread(next, parts, None)) is not None:

@@ -12,6 +12,7 @@ from headwater.delivery.consumer import Consumer
 from headwater.delivery.outlet import Outlet
 from headwater.delivery.tallies import Tallies, Tally
 from headwater.delivery.timers import Timers
+from headwater.model.adopted import Adopted
 from headwater.model.stream import Retention
 from headwater.stream.head import HeadEntry
 from headwater.stream.notes import GONE
@@ -136,6 +137,13 @@ class StreamConsumers:
             else:
                 touched |= self.tallies.stored(run.subjects)
         for tally in touched:
+            for consumer in self._by_tally.get(tally, ()):
+                consumer.wake()
+
+    def on_adopted(self, adopted: Adopted) -> None:
+        """Wake the consumers that take what a file brought."""
+        counts = {subject: count for subject, (count, _) in adopted.subjects.items()}
+        for tally in self.tallies.counted(counts):
             for consumer in self._by_tally.get(tally, ()):
                 consumer.wake()
 

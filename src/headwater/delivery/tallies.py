@@ -69,8 +69,12 @@ class Tallies:
 
     def stored(self, subjects: Iterable[bytes]) -> set[Tally]:
         """Count stored messages, and return the tallies that counted any."""
+        return self.counted(Counter(subjects))
+
+    def counted(self, subjects: Mapping[bytes, int]) -> set[Tally]:
+        """Count stored messages by how many stand on each subject; return the tallies that counted any."""
         touched: set[Tally] = set()
-        for subject, n in Counter(subjects).items():
+        for subject, n in subjects.items():
             for tally in self.of(subject):
                 tally.stored += n
                 touched.add(tally)

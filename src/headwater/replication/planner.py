@@ -103,4 +103,5 @@ def _work(
         stream_transform=(transform.src, transform.dest) if transform else None,
         source_header=upstream.source_header(extent.identity),
         staging=str(target.directory / "staging"),
+        adoptive=target.is_adoptive,
     )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
+import numpy as np
+
 from headwater.disk import RealDisk
 from headwater.errors import DiskError
+from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, concat
+from headwater.replication.sums import Sums
 from headwater.replication.work import INLINE_BYTES, Receipt, Work
 from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileWriter
 from headwater.wire import column_bytes
@@ -61,9 +67,11 @@ class Result:
         """Return what the engine is told: everything wanted up to `through` is here."""
         work = self._work
         data, path = b"", ""
+        adopted: Adopted | None = None
         if self._staged is not None:
             self._write()
-            path = str(self._staged.finish())
+            staged, adopted = self._staged.finish()
+            path = str(staged)
             self._staged = None
         elif self._waiting:
             data = column_bytes.encode(concat(self._waiting))
@@ -76,6 +84,7 @@ class Result:
             rows=self._rows,
             data=data,
             path=path,
+            adopted=adopted,
         )
 
     def _write(self) -> None:
@@ -95,18 +104,30 @@ class _StagedFile:
         self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
         self._temporary = self._directory / f"{self._stem}.tmp"
         disk.mkdir(self._directory)
+        self._sums = Sums() if work.adoptive else None
+        self._renumber = work.adoptive and not work.mirrored
+        self._started_ns = time.time_ns()
         try:
             self._writer = FileWriter(self._temporary, base_seq=0)
         except OSError as error:
             raise self._refused(error) from error
 
     def append(self, columns: Columns) -> None:
+        if self._renumber:
+            columns = self._anew(columns)
+        if self._sums is not None:
+            self._sums.add(columns)
         try:
             self._writer.append(columns)
         except OSError as error:
             raise self._refused(error) from error
 
-    def finish(self) -> Path:
+    def _anew(self, columns: Columns) -> Columns:
+        """Return the messages numbered from 0, with the time of their copy, as a source's are new ones."""
+        numbers = np.arange(self._writer.rows, self._writer.rows + len(columns), dtype=np.int64)
+        return replace(columns, seqs=numbers, ts=numbers + self._started_ns)
+
+    def finish(self) -> tuple[Path, Adopted | None]:
         """Return the file once it would survive a power cut; its name tells the footer's checksum."""
         try:
             stats = self._writer.finish()
@@ -116,7 +137,7 @@ class _StagedFile:
         self._disk.sync_file(self._temporary)
         self._disk.rename(self._temporary, path)
         self._disk.sync_dir(self._directory)
-        return path
+        return path, self._sums.adopted(path.name, stats) if self._sums is not None else None
 
     def abandon(self) -> None:
         """Remove the unfinished file; should even that fail, the engine sweeps the directory."""

@@ -40,12 +40,12 @@ class Rewrite:
         """Return what is wanted of the messages, as the target takes it."""
         if not (len(columns) and (self._looks_at_subjects or self._source_line)):
             return self._with_headers(columns, [])
-        codes, distinct = _distinct(columns, self._is_random)
-        made = [self._subject(subject) for subject in distinct]
+        codes, subjects = distinct(columns, self._is_random)
+        made = [self._subject(subject) for subject in subjects]
         mask = np.fromiter((subject is not None for subject in made), np.bool_, len(made))[codes]
         columns, codes = keep(columns, mask), codes[mask]
-        columns = self._with_headers(columns, [distinct[code] for code in codes.tolist()])
-        if made == distinct:
+        columns = self._with_headers(columns, [subjects[code] for code in codes.tolist()])
+        if made == subjects:
             return columns
         return _replaced(columns, subjects=[made[code] or b"" for code in codes.tolist()])
 
@@ -97,7 +97,7 @@ def _opened(block: bytes) -> bytes:
     return block[:-2] if block.endswith(b"\r\n\r\n") else header_block.VERSION + b"\r\n"
 
 
-def _distinct(columns: Columns, each: bool) -> tuple[Int64s, list[bytes]]:
+def distinct(columns: Columns, each: bool = False) -> tuple[Int64s, list[bytes]]:
     """Return for each message the place of its subject among the distinct ones, or among all of them."""
     if each:
         return np.arange(len(columns)), list(_cut(columns.subject_lengths, bytes(columns.subjects)))

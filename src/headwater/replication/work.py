@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from headwater.model.adopted import Adopted
+
 
 class FileRange(msgspec.Struct, frozen=True, array_like=True):
     """A file of the origin's table whose rows may be wanted."""
@@ -65,6 +67,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """For a source: first part of the index name, filters, destinations, identity of the origin."""
     staging: str = ""
     """Directory for a result that is too large for the receipt."""
+    adoptive: bool = False
+    """Whether the target can take a staged file as it is; then a source's file is numbered from 0 anew."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +85,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """The messages as `wire.column_bytes`, sequences and times those of the origin."""
     path: str = ""
     """A Parquet file in the staging directory, in the table's own form with base 0, instead of `data`."""
+    adopted: Adopted | None = None
+    """Sums over the staged file, for a target that takes it as it is."""
     error: str = ""
 
 

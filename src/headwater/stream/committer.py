@@ -163,7 +163,7 @@ class Committer:
 
     def _finish(self, group: Group) -> None:
         if group.encoded:
-            self._store.durable_seq = group.last_seq
+            self._store.synced_seq = group.last_seq
         frames = group.answers(self._acks)
         if frames:
             self._send(frames)

@@ -30,6 +30,7 @@ from headwater.stream.ledger import encode, members
 from headwater.stream.store import FOLD, Store
 from headwater.table.compaction import CompactionSettings, Plan, dead_rows
 from headwater.table.compaction import plan as make_plan
+from headwater.table.datafile import DataFile
 from headwater.table.table import ConflictError
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class Folder:
                 await self._change_table(self._move, entries, deleted, first_seq)
                 store.head.release_through(entries[-1].last_seq)
             if dumped is not None:
+                # A file on its way into the table is only named by the log that would be trimmed.
+                await store.all_adopted()
                 async with store.trimming:
                     await store.on_thread(self._checkpoint, segment, dumped)
             await store.on_thread(store.table.maintain)
@@ -103,9 +106,11 @@ class Folder:
 
     def _move(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> None:
         table = self._store.table
-        parts = self._parts(entries, deleted, first_seq)
-        files = table.write_parts(parts, self._limits.target_file_bytes)
+        files: list[DataFile] = []
         try:
+            for run in _unbroken(entries):
+                parts = self._parts(run, deleted, first_seq)
+                files += table.write_parts(parts, self._limits.target_file_bytes)
             table.commit(add=files, transactions={FOLD: entries[-1].last_seq})
         except BaseException:
             table.discard(files)
@@ -151,8 +156,11 @@ class Folder:
             deleted, first_seq = ledger.deleted.copy(), ledger.first_seq
             if not ledger.messages:
                 first_seq = ledger.last_seq + 1
-            dead = {f.path: n for f in table.files if (n := dead_rows(f, deleted, first_seq))}
-            plan = make_plan(table.files, dead, first_seq, self._limits, self._overdue(dead))
+            # Files behind the head's first message may have a fold's file between them before long.
+            head_seq = self._store.head.first_seq
+            files = [f for f in table.files if head_seq is None or f.last_seq < head_seq]
+            dead = {f.path: n for f in files if (n := dead_rows(f, deleted, first_seq))}
+            plan = make_plan(files, dead, first_seq, self._limits, self._overdue(dead))
             if plan:
                 # Only what is durably removed may be erased.
                 await self._committer.settled()
@@ -193,3 +201,15 @@ class Folder:
             return
         settings, clock = self._store.services.settings, self._store.services.clock
         await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
+
+
+def _unbroken(entries: list[HeadEntry]) -> Iterator[list[HeadEntry]]:
+    """Yield the entries in runs without a gap: what lies in a gap may be a file of its own."""
+    run: list[HeadEntry] = []
+    for entry in entries:
+        if run and entry.first_seq != run[-1].last_seq + 1:
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run

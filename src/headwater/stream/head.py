@@ -101,13 +101,6 @@ class Head:
         index = bisect_left(lasts, seq)
         return entries[index] if index < len(entries) else None
 
-    def look_up(self, seq: int) -> tuple[HeadEntry | None, bool]:
-        """Return the first entry that reaches this sequence, and whether the head begins at or before it."""
-        entries, lasts = self._both
-        index = bisect_left(lasts, seq)
-        entry = entries[index] if index < len(entries) else None
-        return entry, entry is not None and entries[0].first_seq <= seq
-
     def entry_since(self, ts: int) -> HeadEntry | None:
         """Return the first entry whose newest message is not older than this time."""
         entries = self._entries

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from headwater.errors import Error
 from headwater.model import headers as header_block
+from headwater.model.adopted import Adopted
 from headwater.model.stream import Discard
 from headwater.stream.offered import OfferedRun
 from headwater.stream.sequencer import Sequencer
@@ -69,6 +70,19 @@ class Importer:
         if through:
             self._sequencer.note_cursor(upstream, cursor_at(through))
         return taken
+
+    def adopt(
+        self, upstream: str, expected: bytes, adopted: Adopted, cursor: bytes, *, mirrored: bool
+    ) -> Adopted:
+        """Take in a file of copied messages behind all others; return it with its place."""
+        self._check(upstream, expected)
+        last_seq = self._store.ledger.last_seq
+        if mirrored and adopted.first_seq <= last_seq:
+            raise CursorMovedError(f"{adopted.name} begins before the end of the stream")
+        placed = adopted if mirrored else adopted.at(last_seq + 1)
+        self._store.adoption_begins(placed)
+        self._sequencer.adopt(placed, upstream, cursor)
+        return placed
 
     def _take_piece(self, upstream: str, piece: OfferedRun, cursor_at: CursorAt) -> None:
         """Give the messages of a piece their sequences here, but for those whose id is known."""

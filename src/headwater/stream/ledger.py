@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.model import headers as header_block
+from headwater.model.adopted import Adopted
 from headwater.model.columns import Int64s
 from headwater.model.run import Run
 from headwater.stream.dedupe import DedupeWindow
@@ -115,6 +116,30 @@ class Ledger:
         if last - first + 1 != len(seqs):
             self.deleted |= BitMap64(range(first, last + 1)) - BitMap64(seqs)
         self.last_seq = last
+
+    def adopt(self, adopted: Adopted) -> None:
+        """Take in the messages of a file by their sums."""
+        first, last = adopted.first_seq, adopted.last_seq
+        assert first > self.last_seq
+        if not self.messages:
+            self.first_seq = first
+            self.deleted.clear()
+            self.first_ts = adopted.first_ts
+        elif first > self.last_seq + 1:
+            self.deleted.add_range(self.last_seq + 1, first)
+        if adopted.gaps:
+            self.deleted |= BitMap64.deserialize(adopted.gaps).shift(adopted.base_seq)
+        self.last_seq = last
+        self.messages += adopted.rows
+        self.size += (
+            adopted.payload_bytes
+            + adopted.rows * self.overhead.per_message
+            + adopted.with_headers * self.overhead.per_headers
+        )
+        self.last_ts = adopted.last_ts
+        self.last_message_id = b""
+        base = adopted.base_seq
+        self.subjects.add_counts({s: (n, base + at) for s, (n, at) in adopted.subjects.items()})
 
     def note_headers(self, seq: int, ts: int, headers: bytes, ttl_ns: int | None = None) -> None:
         """Remember the message id and the time to live that a stored message carries."""

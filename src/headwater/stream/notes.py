@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 from pyroaring import BitMap64
 
+from headwater.model.adopted import Adopted
 from headwater.stream.removal import Removal
 
 _NOBODY: Mapping[str, bytes] = {}
@@ -24,6 +25,7 @@ class Notes(msgspec.Struct, array_like=True, frozen=True):
     removed_everything: bool = False
     consumers: dict[str, bytes] = {}
     upstreams: dict[str, bytes] = {}
+    adopted: Adopted | None = None
 
     def removal(self, seqs: BitMap64 | None) -> Removal:
         """Return the removal whose sequences stand beside these notes."""
@@ -35,12 +37,15 @@ def encode(
     removal: Removal | None,
     consumers: Mapping[str, bytes] = _NOBODY,
     upstreams: Mapping[str, bytes] = _NOBODY,
+    adopted: Adopted | None = None,
 ) -> bytes:
     """Return the notes as bytes, nothing if there is nothing to say."""
-    if not (removal or consumers or upstreams):
+    if not (removal or consumers or upstreams or adopted):
         return b""
     removal = removal or Removal()
-    notes = Notes(removal.size, dict(removal.subjects), removal.everything, dict(consumers), dict(upstreams))
+    notes = Notes(
+        removal.size, dict(removal.subjects), removal.everything, dict(consumers), dict(upstreams), adopted
+    )
     return _encoder.encode(notes)
 
 

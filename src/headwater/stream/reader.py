@@ -101,9 +101,7 @@ class Reader:
             for start in range(0, len(rows), SCAN_MESSAGES):
                 yield [run.message(row) for row in rows[start : start + SCAN_MESSAGES]]
 
-    async def pending(
-        self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None
-    ) -> int:
+    async def pending(self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None) -> int:
         """Return how many live messages match from a sequence on, up to another if one is given."""
         ledger = self._store.ledger
         last_seq = ledger.last_seq

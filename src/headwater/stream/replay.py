@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from headwater.errors import CorruptionError
 from headwater.log.batch import StoredBatch
 from headwater.log.log import Log
+from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import StreamConfig
 from headwater.stream import notes
@@ -36,6 +37,8 @@ class Replay:
         self._log = log
         self._folded = folded
         """The table holds what is live up to this sequence."""
+        self.adoptions: list[Adopted] = []
+        """Files that the log says are part of the stream."""
 
     def run(self) -> None:
         """Return once ledger and head hold exactly what the log does."""
@@ -73,6 +76,9 @@ class Replay:
                 note_headers(ledger, self._config, seqs, ts, batch.headers)
             if self._config.allow_msg_schedules:
                 ledger.schedules.note_run(seqs, ts, batch.subjects, batch.headers)
+        if noted.adopted is not None:
+            ledger.adopt(noted.adopted)
+            self.adoptions.append(noted.adopted)
         if batch.removed:
             removal = noted.removal(batch.removed)
             ledger.remove(ledger.still_there(removal) if self._is_damaged else removal)

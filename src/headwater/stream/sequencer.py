@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from headwater.errors import Error
 from headwater.log.batch import Batch, encode
+from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention
 from headwater.stream import notes, retention
@@ -213,6 +214,12 @@ class Sequencer:
             for row, previous in enumerate(before):
                 self.group.after += self._republisher.frames(*run.message(row), previous)
 
+    def adopt(self, adopted: Adopted, upstream: str, cursor: bytes) -> None:
+        """Take in a file of copied messages by its sums, and how far the copy has come."""
+        self._ledger.adopt(adopted)
+        self._ledger.upstreams[upstream] = cursor
+        self._add(None, None, None, upstreams={upstream: cursor}, adopted=adopted)
+
     def note_cursor(self, upstream: str, cursor: bytes, last_seq: int = 0) -> None:
         """Record how far an upstream has been copied; with `last_seq`, consume sequences up to it."""
         ledger = self._ledger
@@ -282,6 +289,7 @@ class Sequencer:
         removal: Removal | None,
         consumers: Mapping[str, bytes] = _NONE,
         upstreams: Mapping[str, bytes] = _NONE,
+        adopted: Adopted | None = None,
     ) -> None:
         """Encode one change, already made to the ledger, into the group."""
         ledger = self._ledger
@@ -300,7 +308,7 @@ class Sequencer:
                     last_seq=ledger.last_seq,
                     offsets=None if dense else [seq - base for seq in seqs],
                     removed=removal.seqs.serialize() if removal and removal.seqs else b"",
-                    notes=notes.encode(removal, consumers, upstreams),
+                    notes=notes.encode(removal, consumers, upstreams, adopted),
                 )
             ),
             entry,

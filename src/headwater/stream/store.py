@@ -14,6 +14,7 @@ from headwater.clock import Clock
 from headwater.disk import Disk
 from headwater.log import checkpoint
 from headwater.log.log import Log
+from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
@@ -25,6 +26,8 @@ from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
 
+ADOPTION = "headwater-adoption"
+"""The application transaction in the table that names the last sequence of the last file adopted."""
 FOLD = "headwater-fold"
 """The application transaction in the table that names the last sequence folded."""
 
@@ -64,6 +67,7 @@ class Store:
         self.disk = services.memory_disk if memory else services.file_disk
         self.overhead = MEMORY_OVERHEAD if memory else FILE_OVERHEAD
         self.checkpoint_path = directory / "checkpoint"
+        self.staging = directory / "staging"
         self.table = self.open_table()
         taken = checkpoint.read(self.disk, self.checkpoint_path)
         self.checkpoint_bytes = len(taken.payload) if taken else 0
@@ -74,8 +78,11 @@ class Store:
         """What a memory stream is told by from the one that had its name before a restart."""
         self.generation = 0
         """Changes when ledger and head are made anew: what was read before may have been taken back."""
-        self.durable_seq = 0
-        """The last sequence of the stream as far as it would survive a power cut."""
+        self.synced_seq = 0
+        """The last sequence of the stream as far as the log is synced."""
+        self.adopting: set[int] = set()
+        """First sequences of the files that the log names and the table does not hold yet."""
+        self._adopted = asyncio.Event()
         self.ledger: Ledger
         self.head: Head
         self.view: View
@@ -109,7 +116,35 @@ class Store:
         # A fold may have been committed since the replay began.
         self.head.release_through(self.table.transaction(FOLD) or 0)
         self.generation += 1
-        self.durable_seq = self.ledger.last_seq
+        self.synced_seq = self.ledger.last_seq
+        for adopted in replayed.adoptions:
+            if adopted.last_seq > (self.table.transaction(ADOPTION) or 0):
+                self.finish_adoption(adopted)
+
+    @property
+    def durable_seq(self) -> int:
+        """Return the last sequence that would survive a power cut and can be read."""
+        return min(self.adopting) - 1 if self.adopting else self.synced_seq
+
+    def finish_adoption(self, adopted: Adopted) -> None:
+        """Make a file part of the table that the log names as part of the stream; blocking."""
+        self.table.adopt(self.staging / adopted.name, adopted, {ADOPTION: adopted.last_seq})
+
+    def adoption_begins(self, adopted: Adopted) -> None:
+        """Keep readers from what is not in the table yet."""
+        self.adopting.add(adopted.first_seq)
+
+    def adoption_ends(self, adopted: Adopted) -> None:
+        """Let readers go on."""
+        self.adopting.discard(adopted.first_seq)
+        if not self.adopting:
+            self._adopted.set()
+
+    async def all_adopted(self) -> None:
+        """Return once the table holds every file that the log names."""
+        while self.adopting:
+            self._adopted.clear()
+            await self._adopted.wait()
 
     def open_table(self) -> Table:
         """Return the table as it lies on disk; blocking."""

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
+from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, concat
 from headwater.model.message import Message
 from headwater.model.run import Run
-from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
+from headwater.model.stream import Discard, LostMessages, Retention, StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
 from headwater.stream import purge, retention
@@ -54,6 +55,10 @@ class Listener(Protocol):
 
     def on_stored(self, entries: Sequence[HeadEntry]) -> None:
         """These messages are durable now."""
+        ...
+
+    def on_adopted(self, adopted: Adopted) -> None:
+        """The messages of this file are there now."""
         ...
 
     def on_removed(self, removal: Removal) -> None:
@@ -241,8 +246,10 @@ class Stream:
         self._committer.wake()
 
     async def settled(self) -> None:
-        """Return once everything offered so far is durable."""
+        """Return once everything offered so far is durable and can be read."""
         await self._committer.settled()
+        if self._store.adopting:
+            await self._store.all_adopted()
 
     async def caught_up(self) -> None:
         """Return once nothing waits to become durable, or could not be made so."""
@@ -476,6 +483,59 @@ class Stream:
         self._committer.wake()
         await self.settled()
         return taken
+
+    @property
+    def is_adoptive(self) -> bool:
+        """Return whether a file of copied messages can become part of the stream as it is.
+
+        Not where single messages matter when they come in: to limits by subject, ids, times to live and the like.
+        """
+        config = self.config
+        return not (
+            config.max_msgs_per_subject > 0
+            or config.duplicate_window
+            or config.allow_msg_ttl
+            or config.allow_rollup_hdrs
+            or config.allow_msg_counter
+            or config.allow_msg_schedules
+            or config.republish
+            or config.retention != Retention.LIMITS
+            or (config.discard == Discard.NEW and (config.max_msgs > 0 or config.max_bytes > 0))
+        )
+
+    async def adopt_copied(
+        self, upstream: str, expected: bytes, adopted: Adopted, cursor: bytes, *, mirrored: bool
+    ) -> int:
+        """Take in a staged file of copied messages, exactly once; return how many messages it has."""
+        self._require_storing()
+        placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
+        self._committer.wake()
+        try:
+            await self._committer.settled()
+            await self._finish_adoption(placed)
+        finally:
+            self._store.adoption_ends(placed)
+        if self._listener is not None:
+            self._listener.on_adopted(placed)
+            for watch in self.watchers:
+                watch()
+        self._intake.enforce()
+        await self.settled()
+        return placed.rows
+
+    async def _finish_adoption(self, adopted: Adopted) -> None:
+        """Have the file become part of the table, however often the disk refuses: the log says that it is."""
+        pause_s = 0.1
+        while True:
+            try:
+                await self._store.on_thread(self._store.finish_adoption, adopted)
+                return
+            except DiskError as error:
+                if self._committer.task.done():
+                    raise
+                logger.error("stream %s: %s; trying again", self.name, error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, 5.0)
 
     async def reconfigure(self, config: StreamConfig) -> None:
         """Take up another config; what its limits have no room for goes. On an error the old one holds."""

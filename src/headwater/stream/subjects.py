@@ -7,7 +7,7 @@ few sequences a subject may have are kept with their sizes, so that replacing a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyroaring import BitMap64
@@ -47,6 +47,15 @@ class SubjectIndex:
         self.last.update(zip(subjects, seqs, strict=True))
         if self.stale:
             self.stale.difference_update(subjects)
+
+    def add_counts(self, counts: Mapping[bytes, tuple[int, int]]) -> None:
+        """Take in new messages by how many stand on each subject and the newest sequence of each."""
+        assert self.history is None
+        for subject, (count, last_seq) in counts.items():
+            self.count[subject] += count
+            self.last[subject] = last_seq
+        if self.stale:
+            self.stale.difference_update(counts)
 
     def forget(self, subject: bytes) -> None:
         """Drop a subject that holds no message any more."""

@@ -66,35 +66,44 @@ class View:
 
     async def run_at(self, seq: int) -> Run | None:
         """Return the first run that has a row at or after this sequence."""
-        entry = self._head_entry(seq)
-        if entry is not None and entry.run is not None:
-            return entry.run
+        place = self._place_of(seq)
+        if isinstance(place, HeadEntry) and place.run is not None:
+            return place.run
         return await self._on_thread(self.read_run_at, seq)
 
     def resident_run_at(self, seq: int) -> Run | None:
         """Return the same as `run_at` if that run lies in memory."""
-        entry = self._head_entry(seq)
-        if entry is not None:
-            return entry.run or self._cache.get((self._id, entry.position))
-        file = self._file_at(seq)
-        groups = self.table.known_groups(file) if file is not None else None
-        if file is None or groups is None:
+        place = self._place_of(seq)
+        if isinstance(place, HeadEntry):
+            return place.run or self._cache.get((self._id, place.position))
+        groups = self.table.known_groups(place) if place is not None else None
+        if place is None or groups is None:
             return None
-        return self._cache.get((self._id, file.path, _group_at(groups, seq)))
+        return self._cache.get((self._id, place.path, _group_at(groups, seq)))
 
     def read_run_at(self, seq: int) -> Run | None:
         """Return the same as `run_at`, blocking."""
         return self._retrying(self._read_run_at, seq)
 
     def _read_run_at(self, seq: int) -> Run | None:
-        # One look at the head, before the table: what a fold releases after it is in the table by then, while
-        # a second look would take the entries behind the released ones for the next.
-        entry, in_head = self.head.look_up(seq)
-        if not in_head:
-            file = self._file_at(seq)
-            if file is not None:
-                return self._load_group(file, seq)
-        return self._load_entry(entry) if entry is not None else None
+        place = self._place_of(seq)
+        if isinstance(place, HeadEntry):
+            return self._load_entry(place)
+        return None if place is None else self._load_group(place, seq)
+
+    def _place_of(self, seq: int) -> HeadEntry | DataFile | None:
+        """Return what holds this sequence, or the first one behind it that is stored.
+
+        One look at the head, before the table: what a fold releases after it is in the table by then, while
+        a second look would take the entries behind the released ones for the next.
+        """
+        entry = self.head.entry_at(seq)
+        if entry is not None and entry.first_seq <= seq:
+            return entry
+        file = self._file_at(seq)
+        if file is None or entry is None:
+            return entry if file is None else file
+        return file if file.first_seq < entry.first_seq else entry
 
     def _retrying(self, read: Callable[[int], _T], wanted: int) -> _T:
         """Return what is read; what was trimmed or swept between the look and the read is elsewhere now."""
@@ -107,15 +116,8 @@ class View:
 
     def reach(self, seq: int) -> int:
         """Return the last sequence of the batch or file in which this sequence would lie."""
-        entry, in_head = self.head.look_up(seq)
-        file = None if in_head else self._file_at(seq)
-        if file is not None:
-            return file.last_seq
-        return entry.last_seq if entry is not None else seq
-
-    def _head_entry(self, seq: int) -> HeadEntry | None:
-        entry, in_head = self.head.look_up(seq)
-        return entry if in_head else None
+        place = self._place_of(seq)
+        return seq if place is None else place.last_seq
 
     def _file_at(self, seq: int) -> DataFile | None:
         files = self.table.files
@@ -145,11 +147,14 @@ class View:
     def _read_seq_at(self, ts: int) -> int | None:
         # The head first: what a fold takes from it meanwhile is in the table by then.
         entry = self.head.entry_since(ts)
+        found: int | None = None
         for file in self.table.files:
             # A file tells its last time rounded up, so it may promise what it does not hold.
             if file.last_ts >= ts and (found := self._seq_in_file(file, ts)) is not None:
-                return found
-        return _seq_since(self._load_entry(entry), ts) if entry is not None else None
+                break
+        if entry is None or (found is not None and found < entry.first_seq):
+            return found
+        return _seq_since(self._load_entry(entry), ts)
 
     def _seq_in_file(self, file: DataFile, ts: int) -> int | None:
         low, high = 0, len(self.table.groups(file)) - 1

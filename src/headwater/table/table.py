@@ -15,6 +15,7 @@ from pyroaring import BitMap64
 
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
+from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, Int64s, keep
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
@@ -128,6 +129,33 @@ class Table:
             self._remember(placed)
         self.discard([file])
         return placed
+
+    def adopt(self, staged: Path, adopted: Adopted, transactions: Mapping[str, int]) -> None:
+        """Return once a finished file from elsewhere on this disk is durably part of the table.
+
+        A crash on the way leaves the file where it was or in its folder; the same call goes on from either.
+        """
+        folder = self._directory / folder_of(adopted.base_seq)
+        file = DataFile(
+            path=f"{folder.name}/{adopted.name}",
+            base_seq=adopted.base_seq,
+            rows=adopted.rows,
+            first_seq=adopted.first_seq,
+            last_seq=adopted.last_seq,
+            size_bytes=adopted.size_bytes,
+            first_ts=adopted.first_ts // 1000 * 1000,
+            last_ts=adopted.last_ts // 1000 * 1000 + 999,
+            first_subject=adopted.first_subject,
+            last_subject=adopted.last_subject,
+            headerless_rows=adopted.rows - adopted.with_headers,
+        )
+        with self._changing:
+            self._disk.mkdir(folder)
+            if adopted.name not in self._disk.list(folder):
+                self._disk.rename(staged, folder / adopted.name)
+            self._disk.sync_dir(folder)
+            self._remember(file)
+        self.commit(add=[file], transactions=transactions)
 
     def discard(self, files: Sequence[DataFile]) -> None:
         """Let go of files that will not be committed; the next sweep takes them."""
