@@ -488,7 +488,7 @@ class Stream:
     def is_adoptive(self) -> bool:
         """Return whether a file of copied messages can become part of the stream as it is.
 
-        Not where single messages matter when they come in: to limits by subject, ids, times to live and the like.
+        Not where single messages matter when they come in: to limits by subject, ids, times to live.
         """
         config = self.config
         return not (
