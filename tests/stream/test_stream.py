@@ -9,6 +9,7 @@ import pytest
 
 from headwater.errors import ApiError
 from headwater.model import headers as header_block
+from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Retention
 from headwater.stream import committer
@@ -37,6 +38,9 @@ class Followed:
         for entry in entries:
             assert entry.last_seq <= self.stream.durable_seq
             self.stored.append((entry.first_seq, entry.last_seq))
+
+    def on_adopted(self, adopted: Adopted) -> None:
+        self.stored.append((adopted.first_seq, adopted.last_seq))
 
     def on_removed(self, removal: Removal) -> None:
         self.removed += list(removal.seqs)
