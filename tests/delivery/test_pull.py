@@ -19,9 +19,29 @@ async def test_requests_are_served_one_message_each_in_turn(desk: Desk) -> None:
     for box in (b"one", b"two", b"three"):
         desk.pull(consumer, box, batch=2)
     await desk.publish(*[b"a"] * 5)
-    sent = await desk.sent(5)
+    sent = sorted(await desk.sent(5), key=lambda delivery: delivery.tokens[1])
     assert [delivery.to for delivery in sent] == [b"one", b"two", b"three", b"one", b"two"]
     assert consumer.num_waiting() == 1
+
+
+async def test_turns_go_on_where_they_ended(desk: Desk) -> None:
+    consumer = desk.add()
+    for box in (b"one", b"two", b"three"):
+        desk.pull(consumer, box, batch=9)
+    served = []
+    for _ in range(3):
+        await desk.publish(*[b"a"] * 4)
+        served += sorted(await desk.sent(4), key=lambda delivery: delivery.tokens[1])
+    assert [delivery.to for delivery in served] == [b"one", b"two", b"three"] * 4
+
+
+async def test_requests_of_one_client_that_overlap_get_messages_in_order(desk: Desk) -> None:
+    consumer = desk.add()
+    for batch in (2, 5):
+        desk.pull(consumer, b"one", batch=batch)
+    await desk.publish(*[b"a"] * 6)
+    assert [delivery.tokens[1] for delivery in await desk.sent(6)] == [1, 2, 3, 4, 5, 6]
+    assert [waiting.left for waiting in consumer.queue] == [1]
 
 
 async def test_a_request_that_does_not_wait_is_told_at_the_end(desk: Desk) -> None:

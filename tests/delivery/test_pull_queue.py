@@ -284,3 +284,15 @@ def test_a_request_nobody_listens_for_is_dropped_without_a_word() -> None:
 def test_a_waiting_request_knows_what_it_may_still_get() -> None:
     waiting = Waiting(b"r", formal(batch=0, max_bytes=-1), 5)
     assert (waiting.messages, waiting.size, waiting.expires_ns) == (1, None, None)
+
+
+def test_a_rotation_gives_each_what_it_wants_in_turn() -> None:
+    queue = PullQueue(ConsumerConfig())
+    for name, batch in ((b"one", 1), (b"two", 3), (b"three", 2)):
+        assert queue.add(name, PullRequest(batch=batch), 0, 0) is None
+    assert queue.takes_turns
+    turns = [waiting.reply for waiting in queue.rotation(6)]
+    assert turns == [b"one", b"two", b"three", b"two", b"three", b"two"]
+    assert queue.rotation(4) == queue.rotation(6)[:4]
+    assert queue.add(b"four", PullRequest(batch=1, max_bytes=10), 0, 0) is None
+    assert not queue.takes_turns

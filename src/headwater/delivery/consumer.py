@@ -23,7 +23,7 @@ from headwater.delivery.state import ConsumerState
 from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo
-from headwater.model.run import numbers_at
+from headwater.model.run import numbers_at, values_at
 from headwater.stream.removal import Removal
 from headwater.wire.ack_body import AckBody, AckKind
 from headwater.wire.ack_subject import AckSubjects
@@ -49,6 +49,19 @@ class Target(NamedTuple):
     messages: int
     size: int | None = None
     """Bytes that may still go there, counted as pull requests count them; None without a bound."""
+
+
+class Deliveries(NamedTuple):
+    """Messages as they go out, a column each."""
+
+    replies: list[bytes]
+    subjects: list[bytes]
+    headers: list[bytes]
+    datas: list[bytes]
+
+    def at(self, rows: Sequence[int]) -> Deliveries:
+        """Return the messages at these rows."""
+        return Deliveries(*(values_at(column, rows) for column in self))
 
 
 class Consumer:
@@ -169,12 +182,13 @@ class Consumer:
         headers, datas = self._payload([message.headers], [message.data])
         count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
         reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
-        size = _pull_size([reply], [message.subject], headers, datas)
+        deliveries = Deliveries([reply], [message.subject], headers, datas)
+        size = _pull_size(*deliveries)
         if target.size is not None and size > target.size:
             self.too_large(target)
             return
         self.state.deliver(seq, self._clock.now_ns())
-        self._send(target, [reply], [message.subject], headers, datas, size)
+        self.send(target, deliveries, size)
         self._consumers.changed(self)
 
     async def _deliver_next(self) -> bool:
@@ -206,42 +220,33 @@ class Consumer:
         """Send the first rows, as many as the target takes, as one buffer."""
         run = found.run
         chosen = rows[:limit]
-        headers, datas = self._payload(*run.payloads(chosen))
-        subjects = run.subjects_at(chosen)
         seqs, tss = numbers_at(run.seqs, chosen), numbers_at(run.ts, chosen)
         left = max(len(self.backlog) - 1, len(chosen) - 1)
         first = self.state.delivered.consumer_seq + 1
         replies = self.acks.format_run(seqs, tss, first, left, len(chosen))
-        count, size = len(chosen), _pull_size(replies, subjects, headers, datas)
+        deliveries = Deliveries(replies, run.subjects_at(chosen), *self._payload(*run.payloads(chosen)))
+        size = _pull_size(*deliveries)
         if size > (CHUNK_BYTES if target.size is None else min(CHUNK_BYTES, target.size)):
-            count = _fitting(target.size, replies, subjects, headers, datas)
+            count = _fitting(target.size, *deliveries)
             if not count:
                 self.too_large(target)
                 return
-            seqs, replies, subjects = seqs[:count], replies[:count], subjects[:count]
-            headers, datas = headers[:count], datas[:count]
-            size = _pull_size(replies, subjects, headers, datas)
+            seqs, deliveries = seqs[:count], deliveries.at(range(count))
+            size = _pull_size(*deliveries)
         self.state.deliver_run(seqs, self._clock.now_ns())
-        if count == len(rows):
+        if len(seqs) == len(rows):
             self.state.skip(found.next_seq)
-        self.backlog.delivered(count)
-        self._send(target, replies, subjects, headers, datas, size)
+        self.backlog.delivered(len(seqs))
+        self.send(target, deliveries, size)
         if self._pacing.one_by_one:
             self._pacing.sent(tss[0], size, self._clock.now_ns())
         self._consumers.delivered(self, seqs)
 
-    def _send(
-        self,
-        target: Target,
-        replies: Sequence[bytes],
-        subjects: Sequence[bytes],
-        headers: list[bytes],
-        datas: list[bytes],
-        size: int,
-    ) -> None:
+    def send(self, target: Target, deliveries: Deliveries, size: int) -> None:
         """Send messages to a target, which takes note of it and of their size as requests count it."""
-        self._outlet.deliver(target.subject, replies, subjects, self.marked(headers), datas)
-        self.sent(target, len(datas), size)
+        marked = deliveries._replace(headers=self.marked(deliveries.headers))
+        self._outlet.deliver(target.subject, *marked)
+        self.sent(target, len(deliveries.datas), size)
 
     def too_large(self, target: Target) -> None:
         """Take note that the next message does not fit into what the target takes."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
-from headwater.delivery.consumer import CHUNK, Consumer, Target
+from headwater.delivery.consumer import CHUNK, Consumer, Deliveries, Target
 from headwater.delivery.pull_queue import DEFAULT_MAX_WAITING, PullQueue, Status, Waiting
 from headwater.model import headers as header_block
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolicy
@@ -100,6 +101,11 @@ class PullConsumer(Consumer):
             if self._is_heard(waiting, now_ns):
                 break
             self.queue.drop(waiting)
+        if self.queue.takes_turns:
+            for other in list(self.queue):
+                if not self._is_heard(other, now_ns):
+                    self.queue.drop(other)
+            return Target(waiting.reply, min(sum(each.messages for each in self.queue), CHUNK))
         # Who takes only what overflows is asked before each message.
         alone = len(self.queue) == 1 and self.config.priority_policy is not PriorityPolicy.OVERFLOW
         return Target(waiting.reply, min(waiting.messages, CHUNK) if alone else 1, waiting.size)
@@ -122,6 +128,22 @@ class PullConsumer(Consumer):
             if len(self._heard) >= MOST_HEARD:
                 del self._heard[next(iter(self._heard))]
             self._heard[reply] = None
+
+    def send(self, target: Target, deliveries: Deliveries, size: int) -> None:
+        """Send messages to who is served, or to each in turn."""
+        if not self.queue.takes_turns:
+            super().send(target, deliveries, size)
+            return
+        order = self.queue.rotation(len(deliveries.datas))
+        rows: dict[bytes, list[int]] = {}
+        for row, waiting in enumerate(order):
+            rows.setdefault(waiting.reply, []).append(row)
+        for reply, chosen in rows.items():
+            self._outlet.deliver(reply, *deliveries.at(chosen))
+        # By who was served last, so that the next turn is that of who has waited longest.
+        counts = Counter(order)
+        for waiting in reversed(dict.fromkeys(reversed(order))):
+            self._tell(self.queue.served(waiting, counts[waiting], 0, self._clock.now_ns()))
 
     def sent(self, target: Target, count: int, size: int) -> None:
         """Take note of what a request got."""

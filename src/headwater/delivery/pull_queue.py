@@ -181,6 +181,21 @@ class PullQueue:
                 return waiting
         return None
 
+    @property
+    def takes_turns(self) -> bool:
+        """Return whether several wait that get one message each in turn, however many come."""
+        plain = self._config.priority_policy is PriorityPolicy.NONE and len(self._waiting) > 1
+        return plain and all(waiting.size is None for waiting in self._waiting)
+
+    def rotation(self, count: int) -> list[Waiting]:
+        """Return who gets each of the next messages where they take turns; all are still wanted."""
+        order: list[Waiting] = []
+        turn = [(waiting, waiting.messages) for waiting in self._waiting]
+        while turn and len(order) < count:
+            order += [waiting for waiting, _ in turn]
+            turn = [(waiting, left - 1) for waiting, left in turn if left > 1]
+        return order[:count]
+
     def _may_be_served(self, waiting: Waiting, undelivered: int, unacknowledged: int) -> bool:
         if self._config.priority_policy is PriorityPolicy.PINNED_CLIENT:
             if waiting.pin_id and waiting.pin_id != self.pin.id:
