@@ -59,7 +59,7 @@ class Settings:
         "Address of a running nats-server to attach to, instead of embedding one.", "Server", flag="--nats"
     )
     leaf_url: str | None = _setting(
-        "Address of that server's leaf node port, when it is not the one the server tells.",
+        "Address of that server's leaf node port; without it nothing is delivered to consumers.",
         "Server",
         flag="--leaf",
     )
