@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.context_commands import context_rows, contexts_sheet
+from headwater.cli.context_commands import context, context_rows, contexts_sheet
 from headwater.cli.contexts import Context, ContextFolder
 from headwater.cli.render import console
 from jetstreams import Shell
+
+
+def test_every_command_shows_examples() -> None:
+    for name, command in context.commands.items():
+        assert f"headwater context {name}" in (command.epilog or "")
 
 
 @pytest.fixture

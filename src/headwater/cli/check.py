@@ -34,7 +34,8 @@ Examples:
 
 \b
 Thresholds may stand in the stream's metadata, as io.nats.monitor.lag-critical; a flag overrules them. An
-upstream that reports an error, or was never seen, is critical.
+upstream that reports an error is critical whatever the thresholds; one that was never seen counts as not
+seen for ever.
 
 \b
 Exit codes (always 0 with --format prometheus):

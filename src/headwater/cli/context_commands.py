@@ -201,6 +201,22 @@ def rm(name: str, force: bool) -> None:
         folder.delete(name)
 
 
+_EXAMPLES = {
+    "add": (
+        "headwater context add hub --server nats://hub:4222 --creds ~/hub.creds --select",
+        "headwater context add lake --context hub --js-domain lake",
+    ),
+    "copy": ("headwater context copy hub spoke --server nats://spoke:4222",),
+    "edit": ("EDITOR=vi headwater context edit hub",),
+    "ls": ("headwater context ls", "headwater context ls --names"),
+    "info": ("headwater context info", "headwater context info hub --connect"),
+    "select": ("headwater context select hub",),
+    "unselect": ("headwater context unselect",),
+    "previous": ("headwater context previous",),
+    "rm": ("headwater context rm spoke --force",),
+}
+for _name, _lines in _EXAMPLES.items():
+    context.commands[_name].epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in _lines)
 for _name, _others in {
     "add": ("create", "save"),
     "copy": ("cp",),

@@ -47,7 +47,7 @@ _REQ_EPILOG = (
 Examples:
   headwater req service.echo hello
   headwater req service.echo hello --raw
-  headwater req service.> ping --replies 0 --timeout 2s
+  headwater req discover.all ping --replies 0 --timeout 2s
       every answer that comes within two seconds
 """
 )

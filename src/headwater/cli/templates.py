@@ -17,7 +17,7 @@ Bodies, subjects and values of headers may hold:
   {{TimeStamp}}     the time in RFC 3339
   {{Unix}}          seconds since 1970
   {{UnixNano}}      nanoseconds since 1970
-  {{ID}}            an unique word
+  {{ID}}            a unique word
   {{Random 10 20}}  random letters and digits, 10 to 20 of them
 """
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
