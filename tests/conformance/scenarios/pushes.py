@@ -102,8 +102,10 @@ async def last_per_subject_while_subjects_change(probe: Probe) -> None:
     used = await stored(probe, "s.a", "s.b", "s.a", "s.b", "s.c")
     await used.create(deliver_policy="last_per_subject", filter_subject="s.>", ack_policy="none")
     await probe.publish("s.a", b"newer")
+    await used.settle(num_pending=4)
     await used.fetch({"batch": 1, "no_wait": True}, 1)
     await probe.publish("s.d", b"another")
+    await used.settle(num_pending=4)
     await used.fetch({"batch": 9, "no_wait": True}, 5)
     await used.info()
 
