@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
 
 from replication.fake_engine import STORE_ID
+from spark.standalone import cluster_environment
+
+PROGRAM = (sys.executable, "-m", "headwater")
 
 
 class RunningReplicator:
     """`headwater replicator` against one server."""
 
-    def __init__(self, url: str, log: Path, *options: str) -> None:
-        self._command = [sys.executable, "-m", "headwater", "replicator", "--store-id", STORE_ID]
-        self._command += ["--nats", url, "--spark-driver-memory", "512m", *options]
+    def __init__(self, url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM) -> None:
+        self._command = [*program, "replicator", "--store-id", STORE_ID, "--nats", url, *options]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -33,7 +34,7 @@ class RunningReplicator:
         """Start the process."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_clean_environment()
+                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=cluster_environment()
             )
 
     def java(self) -> psutil.Process:
@@ -64,9 +65,11 @@ class RunningReplicator:
 
 
 @asynccontextmanager
-async def replicator(url: str, log: Path, *options: str) -> AsyncIterator[RunningReplicator]:
+async def replicator(
+    url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM
+) -> AsyncIterator[RunningReplicator]:
     """Run a replicator, and leave no process behind."""
-    running = RunningReplicator(url, log, *options)
+    running = RunningReplicator(url, log, *options, program=program)
     running.start()
     try:
         yield running
@@ -74,9 +77,3 @@ async def replicator(url: str, log: Path, *options: str) -> AsyncIterator[Runnin
         left = running.kill()
         _, alive = await asyncio.to_thread(psutil.wait_procs, left, 30)
         assert alive == []
-
-
-def _clean_environment() -> dict[str, str]:
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(("HEADWATER_", "PYSPARK_"))
-    }

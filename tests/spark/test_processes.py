@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from pathlib import Path
 
 from replication.fake_engine import FakeEngine, serving
-from replication.works import brought, tail_of, work_of
+from replication.works import brought, file_of, tail_of, work_of
 from servers import nats_server
 from spark.replicators import replicator
+from spark.standalone import HOME, standalone
 from table.samples import message
 
 
@@ -41,3 +43,38 @@ async def test_a_replicator_whose_java_died_ends_with_one_sentence(tmp_path: Pat
                 engine.offer(work_of(id=name, stop_seq=3, tail=tail_of([message(1)])))
             assert await running.ended() == 1
             assert "headwater: Spark is gone" in running.log
+
+
+async def test_a_cluster_runs_the_transfers_however_the_replicator_is_submitted(tmp_path: Path) -> None:
+    script = tmp_path / "replicator.py"
+    script.write_text("from headwater.cli.main import main\n\nmain()\n")
+    messages = [message(seq) for seq in range(1, 20_001)]
+    file = file_of(tmp_path / "table", messages)
+    async with nats_server() as server, standalone(tmp_path) as master:
+        submit = (
+            str(HOME / "bin" / "spark-submit"),
+            "--master",
+            master,
+            "--driver-memory",
+            "512m",
+            str(script),
+        )
+        ways = {
+            "command": ((sys.executable, "-m", "headwater"), ("--master", master)),
+            "submit": (submit, ()),
+        }
+        for way, (program, options) in ways.items():
+            engine = FakeEngine()
+            engine.offer(
+                work_of(id=f"{way} file", stop_seq=20_000, files=(file,), staging=str(tmp_path / "staging")),
+                work_of(id=f"{way} tail", stop_seq=1, tail=tail_of([message(1)])),
+            )
+            log = tmp_path / f"{way}.log"
+            async with serving(server.client_url, engine):
+                async with replicator(server.client_url, log, *options, program=program) as running:
+                    assert brought(await engine.receipt()) == messages
+                    assert brought(await engine.receipt()) == [message(1)]
+                    running.signal(signal.SIGTERM)
+                    await running.ended()
+    said = (tmp_path / "cluster.log").read_text()
+    assert said.count("Registered app headwater-replicator") == 2
