@@ -62,6 +62,7 @@ serve: install ## run an engine: STORE=.headwater/store PORT=4222 ARGS=…
 
 docs: install ## write the generated pages of docs/reference
 	$(BIN)/python -m headwater.cli.settings_page > docs/reference/settings.md
+	$(BIN)/python -m headwater.cli.commands_page > docs/reference/cli.md
 
 java-check: ## say whether replication's Java 17 is here; streams need none
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
+from pathlib import Path
 
+import nats
 import pytest
+from nats.aio.msg import Msg
 
-from headwater.cli import ask
+from headwater.cli import ask, stream_messages
 from headwater.cli.stream_messages import ranges
 from jetstreams import Shell
+from servers import nats_server
 
 
 def test_a_message_is_shown_with_its_subject_and_time(shell: Shell, stream: str) -> None:
@@ -88,6 +94,36 @@ def test_a_purge_removes_what_it_says(
     text = shell.ok("stream", "purge", stream, "--force", *given)
     assert text.startswith(f"Purged {purged} messages from {stream}\n\nState for Stream {stream}")
     assert shell.json("stream", "state", stream)["messages"] == left
+
+
+async def test_a_purge_that_takes_long_tells_how_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that answers the purge only when it has been looked at three times meanwhile."""
+    monkeypatch.setattr(stream_messages, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(stream_messages, "POLL_SECONDS", 0.01)
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        left = [1000, 800, 500, 200, 0, 0]
+        purging: list[Msg] = []
+
+        async def info(message: Msg) -> None:
+            held = left.pop(0) if len(left) > 1 else left[0]
+            body = {"config": {"name": "BIG"}, "state": {"messages": held, "bytes": 0}}
+            await message.respond(json.dumps(body).encode())
+            if not held and purging:
+                await purging.pop().respond(b'{"success":true,"purged":1000}')
+
+        async def purge(message: Msg) -> None:
+            purging.append(message)
+
+        await client.subscribe("$JS.API.STREAM.INFO.BIG", cb=info)
+        await client.subscribe("$JS.API.STREAM.PURGE.BIG", cb=purge)
+        await client.flush()
+        ran = await asyncio.to_thread(Shell(server.client_url, tmp_path), "stream", "purge", "BIG", "-f")
+        await client.close()
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "Purged 1,000 messages from BIG")
+    assert ran.err.startswith("Purging BIG: 100%, 1,000 of 1,000, ")
 
 
 def test_a_purge_that_contradicts_itself_is_refused(shell: Shell, stream: str) -> None:

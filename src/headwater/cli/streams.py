@@ -123,7 +123,12 @@ def _show_info(caller: Caller, name: str | None, state_only: bool, no_select: bo
 @stream.command()
 @click.argument("name", metavar="[STREAM]", required=False)
 @click.argument("filter_subject", metavar="[FILTER]", default=">")
-@click.option("--sort", type=click.Choice(["name", "subjects", "messages", "count"]), default="messages")
+@click.option(
+    "--sort",
+    type=click.Choice(["name", "subjects", "messages", "count"]),
+    default="messages",
+    help="By subject, or by messages (the default).",
+)
 @click.option("-R", "--reverse", is_flag=True, help="The other way round.")
 @click.option("--names", is_flag=True, help="Only the subjects.")
 @client_command
