@@ -58,6 +58,16 @@ def test_without_a_terminal_lines_come_now_and_then_and_at_the_end() -> None:
     ]
 
 
+def test_an_estimate_that_was_wrong_ends_at_all_there_was() -> None:
+    out = io.StringIO()
+    with Meter("X", 100, file=out, clock=Clock()) as meter:
+        meter.reach(30)
+        meter.finish()
+    with Meter("Y", 100, file=out, clock=Clock()) as meter:
+        meter.reach(300)
+    assert out.getvalue() == "X: 100%, 30 of 30, 0/s\nY: 100%, 300 of 300, 0/s\n"
+
+
 def test_a_terminal_gets_a_bar() -> None:
     out = Terminal()
     with Meter("Purging X", 10, file=out) as meter:

@@ -25,7 +25,7 @@ def test_a_stream_comes_back_as_it_was(shell: Shell, stream: str, tmp_path: Path
     ran = shell("stream", "backup", stream, str(target))
     assert ran.code == 0, ran.err
     assert ran.out.startswith(f"Backed up stream {stream} to {target}: 3 messages, ")
-    assert ran.err.startswith(f"Backing up {stream}: ")
+    assert ran.err.startswith(f"Backing up {stream}: 100%, ")
     assert sorted(path.name for path in target.iterdir()) == [META, DATA]
     before = shell.json("stream", "view", stream)
     shell.ok("stream", "rm", stream, "-f")

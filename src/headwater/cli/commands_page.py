@@ -45,7 +45,8 @@ _TAIL = """\
 - `stream report --svg` and `--png` draw with the program `dot` of GraphViz where it is installed. Without it
   SVG is drawn by Headwater itself, and PNG is refused.
 - A backup is a directory with `backup.json` and `stream.tar.s2`, which the `nats` command reads and writes as
-  well. Until all has arrived the files end in `.unfinished`; a backup that fails or is stopped removes them.
+  well; what is inside is the server's own, so that an archive of Headwater is restored by Headwater and one of
+  nats-server by nats-server. Until all has arrived the files end in `.unfinished`; a backup that fails or is stopped removes them.
 
 ## Exit codes
 

@@ -80,6 +80,8 @@ class Meter:
     def reach(self, done: int) -> None:
         """Note how much has been done in all."""
         self.done = done
+        # A total may be an estimate.
+        self.total = max(self.total, done) if self.total else 0
         now = self._clock()
         if self._bar is not None:
             said = standing(done, self.total, now - self._began, self._say)
@@ -87,6 +89,10 @@ class Meter:
         elif self._shown and now - self._said >= LINE_SECONDS:
             self._said = now
             self._line()
+
+    def finish(self) -> None:
+        """Note that what has been done is all there was."""
+        self.total = self.done
 
     def _line(self) -> None:
         seconds = self._clock() - self._began

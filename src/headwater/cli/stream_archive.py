@@ -100,19 +100,20 @@ async def _take(session: Session, stream: str, target: Path, asked: Json, shown:
     subscription = await session.nats.subscribe(inbox, cb=chunks.put)
     with _new_files(target) as (meta, data):
         answer = await session.request(f"STREAM.SNAPSHOT.{stream}", {**asked, "deliver_subject": inbox})
-        received = 0
-        with data.open("wb") as file, Meter(f"Backing up {stream}", say=size, shown=shown) as meter:
+        # How large the archive gets is not known; what the stream holds comes near.
+        about = int(answer["state"].get("bytes") or 0)
+        with data.open("wb") as file, Meter(f"Backing up {stream}", about, say=size, shown=shown) as meter:
             while (chunk := await _next(chunks, session.timeout)).data:
                 file.write(chunk.data)
-                received += len(chunk.data)
                 meter.advance(len(chunk.data))
                 # The last chunk is not waited for and so has nothing to answer.
                 if chunk.reply:
                     await chunk.respond(b"")
-        _check_end(chunk, stream)
+            _check_end(chunk, stream)
+            meter.finish()
         await subscription.unsubscribe()
         meta.write_bytes(msgspec.json.format(msgspec.json.encode(answer), indent=2))
-    return {"config": answer["config"], "state": answer["state"], "bytes": received}
+    return {"config": answer["config"], "state": answer["state"], "bytes": meter.done}
 
 
 async def _give(session: Session, source: Path, config: Json, state: Json, shown: bool) -> Json:
