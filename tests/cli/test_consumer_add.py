@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +117,27 @@ def test_a_copy_begins_anew_with_the_same_config(shell: Shell, stream: str) -> N
 def test_what_only_pushing_consumers_have_is_refused_for_others(shell: Shell, flag: tuple[str, ...]) -> None:
     ran = shell("consumer", "add", "ANY", "C", "--pull", *flag)
     assert (ran.code, f"{flag[0]} needs a consumer that pushes: give --target" in ran.err) == (2, True)
+
+
+def test_on_a_terminal_what_is_missing_is_asked(shell: Shell, stream: str) -> None:
+    answers = ["a.b", "WORK", "", "", "", "", f"{stream}.a", "5", "", "", ""]
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "headwater", "consumer", "add", stream]
+    environ = {**os.environ, **shell.environ, "TERM": "dumb"}
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environ
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        for answer in answers:
+            before = len(seen)
+            while not seen[before:].rstrip().endswith(b":"):
+                seen += os.read(ours, 4096)
+            os.write(ours, answer.encode() + b"\n")
+        out, _ = process.communicate(timeout=10)
+        os.close(ours)
+    assert process.returncode == 0
+    assert b"? Consumer name: " in seen
+    assert f"Information for Consumer {stream} > WORK created" in out.decode()
+    config = shell.json("consumer", "info", stream, "WORK")["config"]
+    assert (config["filter_subject"], config["max_deliver"]) == (f"{stream}.a", 5)

@@ -110,6 +110,17 @@ def test_no_consumer_is_left_behind(shell: Shell, stream: str) -> None:
     assert shell.json("stream", "info", stream)["state"]["consumer_count"] == 0
 
 
+def test_ctrl_c_leaves_no_consumer_behind_either(shell: Shell, stream: str) -> None:
+    with shell.beside("Reading Stream", "sub", "--stream", stream, "--all", "--subjects-only") as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in "abc"] == [f"{stream}.{token}\n" for token in "abc"]
+        assert len(shell.json("consumer", "ls", stream)) == 1
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert shell.json("consumer", "ls", stream) == []
+
+
 def test_a_durable_consumer_goes_on_where_it_stopped(shell: Shell, stream: str) -> None:
     shell.ok("consumer", "add", stream, "WORK", "--pull", "--defaults")
     read = ("sub", "--stream", stream, "--durable", "WORK", "--ack", "--raw", "-T")

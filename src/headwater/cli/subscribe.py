@@ -106,13 +106,15 @@ def sub(
     reads = bool(first or stream or durable)
     _check(subjects, reads=reads, inbox=inbox, queue=queue, stream=stream, durable=durable, to_end=to_end)
     end = End(count or 0, wait / SECOND, to_end)
+    quiet = raw or caller.as_json
 
     async def work(session: Session) -> None:
         if reads:
-            source = _read(session, stream, subjects, durable, first or {"deliver_policy": "new"}, ack, end)
+            begin = first or {"deliver_policy": "new"}
+            source = _read(session, stream, subjects, durable, begin, ack, end, quiet=quiet)
         else:
             wanted = subjects or [session.nats.new_inbox()]
-            words = "" if look.raw or look.as_json else f"Subscribing on {', '.join(wanted)}"
+            words = "" if quiet else f"Subscribing on {', '.join(wanted)}"
             source = listened(session, wanted, queue, end, words)
         await shown_until_told(source, look)
 
@@ -201,12 +203,15 @@ async def listened(
 
 
 async def _read(
-    session: Session, stream: str, subjects: Sequence[str], durable: str, first: Json, ack: bool, end: End
-) -> AsyncGenerator[Msg, None]:
+    session: Session, stream: str, subjects: Sequence[str], durable: str, first: Json, ack: bool, end: End,
+    *, quiet: bool,
+) -> AsyncGenerator[Msg, None]:  # fmt: skip
     """Yield what a stream holds and takes, through a consumer of our own or a durable one."""
     name = stream or await _stream_of(session, subjects)
     if durable:
         info = await session.request(f"CONSUMER.INFO.{name}.{durable}")
+        if not quiet:
+            say(f"Reading Stream {name} through Consumer {durable}")
         async with aclosing(_consumed(session, info, ack, end)) as messages:
             async for message in messages:
                 yield message
@@ -219,6 +224,8 @@ async def _read(
     elif first["deliver_policy"] == "last_per_subject":
         config["filter_subject"] = ">"
     async with own_consumer(session, name, **config) as info:
+        if not quiet:
+            say(f"Reading Stream {name}")
         async with aclosing(_consumed(session, info, ack, end)) as messages:
             async for message in messages:
                 yield message
