@@ -201,7 +201,7 @@ async def several_filters(probe: Probe) -> None:
     await used.info()
     await probe.publish("s.c", b"other")
     await probe.publish("s.q.x", b"more")
-    await used.info()
+    await used.settle(num_pending=3)
     await used.fetch({"batch": 9, "no_wait": True}, 3)
     await used.fetch({"batch": 9, "no_wait": True}, 1)
     await used.info()

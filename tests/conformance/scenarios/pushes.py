@@ -71,7 +71,7 @@ async def every_way_to_begin(probe: Probe) -> None:
     await probe.publish("s.b", b"new")
     for name in ("last_none", "new", "seq_beyond", "time_future", "each", "each_none"):
         used = Used(probe, "S", name)
-        await used.info(f"{name}: with a new message")
+        await used.settle(f"{name}: with a new message", num_pending=1)
         await used.fetch({"batch": 1, "no_wait": True}, 1, f"{name}: the new one")
 
 
