@@ -44,9 +44,10 @@ _TAIL = """\
 - Long work shows a bar with rate and time left; without a terminal a line every two seconds.
 - `stream report --svg` and `--png` draw with the program `dot` of GraphViz where it is installed. Without it
   SVG is drawn by Headwater itself, and PNG is refused.
-- A backup is a directory with `backup.json` and `stream.tar.s2`, which the `nats` command reads and writes as
-  well; what is inside is the server's own, so that an archive of Headwater is restored by Headwater and one of
-  nats-server by nats-server. Until all has arrived the files end in `.unfinished`; a backup that fails or is stopped removes them.
+- A backup is a directory with `backup.json` and `stream.tar.s2`, which the `nats` command reads and writes
+  as well. What is inside is the server's own: an archive of Headwater is restored by Headwater, one of
+  nats-server by nats-server. Until all has arrived the files end in `.unfinished`; a backup that fails or is
+  stopped removes them.
 
 ## Exit codes
 
