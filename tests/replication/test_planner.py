@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from doors import services
 from headwater.model.cursor import Cursor
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource
-from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
+from headwater.replication.planner import (
+    MOST_PIECES,
+    CursorAt,
+    Extent,
+    next_seq,
+    pieces,
+    plan_local,
+    plan_remote,
+)
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import NatsOrigin
 from headwater.stream.stream import Stream
@@ -55,12 +66,10 @@ async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) 
     await offered(origin, 5)
     await origin.remove(3)
     extent = Extent(origin.identity, 1, 15)
-    first = await plan_local(mirror_of(target), origin, extent, 1)
-    assert first is not None
+    (first,) = await plan_local(mirror_of(target), origin, extent, 1)
     assert (first.start_seq, first.stop_seq, len(first.files), first.tail) == (1, 10, 1, b"")
     assert first.removed
-    second = await plan_local(mirror_of(target), origin, extent, 11)
-    assert second is not None
+    (second,) = await plan_local(mirror_of(target), origin, extent, 11)
     assert (second.start_seq, second.stop_seq, second.files) == (11, 15, ())
     assert column_bytes.decode(second.tail).seqs.tolist() == [11, 12, 13, 14, 15]
 
@@ -71,15 +80,14 @@ async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: t
         origin.offer([(b"o", b"", b"", bytes(10_000)) for _ in range(2)])
     await origin.settled()
     seen: list[int] = []
-    start, pieces = 1, 0
+    start, count = 1, 0
     while start <= 80:
-        work = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 80), start)
-        assert work is not None
+        (work,) = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 80), start)
         seen += column_bytes.decode(work.tail).seqs.tolist()
         start = work.stop_seq + 1
-        pieces += 1
+        count += 1
     assert seen == list(range(1, 81))
-    assert pieces > 2
+    assert count > 2
 
 
 async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, Stream]) -> None:
@@ -87,3 +95,28 @@ async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, St
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
     work = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20)
     assert (work.start_seq, work.stop_seq, work.origin) == (20, 50, origin)
+
+
+@given(st.integers(1, 1000), st.integers(0, 5000), st.integers(0, 1 << 30))
+def test_pieces_cover_a_range_without_gap_or_overlap(start: int, more: int, size: int) -> None:
+    found = pieces(start, start + more, size)
+    assert 1 <= len(found) <= MOST_PIECES
+    assert [seq for first, last in found for seq in range(first, last + 1)] == list(
+        range(start, start + more + 1)
+    )
+
+
+async def test_pieces_of_files_follow_on_each_other(
+    streams: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, target = streams
+    await offered(origin, 100)
+    await origin.checkpoint()
+    monkeypatch.setattr("headwater.replication.planner.PIECE_BYTES", 100)
+    works = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 100), 1)
+    assert len(works) > 1
+    assert works[0].expected == b""
+    for one, two in pairwise(works):
+        assert two.start_seq == one.stop_seq + 1
+        assert two.expected == CursorAt(origin.identity)(one.stop_seq)
+    assert works[-1].stop_seq == 100

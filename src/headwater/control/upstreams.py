@@ -27,7 +27,7 @@ from headwater.model.stream import StreamConfig
 from headwater.model.times import parse_time
 from headwater.model.upstream import StreamSourceInfo, hash8
 from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
-from headwater.replication.upstream import LEASE_NS, STALLED_NS, Upstream, upstreams_of
+from headwater.replication.upstream import STALLED_NS, Upstream, upstreams_of
 from headwater.replication.work import (
     EXCHANGE_BYTES,
     Committed,
@@ -177,15 +177,15 @@ class Upstreams:
             now_ns = self._clock.now_ns()
             if upstream.leased_until_ns > now_ns or upstream.next_try_ns > now_ns:
                 continue
-            work = await self._work_of(upstream, now_ns)
-            if work is None:
-                continue
-            size += len(work.tail) + len(work.removed) + 200 * len(work.files) + 1000
+            pieces = await self._works_of(upstream, now_ns)
+            size += sum(len(w.tail) + len(w.removed) + 200 * len(w.files) + 1000 for w in pieces)
             if works and size > EXCHANGE_BYTES:
                 break
-            upstream.leased_until_ns = now_ns + LEASE_NS
-            self._remember(work, upstream)
-            works.append(work)
+            if pieces:
+                upstream.handed_out(len(pieces), now_ns)
+            for work in pieces:
+                self._remember(work, upstream)
+            works += pieces
         return works
 
     def _remember(self, work: Work, upstream: Upstream) -> None:
@@ -194,19 +194,19 @@ class Upstreams:
             del self._identities[next(iter(self._identities))]
         self._identities[work.id] = upstream.identity
 
-    async def _work_of(self, upstream: Upstream, now_ns: int) -> Work | None:
-        """Return the next range of an upstream, None if there is none; trouble is shown, not raised."""
+    async def _works_of(self, upstream: Upstream, now_ns: int) -> list[Work]:
+        """Return the next pieces of work of an upstream; trouble is shown, not raised."""
         try:
             if upstream.source.external is None:
-                return await self._local_work(upstream, now_ns)
-            return await self._remote_work(upstream, now_ns)
+                return await self._local_works(upstream, now_ns)
+            return await self._remote_works(upstream, now_ns)
         except ApiError as error:
             upstream.failed(error, now_ns)
         except Error as error:
             upstream.failed(_failed(upstream, str(error)), now_ns)
-        return None
+        return []
 
-    async def _local_work(self, upstream: Upstream, now_ns: int) -> Work | None:
+    async def _local_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
         origin = self._domain.stream(upstream.source.name)
         upstream.heard_of(now_ns)
         last_seq = origin.durable_seq
@@ -215,7 +215,7 @@ class Upstreams:
         upstream.lag = await origin.pending(start_seq, upstream.filters) if start_seq <= last_seq else 0
         if start_seq > last_seq:
             upstream.moved(now_ns)
-            return None
+            return []
         self._watch_stall(upstream, now_ns)
         return await plan_local(upstream, origin, extent, start_seq)
 
@@ -253,7 +253,7 @@ class Upstreams:
             upstream.source.name,
         )
 
-    async def _remote_work(self, upstream: Upstream, now_ns: int) -> Work | None:
+    async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
         source = upstream.source
         assert source.external is not None
         upstream.next_try_ns = now_ns + LOOK_NS
@@ -267,10 +267,10 @@ class Upstreams:
         upstream.lag = max(extent.last_seq - start_seq + 1, 0)
         if start_seq > extent.last_seq:
             upstream.moved(now_ns)
-            return None
+            return []
         self._watch_stall(upstream, now_ns)
         origin = msgspec.structs.replace(self._origin, api_prefix=prefix, stream=source.name)
-        return plan_remote(upstream, origin, extent, start_seq)
+        return [plan_remote(upstream, origin, extent, start_seq)]
 
     async def _ask(self, subject: str) -> dict[str, Any]:
         try:
@@ -309,7 +309,7 @@ class Upstreams:
         if not found or receipt.work not in self._identities:
             return 0, "nobody waits for this receipt any more"
         upstream = found[0]
-        upstream.leased_until_ns = 0
+        upstream.came_back()
         if receipt.error:
             upstream.failed(_failed(upstream, receipt.error), now_ns)
             return 0, receipt.error

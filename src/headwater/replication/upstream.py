@@ -30,6 +30,8 @@ class Upstream:
     moved_ns: int = 0
     """When the cursor last moved, or the upstream last had nothing to copy."""
     leased_until_ns: int = 0
+    under_way: int = 0
+    """How many pieces of work have been handed out and not come back."""
     gap: int = 0
     """How many sequences of the origin were gone before they could be copied."""
     gap_before: int = 0
@@ -73,8 +75,18 @@ class Upstream:
         """Take note of an error; the next attempt comes later, but before long."""
         self.error = error
         self.failures += 1
-        self.leased_until_ns = 0
         self.next_try_ns = now_ns + min(500_000_000 * 2 ** min(self.failures, 5), 10_000_000_000)
+
+    def handed_out(self, pieces: int, now_ns: int) -> None:
+        """Take note that pieces of work are under way."""
+        self.under_way = pieces
+        self.leased_until_ns = now_ns + LEASE_NS
+
+    def came_back(self) -> None:
+        """Take note that a piece of work is done, well or not."""
+        self.under_way -= 1
+        if self.under_way <= 0:
+            self.leased_until_ns = 0
 
     def heard_of(self, now_ns: int) -> None:
         """Take note that the origin answers."""
