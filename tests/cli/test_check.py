@@ -101,6 +101,10 @@ def test_json_has_the_names_of_the_nats_command(findings: Health) -> None:
     }
 
 
+def test_no_word_can_pass_for_a_figure() -> None:
+    assert rendered(Health("A", criticals=["a|b\nc"]), "nagios") == "CRITICAL A Crit:a/b c"
+
+
 def test_a_name_cannot_break_out_of_its_label() -> None:
     assert 'item="a.b"' in rendered(Health('a"b'), "prometheus")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from jetstreams import Shell
@@ -51,7 +53,8 @@ def test_a_stream_without_consumers_says_so(shell: Shell, stream: str) -> None:
 
 def test_a_paused_consumer_delivers_nothing_until_it_is_resumed(shell: Shell, work: str) -> None:
     assert f"Paused {work} > WORK until " in shell.ok("consumer", "pause", work, "WORK", "1h", "-f")
-    assert "(59m59s remaining)" in shell.ok("consumer", "info", work, "WORK").replace("1h0m0s", "59m59s")
+    shown = shell.ok("consumer", "info", work, "WORK")
+    assert len(re.findall(r"\((?:1h0m0s|59m\d+s) remaining\)", shown)) == 2
     assert shell("consumer", "next", work, "WORK", "--timeout", "100ms").code == 1
     assert "was resumed while previously paused" in shell.ok("consumer", "resume", work, "WORK", "-f")
     shell.ok("consumer", "next", work, "WORK")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import selectors
 import signal
 
 import pytest
@@ -61,12 +63,18 @@ def test_ctrl_c_is_a_clean_end(shell: Shell, name: str) -> None:
 
 
 def test_a_queue_shares_messages(shell: Shell, name: str) -> None:
-    listen = ("sub", f"{name}.a", "--queue", "q", "--wait", "1s")
+    listen = ("sub", f"{name}.>", "--queue", "q", "--subjects-only")
     with shell.beside("Subscribing", *listen) as one, shell.beside("Subscribing", *listen) as other:
-        for _ in range(4):
-            shell.ok("pub", f"{name}.a", "x", "-q")
-        heard = [process.communicate(timeout=10)[0].count("Received on") for process in (one, other)]
-    assert sum(heard) == 4
+        shell.ok("pub", f"{name}.{{{{Count}}}}", "x", "--count", "4", "-q")
+        heard: list[str] = []
+        with selectors.DefaultSelector() as ready:
+            for process in (one, other):
+                assert process.stdout is not None
+                ready.register(process.stdout.fileno(), selectors.EVENT_READ)
+            while len(heard) < 4:
+                for key, _ in ready.select():
+                    heard += os.read(key.fd, 4096).decode().split()
+    assert sorted(heard) == [f"{name}.{place}" for place in (1, 2, 3, 4)]
 
 
 def test_silence_ends_it(shell: Shell, name: str) -> None:

@@ -135,7 +135,8 @@ def _nagios(health: Health) -> str:
     said = [health.name, *(f"Crit:{words}" for words in health.criticals)]
     said += [f"Unknown:{words}" for words in health.unknowns]
     said += [f"Warn:{words}" for words in health.warnings] + [f"OK:{words}" for words in health.oks]
-    line = f"{health.status} {' '.join(said)}"
+    # The bar parts words from figures: no word may hold one, nor break the line.
+    line = f"{health.status} {' '.join(said)}".replace("|", "/").replace("\n", " ")
     return f"{line} | {' '.join(map(_perfdata, health.figures))}" if health.figures else line
 
 

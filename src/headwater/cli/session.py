@@ -27,6 +27,7 @@ _ADVICE = {
     10065: "`headwater stream find --subject SUBJECT` shows which",
     10076: "start nats-server with --js, or name the domain that has it with --js-domain",
     10130: "remove it first, or restore under another name with --config",
+    10148: "change it with `headwater consumer edit`, or choose another name",
 }
 
 
