@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import pytest
 
+from headwater.replication import driver as driver_module
 from headwater.replication.driver import COMMIT_ATTEMPTS, LONGEST_PAUSE_S, Driver, pause_s
 from headwater.replication.exchange import EngineAwayError
 from headwater.replication.work import Committed, Plan, Receipt
@@ -129,3 +131,17 @@ async def test_what_was_copied_is_one_line_of_the_log_and_refusals_are_told(
     copied, refused = caplog.records
     assert (copied.getMessage(), vars(copied)["messages"]) == ("copied", 2)
     assert (refused.levelname, vars(refused)["reason"]) == ("WARNING", "the cursor has moved")
+
+
+async def test_many_rounds_in_a_short_time_are_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    engine = FakeEngine()
+    for name in "abcd":
+        engine.offer(work_of(id=name, stop_seq=3, tail=tail_of([message(1), message(2)])))
+    driver = Driver(engine, Inline())
+    with caplog.at_level(logging.INFO):
+        for _ in range(4):
+            await driver.tick()
+        with patch.object(driver_module, "TELL_S", 0.0):
+            await driver.tick()
+    told = [(vars(record)["messages"], vars(record)["rounds"]) for record in caplog.records]
+    assert told == [(2, 1), (6, 3)]

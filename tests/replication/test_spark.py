@@ -66,9 +66,11 @@ def test_under_spark_submit_nothing_that_was_said_there_is_overruled() -> None:
 
 
 def test_large_works_get_tasks_of_their_own_and_small_ones_share() -> None:
-    works = [SMALL, FILES, SMALL, SMALL, REMOTE, SMALL, SMALL]
-    assert shared_out(works, 2) == [[1], [4], [0, 3, 6], [2, 5]]
+    assert shared_out([SMALL, FILES, SMALL, REMOTE, SMALL], 2) == [[1], [3], [0, 2, 4]]
+    assert shared_out([SMALL] * 9, 2) == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]
+    assert [len(task) for task in shared_out([SMALL] * 100, 4)] == [25] * 4
     assert shared_out([SMALL], 8) == [[0]]
+    assert shared_out([FILES], 8) == [[0]]
 
 
 def test_importing_what_executors_run_starts_no_java_and_needs_no_engine() -> None:

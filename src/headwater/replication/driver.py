@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -22,6 +23,8 @@ LONGEST_PAUSE_S = 5.0
 IDLE_PAUSE_S = 0.01
 """Keeps an engine that answers at once from being asked without end."""
 COMMIT_ATTEMPTS = 8
+TELL_S = 5.0
+"""A trickle is a round several times a second, which nobody wants to read one by one."""
 
 
 class Engine(Protocol):
@@ -53,6 +56,7 @@ class Driver:
         self._engine = engine
         self._cluster = cluster
         self._pause = pause
+        self._tally = _Tally()
 
     async def drive(self) -> None:
         """Run ticks until cancelled; an engine that is away is waited for, however long."""
@@ -71,17 +75,19 @@ class Driver:
         """Do one round; return whether it went well, be it that there was nothing to do."""
         plan = await self._engine.plan()
         if not plan.works:
+            self._tally.tell()
             return True
         began = time.monotonic()
         receipts = await asyncio.to_thread(self._cluster.run, plan.works)
-        copied_s = time.monotonic() - began
-        committed = Committed()
+        refusals = 0
         for portion in portions(receipts):
-            answer = await self._commit(portion)
-            committed = Committed(
-                taken=committed.taken + answer.taken, refused=committed.refused + answer.refused
-            )
-        return _report(receipts, committed, copied_s, time.monotonic() - began)
+            committed = await self._commit(portion)
+            refusals += _warn(portion, committed)
+            self._tally.messages += sum(committed.taken)
+        self._tally.rounds += 1
+        self._tally.busy_s += time.monotonic() - began
+        self._tally.tell()
+        return refusals < len(receipts)
 
     async def _commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Hand receipts in, again when there is no answer: one that was taken is refused the next time."""
@@ -99,22 +105,38 @@ def pause_s(misses: int) -> float:
     return float(min(FIRST_PAUSE_S * 2.0 ** min(misses - 1, 16), LONGEST_PAUSE_S))
 
 
-def _report(receipts: Sequence[Receipt], committed: Committed, copied_s: float, took_s: float) -> bool:
-    """Log a round; return whether any of it was taken."""
+def _warn(receipts: Sequence[Receipt], committed: Committed) -> int:
+    """Log which receipts were refused and why; return how many."""
     for receipt, refused in zip(receipts, committed.refused, strict=False):
         if refused:
             what = {"target": receipt.target, "upstream": receipt.upstream, "reason": refused}
             logger.warning("not copied", extra=what)
-    messages = sum(committed.taken)
-    if messages:
+    return sum(bool(refused) for refused in committed.refused)
+
+
+class _Tally:
+    """What was copied since it was last told; told at once, then at most every few seconds."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.rounds = 0
+        self.busy_s = 0.0
+        self._told = -math.inf
+
+    def tell(self) -> None:
+        """Log the sum, if there is one and the last line is old enough."""
+        now = time.monotonic()
+        if not self.messages or now - self._told < TELL_S:
+            return
         logger.info(
             "copied",
             extra={
-                "messages": messages,
-                "upstreams": len(receipts),
-                "copied_s": round(copied_s, 3),
-                "took_s": round(took_s, 3),
-                "per_s": round(messages / max(took_s, 1e-6)),
+                "messages": self.messages,
+                "rounds": self.rounds,
+                "busy_s": round(self.busy_s, 3),
+                "per_s": round(self.messages / max(self.busy_s, 1e-6)),
             },
         )
-    return any(not refused for refused in committed.refused)
+        self._told = now
+        self.messages = self.rounds = 0
+        self.busy_s = 0.0

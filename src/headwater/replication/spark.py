@@ -25,6 +25,7 @@ INSTALL_JAVA = "apt-get install -y openjdk-17-jre-headless"
 INSTALL_SPARK = "pip install 'headwater[spark]'"
 APP_NAME = "headwater-replicator"
 _TASK_ATTEMPTS = 4
+_SMALL_PER_TASK = 8
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
@@ -139,8 +140,9 @@ def shared_out(works: Sequence[Work], parallelism: int) -> list[list[int]]:
     """Return which pieces of work each task does: a task costs more than copying a few messages."""
     large = [[index] for index, work in enumerate(works) if work.files or work.origin is not None]
     small = [index for index, work in enumerate(works) if not (work.files or work.origin is not None)]
+    shares = min(parallelism, -(-len(small) // _SMALL_PER_TASK))
     # The large first, so that the small ones fill the cores that are free meanwhile.
-    return large + [share for at in range(parallelism) if (share := small[at::parallelism])]
+    return large + [small[at::shares] for at in range(shares)]
 
 
 def _first_line(error: Exception) -> str:
