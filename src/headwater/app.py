@@ -65,10 +65,20 @@ async def serve(settings: Settings) -> None:
         consumers = await _open_consumers(settings, catalog, connection, server.leaf, stack)
         domain.observe(consumers)
         stack.push_async_callback(consumers.close)
-        upstreams = Upstreams(domain, connection, SystemClock(), catalog.store_id, _origin(server.options))
-        if settings.replicator == "own":
+        owns_replicator = settings.replicator == "own"
+        upstreams = Upstreams(
+            domain,
+            connection,
+            SystemClock(),
+            catalog.store_id,
+            _origin(server.options),
+            is_single=owns_replicator,
+        )
+        logger.info("store id %s", catalog.store_id)
+        if owns_replicator:
             supervisor = Supervisor(settings, server.options, catalog.store_id)
             upstreams.on_needed = supervisor.ensure
+            upstreams.problem = lambda: supervisor.problem
             stack.push_async_callback(supervisor.stop)
         domain.observe(upstreams)
         upstreams.start()

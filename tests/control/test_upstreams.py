@@ -274,3 +274,33 @@ async def test_lag_is_what_the_origin_still_holds(tmp_path: Path) -> None:
         copier.between = lambda receipts: []
         await copier.tick()
         assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 7
+
+
+async def test_lag_and_a_stall_are_seen_without_a_replicator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.05)
+    monkeypatch.setattr("headwater.control.upstreams.STALLED_NS", 1)
+    async with copying(tmp_path) as (door, _):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 4)
+        mirror: dict[str, Any] = {}
+        for _ in range(ROUNDS):
+            mirror = (await door.asker.ask("STREAM.INFO.M"))["mirror"]
+            if "error" in mirror and mirror["lag"] == 4:
+                break
+            await asyncio.sleep(0.02)
+        assert mirror["lag"] == 4
+        assert "nothing was copied" in mirror["error"]["description"]
+
+
+async def test_a_plan_that_got_lost_is_made_again_at_once(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 4)
+        await create(door, name="M", mirror={"name": "O"})
+        copier.between = lambda receipts: []
+        await copier.tick()
+        copier.between = lambda receipts: receipts
+        assert await copier.tick() == 4

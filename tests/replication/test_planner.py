@@ -53,8 +53,8 @@ async def test_it_goes_on_behind_the_cursor_of_the_same_origin_only(streams: tup
     upstream = mirror_of(target)
     assert next_seq(upstream, Extent("id", 1, 9), 4) == 4
     at = CursorAt("id")
-    await target.take_copied(upstream.id, b"", column_bytes.empty(), at, 6, mirrored=True)
-    assert Cursor.decode(target.cursor(upstream.id)) == Cursor("id", 6)
+    await target.copying.take(upstream.id, b"", column_bytes.empty(), at, 6, mirrored=True)
+    assert Cursor.decode(target.copying.cursor(upstream.id)) == Cursor("id", 6)
     assert next_seq(upstream, Extent("id", 1, 9), 4) == 7
     assert next_seq(upstream, Extent("other", 1, 9), 4) == 4
 

@@ -60,21 +60,21 @@ def target(tmp_path: Path) -> Target:
 async def test_a_mirror_keeps_sequences_times_and_gaps(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.take_copied("up", b"", copied([3, 4, 7]), cursor_at, 9, mirrored=True)
+        await stream.copying.take("up", b"", copied([3, 4, 7]), cursor_at, 9, mirrored=True)
         state = await stream.state()
         assert (state.first_seq, state.last_seq, state.messages) == (3, 9, 3)
         assert stream.deleted() == [5, 6, 8, 9]
         message = await stream.message(7)
         assert message is not None
         assert (message.ts, message.data) == (ORIGIN_TS + 7, b"message 7")
-        assert stream.cursor("up") == b"origin 9"
+        assert stream.copying.cursor("up") == b"origin 9"
 
 
 async def test_a_source_gives_new_sequences_and_times_in_the_origin_s_order(target: Target) -> None:
     config = StreamConfig(name="T", subjects=("t",))
     async for stream in target.opened(config):
         stream.offer([(b"t", b"", b"", b"local")])
-        await stream.take_copied("up", b"", copied([30, 31, 45]), cursor_at, 50, mirrored=False)
+        await stream.copying.take("up", b"", copied([30, 31, 45]), cursor_at, 50, mirrored=False)
         found = [m async for many in stream.scan(1) for m in many]
         assert [(m.seq, m.data) for m in found] == [
             (1, b"local"),
@@ -83,30 +83,30 @@ async def test_a_source_gives_new_sequences_and_times_in_the_origin_s_order(targ
             (4, b"message 45"),
         ]
         assert all(m.ts > ORIGIN_TS + 1000 for m in found)
-        assert stream.cursor("up") == b"origin 50"
+        assert stream.copying.cursor("up") == b"origin 50"
 
 
 async def test_a_second_commit_of_the_same_range_is_refused(target: Target) -> None:
     async for stream in target.opened(StreamConfig(name="T")):
-        await stream.take_copied("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
+        await stream.copying.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
         with pytest.raises(CursorMovedError):
-            await stream.take_copied("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
+            await stream.copying.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
         assert (await stream.state()).messages == 2
 
 
 async def test_cursors_survive_with_the_messages_they_cover(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.take_copied("one", b"", copied([1, 2]), cursor_at, 5, mirrored=False)
-        await stream.take_copied("two", b"", copied([9]), cursor_at, 9, mirrored=False)
+        await stream.copying.take("one", b"", copied([1, 2]), cursor_at, 5, mirrored=False)
+        await stream.copying.take("two", b"", copied([9]), cursor_at, 9, mirrored=False)
     async for stream in target.opened(config):
-        assert (stream.cursor("one"), stream.cursor("two")) == (b"origin 5", b"origin 9")
+        assert (stream.copying.cursor("one"), stream.copying.cursor("two")) == (b"origin 5", b"origin 9")
         assert (await stream.state()).messages == 3
         await stream.checkpoint()
     async for stream in target.opened(config):
-        assert (stream.cursor("one"), stream.cursor("two")) == (b"origin 5", b"origin 9")
-        expected = stream.cursor("one")
-        await stream.take_copied("one", expected, copied([6]), cursor_at, 6, mirrored=False)
+        assert (stream.copying.cursor("one"), stream.copying.cursor("two")) == (b"origin 5", b"origin 9")
+        expected = stream.copying.cursor("one")
+        await stream.copying.take("one", expected, copied([6]), cursor_at, 6, mirrored=False)
         assert (await stream.state()).messages == 4
 
 
@@ -114,28 +114,28 @@ async def test_known_message_ids_are_passed_over_and_the_cursor_moves_on(target:
     ids = [build([(b"Nats-Msg-Id", each)]) for each in (b"a", b"b", b"a")]
     config = StreamConfig(name="T", duplicate_window=120_000_000_000)
     async for stream in target.opened(config):
-        await stream.take_copied("up", b"", copied([1, 2, 3], ids), cursor_at, 3, mirrored=False)
+        await stream.copying.take("up", b"", copied([1, 2, 3], ids), cursor_at, 3, mirrored=False)
         assert (await stream.state()).messages == 2
         again = copied([4], [build([(b"Nats-Msg-Id", b"b")])])
-        await stream.take_copied("up", cursor_at(3), again, cursor_at, 4, mirrored=False)
+        await stream.copying.take("up", cursor_at(3), again, cursor_at, 4, mirrored=False)
         assert (await stream.state()).messages == 2
-        assert stream.cursor("up") == cursor_at(4)
+        assert stream.copying.cursor("up") == cursor_at(4)
 
 
 async def test_a_full_stream_takes_what_it_has_room_for_and_no_more(target: Target) -> None:
     config = StreamConfig(name="T", max_msgs=2, discard=Discard.NEW)
     async for stream in target.opened(config):
-        taken = await stream.take_copied("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=False)
+        taken = await stream.copying.take("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=False)
         assert taken == 2
-        assert stream.cursor("up") == cursor_at(6)
-        assert await stream.take_copied("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=False) == 0
-        assert stream.cursor("up") == cursor_at(6)
+        assert stream.copying.cursor("up") == cursor_at(6)
+        assert await stream.copying.take("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=False) == 0
+        assert stream.copying.cursor("up") == cursor_at(6)
 
 
 async def test_limits_apply_to_what_is_copied(target: Target) -> None:
     config = StreamConfig(name="T", max_msgs_per_subject=1)
     async for stream in target.opened(config):
-        await stream.take_copied("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=True)
+        await stream.copying.take("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=True)
         found = [m.seq async for many in stream.scan(1) for m in many]
         assert found == [3, 4, 5]
 
@@ -143,6 +143,6 @@ async def test_limits_apply_to_what_is_copied(target: Target) -> None:
 async def test_many_messages_are_cut_into_batches_that_each_know_the_cursor(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.take_copied("up", b"", copied(list(range(1, 20_001))), cursor_at, 20_000, mirrored=True)
-        assert stream.cursor("up") == cursor_at(20_000)
+        await stream.copying.take("up", b"", copied(list(range(1, 20_001))), cursor_at, 20_000, mirrored=True)
+        assert stream.copying.cursor("up") == cursor_at(20_000)
         assert (await stream.state()).messages == 20_000

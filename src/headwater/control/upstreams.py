@@ -24,8 +24,8 @@ from headwater.control.domain import Domain
 from headwater.errors import ApiError, Error, api_error
 from headwater.model.columns import Columns
 from headwater.model.stream import StreamConfig
-from headwater.model.times import parse_time
-from headwater.model.upstream import StreamSourceInfo, hash8
+from headwater.model.times import format_time, parse_time
+from headwater.model.upstream import StreamSource, StreamSourceInfo, hash8
 from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
 from headwater.replication.upstream import STALLED_NS, Upstream, upstreams_of
 from headwater.replication.work import (
@@ -54,7 +54,9 @@ SETTLE_S = 0.02
 """What comes in within so short a time goes into one plan."""
 LOOK_NS = 500_000_000
 """How often a remote origin is asked how far it is."""
-ASK_S = 5.0
+ASK_S = 3.0
+WATCH_S = 2.0
+_NO_MESSAGE = 10037
 REMEMBERED = 10_000
 _NOTHING = column_bytes.empty()
 
@@ -77,7 +79,14 @@ class Upstreams:
     """All upstreams of an account; an observer of its domain."""
 
     def __init__(
-        self, domain: Domain, connection: Connection, clock: Clock, store_id: str, origin: NatsOrigin
+        self,
+        domain: Domain,
+        connection: Connection,
+        clock: Clock,
+        store_id: str,
+        origin: NatsOrigin,
+        *,
+        is_single: bool = True,
     ) -> None:
         self._domain = domain
         self._connection = connection
@@ -87,23 +96,50 @@ class Upstreams:
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
         """The identity of the origin that each piece of work under way was planned on."""
+        self._asker = b""
+        self._is_single = is_single
+        self._planning = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
         self._grown = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_needed: Callable[[], None] = lambda: None
         """Called when there is an upstream, so that a replicator is wanted."""
+        self.problem: Callable[[], str] = lambda: ""
+        """Why there is no replicator, if that is known."""
 
     def start(self) -> None:
         """Answer replicators from now on."""
         plan, commit = plan_subject(self._store_id), commit_subject(self._store_id)
         self._connection.subscribe(plan.encode(), _Questions(self._plan_for))
         self._connection.subscribe(commit.encode(), _Questions(self._commit_for))
+        self._watching = asyncio.create_task(self._watch(), name="watch upstreams")
 
     async def close(self) -> None:
         """Answer nobody any more; what is being committed ends first."""
         for task in self._tasks:
             if task.get_name() == "plan":
                 task.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            for upstream in list(self):
+                now_ns = self._clock.now_ns()
+                if now_ns - upstream.looked_ns < WATCH_S * 1e9 or upstream.next_try_ns > now_ns:
+                    continue
+                try:
+                    await self._look(upstream, now_ns)
+                except ApiError as error:
+                    upstream.failed(error, now_ns)
+                except Error as error:
+                    upstream.failed(_failed(upstream, str(error)), now_ns)
+                except Exception:
+                    logger.exception("an upstream of %s could not be looked at", upstream.target.name)
 
     def on_opened(self, stream: Stream) -> None:
         """Take up the stream's upstreams; it may be the origin of others, too."""
@@ -143,6 +179,7 @@ class Upstreams:
         return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
 
     def _plan_for(self, frame: Frame) -> None:
+        self._release(frame[3])
         self._begin("plan", self._answer_plan(frame[1]))
 
     def _commit_for(self, frame: Frame) -> None:
@@ -153,12 +190,23 @@ class Upstreams:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _release(self, name: bytes) -> None:
+        """Take back what was handed to a replicator that asks again, so never got it, or was replaced.
+
+        A replicator asks only when it has nothing under way, and one that is started anew has another name.
+        """
+        if name == self._asker or self._is_single:
+            for upstream in self:
+                upstream.take_back()
+        self._asker = name
+
     async def _answer_plan(self, reply: bytes) -> None:
         """Answer with what there is to copy, as soon as there is something or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
             self._grown.clear()
-            works = await self._plan()
+            async with self._planning:
+                works = await self._plan()
             left_s = deadline - asyncio.get_running_loop().time()
             if works or left_s <= 0:
                 break
@@ -173,11 +221,14 @@ class Upstreams:
     async def _plan(self) -> list[Work]:
         works: list[Work] = []
         size = 0
-        for upstream in self:
-            now_ns = self._clock.now_ns()
-            if upstream.leased_until_ns > now_ns or upstream.next_try_ns > now_ns:
-                continue
-            pieces = await self._works_of(upstream, now_ns)
+        now_ns = self._clock.now_ns()
+        due = [u for u in self if u.leased_until_ns <= now_ns and u.next_try_ns <= now_ns]
+        # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
+        elsewhere = [u for u in due if u.source.external is not None]
+        asked = await asyncio.gather(*(self._works_of(upstream, now_ns) for upstream in elsewhere))
+        found = dict(zip(elsewhere, asked, strict=True))
+        for upstream in due:
+            pieces = found[upstream] if upstream in found else await self._works_of(upstream, now_ns)
             size += sum(len(w.tail) + len(w.removed) + 200 * len(w.files) + 1000 for w in pieces)
             if works and size > EXCHANGE_BYTES:
                 break
@@ -207,17 +258,31 @@ class Upstreams:
         return []
 
     async def _local_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
-        origin = self._domain.stream(upstream.source.name)
-        upstream.heard_of(now_ns)
-        last_seq = origin.durable_seq
-        extent = Extent(origin.identity, origin.first_seq, last_seq)
-        start_seq = await self._start(upstream, extent, origin)
-        upstream.lag = await origin.pending(start_seq, upstream.filters) if start_seq <= last_seq else 0
-        if start_seq > last_seq:
-            upstream.moved(now_ns)
+        extent, start_seq = await self._look(upstream, now_ns)
+        if start_seq > extent.last_seq:
             return []
-        self._watch_stall(upstream, now_ns)
-        return await plan_local(upstream, origin, extent, start_seq)
+        return await plan_local(upstream, self._domain.stream(upstream.source.name), extent, start_seq)
+
+    async def _look(self, upstream: Upstream, now_ns: int) -> tuple[Extent, int]:
+        """Return the origin as it stands and where to go on, with the lag measured there."""
+        source = upstream.source
+        upstream.looked_ns = now_ns
+        if source.external is None:
+            origin = self._domain.stream(source.name)
+            extent = Extent(origin.identity, origin.first_seq, origin.durable_seq)
+            start_seq = await self._start(upstream, extent, origin)
+            behind = start_seq <= extent.last_seq
+            upstream.lag = await origin.pending(start_seq, upstream.filters) if behind else 0
+        else:
+            extent = await self._ask_extent(upstream)
+            start_seq = await self._start(upstream, extent, None)
+            upstream.lag = max(extent.last_seq - start_seq + 1, 0)
+        upstream.heard_of(now_ns)
+        if start_seq > extent.last_seq:
+            upstream.moved(now_ns)
+        else:
+            self._watch_stall(upstream, now_ns)
+        return extent, start_seq
 
     async def _start(self, upstream: Upstream, extent: Extent, origin: Stream | None) -> int:
         """Return where to go on, or where to begin; an origin made anew is noticed here."""
@@ -232,8 +297,8 @@ class Upstreams:
         if not cursor.identity:
             if upstream.mirrored and upstream.target.durable_seq:
                 first = upstream.target.durable_seq + 1
-            elif not source.opt_start_seq and source.opt_start_time is not None and origin is not None:
-                first = await origin.seq_at(source.opt_start_time)
+            elif not source.opt_start_seq and source.opt_start_time is not None:
+                first = await self._seq_at(source, origin, extent)
         upstream.identity = extent.identity
         seq = next_seq(upstream, extent, max(first, 1))
         if cursor.identity == extent.identity:
@@ -253,28 +318,44 @@ class Upstreams:
             upstream.source.name,
         )
 
-    async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
+    async def _seq_at(self, source: StreamSource, origin: Stream | None, extent: Extent) -> int:
+        """Return the first sequence of an origin that is not older than the start time."""
+        assert source.opt_start_time is not None
+        if origin is not None:
+            return await origin.seq_at(source.opt_start_time)
+        body = {"start_time": format_time(source.opt_start_time)}
+        try:
+            answer = await self._ask(f"{_prefix(source)}.STREAM.MSG.GET.{source.name}", body)
+        except ApiError as error:
+            if error.err_code != _NO_MESSAGE:
+                raise
+            return extent.last_seq + 1
+        message = answer["message"]
+        # Asked for a time behind the last message, nats-server answers with the first one.
+        is_older = (parse_time(message["time"]) or 0) < source.opt_start_time
+        return extent.last_seq + 1 if is_older else int(message["seq"])
+
+    async def _ask_extent(self, upstream: Upstream) -> Extent:
         source = upstream.source
-        assert source.external is not None
-        upstream.next_try_ns = now_ns + LOOK_NS
-        prefix = source.external.api or "$JS.API"
-        info = await self._ask(f"{prefix}.STREAM.INFO.{source.name}")
-        upstream.heard_of(now_ns)
+        info = await self._ask(f"{_prefix(source)}.STREAM.INFO.{source.name}")
         state = info["state"]
-        created = parse_time(info["created"])
-        extent = Extent(hash8(info["created"]) if created else "", state["first_seq"], state["last_seq"])
-        start_seq = await self._start(upstream, extent, None)
-        upstream.lag = max(extent.last_seq - start_seq + 1, 0)
+        return Extent(hash8(info["created"]), state["first_seq"], state["last_seq"])
+
+    async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
+        upstream.next_try_ns = now_ns + LOOK_NS
+        extent, start_seq = await self._look(upstream, now_ns)
         if start_seq > extent.last_seq:
-            upstream.moved(now_ns)
             return []
-        self._watch_stall(upstream, now_ns)
-        origin = msgspec.structs.replace(self._origin, api_prefix=prefix, stream=source.name)
+        source = upstream.source
+        origin = msgspec.structs.replace(
+            self._origin, api_prefix=_prefix(source), stream=source.name, identity=extent.identity
+        )
         return [plan_remote(upstream, origin, extent, start_seq)]
 
-    async def _ask(self, subject: str) -> dict[str, Any]:
+    async def _ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        data = json.dumps(body).encode() if body else b""
         try:
-            frame = await self._connection.request(subject.encode(), b"", ASK_S)
+            frame = await self._connection.request(subject.encode(), data, ASK_S)
         except NoRespondersError:
             raise api_error("stream_general_error", err=f"nobody answers {subject}") from None
         except TimeoutError:
@@ -289,7 +370,8 @@ class Upstreams:
         """Show an error when an upstream lags and does not move."""
         if upstream.lag and now_ns - upstream.moved_ns > STALLED_NS and upstream.error is None:
             seconds = (now_ns - upstream.moved_ns) // 1_000_000_000
-            why = f"nothing was copied for {seconds} s: is the replicator running?"
+            known = self.problem()
+            why = f"nothing was copied for {seconds} s: {known or 'is a replicator running?'}"
             upstream.error = _failed(upstream, why)
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
@@ -324,7 +406,8 @@ class Upstreams:
             upstream.failed(_failed(upstream, str(error)), now_ns)
             return 0, str(error)
         finally:
-            if receipt.path:
+            # A file that the target's log names is its own from then on; others are swept when it opens.
+            if receipt.path and receipt.adopted is None:
                 await asyncio.to_thread(Path(receipt.path).unlink, missing_ok=True)
         upstream.copied += taken
         upstream.lag = max(upstream.lag - taken, 0)
@@ -334,20 +417,20 @@ class Upstreams:
     async def _take(self, upstream: Upstream, receipt: Receipt) -> int:
         """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
         cursor_at = CursorAt(self._identities.pop(receipt.work))
-        if receipt.adopted is not None and upstream.target.is_adoptive:
+        if receipt.adopted is not None and upstream.target.copying.is_adoptive:
             cursor = cursor_at(receipt.through)
-            return await upstream.target.adopt_copied(
+            return await upstream.target.copying.adopt(
                 upstream.id, receipt.expected, receipt.adopted, cursor, mirrored=upstream.mirrored
             )
         expected, taken = receipt.expected, 0
         parts = _parts(receipt)
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             columns, through = part
-            count = await upstream.target.take_copied(
+            count = await upstream.target.copying.take(
                 upstream.id, expected, columns, cursor_at, through, mirrored=upstream.mirrored
             )
             taken += count
-            expected = upstream.target.cursor(upstream.id)
+            expected = upstream.target.copying.cursor(upstream.id)
             if expected != cursor_at(through):
                 raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
         return taken
@@ -361,6 +444,12 @@ def _parts(receipt: Receipt) -> Iterator[tuple[Columns, int]]:
     for columns in read_staged(Path(receipt.path)):
         yield columns, int(columns.seqs[-1])
     yield _NOTHING, receipt.through
+
+
+def _prefix(source: StreamSource) -> str:
+    """Return the first tokens of the subjects on which an origin elsewhere answers."""
+    assert source.external is not None
+    return source.external.api or "$JS.API"
 
 
 def _failed(upstream: Upstream, why: str) -> ApiError:

@@ -57,7 +57,7 @@ async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_s
 
     The pieces follow on each other, and each expects the cursor that the one before it leaves.
     """
-    files = origin.files_from(start_seq, WORK_BYTES)
+    files = origin.copying.files_from(start_seq, WORK_BYTES)
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
         size = sum(file.size_bytes for file in files)
@@ -65,7 +65,7 @@ async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_s
             _piece_of_files(upstream, origin, extent, files, first, last, first == start_seq)
             for first, last in pieces(start_seq, stop_seq, size)
         ]
-    tail, stop_seq = await origin.tail_from(start_seq, TAIL_BYTES)
+    tail, stop_seq = await origin.copying.tail_from(start_seq, TAIL_BYTES)
     return [] if stop_seq < start_seq else [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
 
 
@@ -91,11 +91,11 @@ def _piece_of_files(
         first,
         last,
         files=tuple(
-            FileRange(str(origin.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq)
+            FileRange(str(origin.copying.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq)
             for f in files
             if f.first_seq <= last and f.last_seq >= first
         ),
-        removed=origin.removed_between(first, last),
+        removed=origin.copying.removed_between(first, last),
         expected=None if is_first else CursorAt(extent.identity)(first - 1),
     )
 
@@ -123,7 +123,7 @@ def _work(
         id=unique_id(),
         target=target.name,
         upstream=upstream.id,
-        expected=target.cursor(upstream.id) if expected is None else expected,
+        expected=target.copying.cursor(upstream.id) if expected is None else expected,
         start_seq=start_seq,
         stop_seq=stop_seq,
         files=files,
@@ -136,5 +136,5 @@ def _work(
         stream_transform=(transform.src, transform.dest) if transform else None,
         source_header=upstream.source_header(extent.identity),
         staging=str(target.directory / "staging"),
-        adoptive=target.is_adoptive,
+        adoptive=target.copying.is_adoptive,
     )

@@ -40,6 +40,8 @@ class Upstream:
     """The origin as it was last seen."""
     failures: int = 0
     next_try_ns: int = 0
+    looked_ns: int = 0
+    """When the origin was last looked at."""
     copied: int = 0
 
     @property
@@ -50,7 +52,7 @@ class Upstream:
     @property
     def cursor(self) -> Cursor:
         """Return how far it has been copied."""
-        return Cursor.decode(self.target.cursor(self.id))
+        return Cursor.decode(self.target.copying.cursor(self.id))
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -81,6 +83,11 @@ class Upstream:
         """Take note that pieces of work are under way."""
         self.under_way = pieces
         self.leased_until_ns = now_ns + LEASE_NS
+
+    def take_back(self) -> None:
+        """Take note that nobody works on it any more."""
+        self.under_way = 0
+        self.leased_until_ns = 0
 
     def came_back(self) -> None:
         """Take note that a piece of work is done, well or not."""

@@ -63,6 +63,11 @@ class Committer:
         """Have the current group made durable soon."""
         self._wake.set()
 
+    def require_storing(self) -> None:
+        """Refuse a change while nothing can be stored."""
+        if self.failure is not None:
+            raise _refusal(self.failure)
+
     async def settled(self) -> None:
         """Return once everything offered so far is durable; raise if it could not be made so."""
         if self._intake.group:

@@ -82,7 +82,7 @@ class Folder:
             segment, dumped = await self._committer.rotate(dump=wants_checkpoint)
             entries = store.head.below(segment)
             if entries:
-                await self._change_table(self._move, entries, deleted, first_seq)
+                await self.change_table(self._move, entries, deleted, first_seq)
                 store.head.release_through(entries[-1].last_seq)
             if dumped is not None:
                 # A file on its way into the table is only named by the log that would be trimmed.
@@ -91,7 +91,7 @@ class Folder:
                     await store.on_thread(self._checkpoint, segment, dumped)
             await store.on_thread(store.table.maintain)
 
-    async def _change_table(self, change: Callable[..., None], *args: object) -> None:
+    async def change_table(self, change: Callable[..., None], *args: object) -> None:
         """Have a change made on a thread; a table that is not as we know it is opened anew."""
         try:
             await self._store.on_thread(change, *args)
@@ -164,7 +164,7 @@ class Folder:
             if plan:
                 # Only what is durably removed may be erased.
                 await self._committer.settled()
-                await self._change_table(self._rewrite, plan, deleted, first_seq)
+                await self.change_table(self._rewrite, plan, deleted, first_seq)
             return bool(plan)
 
     def _rewrite(self, plan: Plan, deleted: BitMap64, first_seq: int) -> None:

@@ -87,6 +87,13 @@ class Store:
         self.head: Head
         self.view: View
         self.reload()
+        self._sweep_staging()
+
+    def _sweep_staging(self) -> None:
+        """Remove what transfers left behind: nobody waits for their receipts since the engine ended."""
+        if self.staging.exists():
+            for name in self.disk.list(self.staging):
+                self.disk.remove(self.staging / name)
 
     def reload(self) -> None:
         """Make ledger and head anew from checkpoint and log, which hold exactly what was made durable."""

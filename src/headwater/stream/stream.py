@@ -13,23 +13,22 @@ from typing import Protocol, TypeVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap64
 
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
 from headwater.model.adopted import Adopted
-from headwater.model.columns import Columns, concat
+from headwater.model.columns import Columns
 from headwater.model.message import Message
 from headwater.model.run import Run
-from headwater.model.stream import Discard, LostMessages, Retention, StreamConfig, StreamState
+from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
 from headwater.stream import purge, retention
 from headwater.stream.atomic_batch import Abandoned
 from headwater.stream.committer import Committer
+from headwater.stream.copying import Copying
 from headwater.stream.folder import Folder
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
-from headwater.stream.importer import CursorAt, Importer
 from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
@@ -39,8 +38,6 @@ from headwater.stream.replay import keeps_history
 from headwater.stream.scheduler import Scheduler
 from headwater.stream.store import Services, Store
 from headwater.stream.time_to_live import is_marker
-from headwater.table.datafile import DataFile
-from headwater.wire import column_bytes
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
@@ -98,10 +95,10 @@ class Stream:
         self._acks = PubAcks(config.name, store.services.domain)
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
-        self._importer = Importer(store, self._intake)
         self._reader = Reader(store)
         self._scheduler = Scheduler(store, self._intake)
         self.folder = Folder(store, self._committer)
+        self.copying = Copying(store, self._intake, self._committer, self.folder, self.settled)
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
         self._listener: Listener | None = None
@@ -147,6 +144,7 @@ class Stream:
         self._store.ledger.dump_consumers = listener.dump
         self._committer.on_durable = self._stored
         self._committer.on_rebuilt = self._was_rebuilt
+        self.copying.on_adopted = self._has_adopted
 
     def on_abandoned(self, tell: Callable[[bytes, Abandoned], None]) -> None:
         """Have it told which atomic batches are given up, and why."""
@@ -158,6 +156,12 @@ class Stream:
             self._listener.on_stored([entry for _, entry in group.entries])
             for watch in self.watchers:
                 watch()
+
+    def _has_adopted(self, adopted: Adopted) -> None:
+        assert self._listener is not None
+        self._listener.on_adopted(adopted)
+        for watch in self.watchers:
+            watch()
 
     def _was_rebuilt(self) -> None:
         assert self._listener is not None
@@ -372,13 +376,8 @@ class Stream:
 
     def _remove(self, removal: Removal, *, last_seq: int = 0) -> None:
         """Take out messages, unless nothing can be stored."""
-        self._require_storing()
+        self._committer.require_storing()
         self._intake.remove(removal, last_seq=last_seq)
-
-    def _require_storing(self) -> None:
-        failure = self._committer.failure
-        if failure is not None:
-            raise api_error("stream_store_failed", err=str(failure))
 
     async def purge(self, *, filter: str = "", seq: int = 0, keep: int = 0) -> int:
         """Take out what matches, below a sequence or but for the newest `keep`; return how many."""
@@ -403,7 +402,7 @@ class Stream:
 
     async def load(self, columns: Columns, *, last_seq: int = 0) -> None:
         """Take in messages with their own sequences and times, then consume sequences up to `last_seq`."""
-        self._require_storing()
+        self._committer.require_storing()
         if len(columns):
             self._intake.load(OfferedRun.of(columns))
         if last_seq > self._store.ledger.last_seq:
@@ -415,132 +414,10 @@ class Stream:
         """Return what tells this stream from another that had or will have its name, or its memory."""
         return self._store.identity or hash8(format_time(self.created_ns))
 
-    @property
-    def table_directory(self) -> Path:
-        """Return where the stream's table lies."""
-        return self._store.table.directory
-
-    def files_from(self, start_seq: int, max_bytes: int) -> list[DataFile]:
-        """Return the files of the body that hold the next sequences, about so many bytes, at least one."""
-        chosen: list[DataFile] = []
-        size = 0
-        head_seq = self._store.head.first_seq
-        for file in self._store.table.files:
-            if file.last_seq < start_seq:
-                continue
-            # What the head holds lies before files that came in behind it.
-            if size >= max_bytes or (head_seq is not None and start_seq <= head_seq < file.first_seq):
-                break
-            chosen.append(file)
-            size += file.size_bytes
-        return chosen
-
-    def removed_between(self, start_seq: int, stop_seq: int) -> bytes:
-        """Return which of these sequences hold no message, as a serialized bitmap."""
-        ledger = self._store.ledger
-        gone = ledger.deleted & BitMap64(range(start_seq, stop_seq + 1))
-        if start_seq < ledger.first_seq:
-            gone.add_range(start_seq, min(ledger.first_seq, stop_seq + 1))
-        return bytes(gone.serialize())
-
-    async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
-        """Return the next live messages as bytes, about so many, and the last sequence they cover."""
-        seq, size, parts = start_seq, 0, []
-        while seq <= self._store.durable_seq and size < max_bytes:
-            run = await self.run_at(seq)
-            if run is None:
-                break
-            rows = [r for r in self.live_rows(run, seq).tolist() if run.seqs[r] <= self._store.durable_seq]
-            taken, size = _fitting(run, rows, size, max_bytes)
-            if taken:
-                parts.append(OfferedRun.chosen(run, taken).columns())
-            if len(taken) < len(rows):
-                seq = int(run.seqs[taken[-1]]) + 1
-                break
-            seq = min(int(run.seqs[-1]), self._store.durable_seq) + 1
-        else:
-            seq = max(seq, min(start_seq, self._store.durable_seq + 1))
-        return column_bytes.encode(concat(parts)) if parts else b"", seq - 1
-
-    def cursor(self, upstream: str) -> bytes:
-        """Return how far an upstream has been copied, nothing if it never was."""
-        return self._importer.cursor(upstream)
-
-    async def take_copied(
-        self,
-        upstream: str,
-        expected: bytes,
-        columns: Columns,
-        cursor_at: CursorAt,
-        through: int,
-        *,
-        mirrored: bool,
-    ) -> int:
-        """Take in what was copied up to `through`, exactly once; return how many messages were."""
-        self._require_storing()
-        take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
-        taken = take(upstream, expected, OfferedRun.of(columns), cursor_at, through)
-        self._committer.wake()
-        await self.settled()
-        return taken
-
-    @property
-    def is_adoptive(self) -> bool:
-        """Return whether a file of copied messages can become part of the stream as it is.
-
-        Not where single messages matter when they come in: to limits by subject, ids, times to live.
-        """
-        config = self.config
-        return not (
-            config.max_msgs_per_subject > 0
-            or config.duplicate_window
-            or config.allow_msg_ttl
-            or config.allow_rollup_hdrs
-            or config.allow_msg_counter
-            or config.allow_msg_schedules
-            or config.republish
-            or config.retention != Retention.LIMITS
-            or (config.discard == Discard.NEW and (config.max_msgs > 0 or config.max_bytes > 0))
-        )
-
-    async def adopt_copied(
-        self, upstream: str, expected: bytes, adopted: Adopted, cursor: bytes, *, mirrored: bool
-    ) -> int:
-        """Take in a staged file of copied messages, exactly once; return how many messages it has."""
-        self._require_storing()
-        placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
-        self._committer.wake()
-        try:
-            await self._committer.settled()
-            await self._finish_adoption(placed)
-        finally:
-            self._store.adoption_ends(placed)
-        if self._listener is not None:
-            self._listener.on_adopted(placed)
-            for watch in self.watchers:
-                watch()
-        self._intake.enforce()
-        await self.settled()
-        return placed.rows
-
-    async def _finish_adoption(self, adopted: Adopted) -> None:
-        """Have the file become part of the table, however often the disk refuses: the log says that it is."""
-        pause_s = 0.1
-        while True:
-            try:
-                await self._store.on_thread(self._store.finish_adoption, adopted)
-                return
-            except DiskError as error:
-                if self._committer.task.done():
-                    raise
-                logger.error("stream %s: %s; trying again", self.name, error)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, 5.0)
-
     async def reconfigure(self, config: StreamConfig) -> None:
         """Take up another config; what its limits have no room for goes. On an error the old one holds."""
         await self.settled()
-        self._require_storing()
+        self._committer.require_storing()
         old = self.config
         try:
             await self._take_up(config)
@@ -653,7 +530,7 @@ class Stream:
         """Take out messages of a run whose time has come, leaving the markers that the config asks for."""
         if not removal:
             return 0
-        self._require_storing()
+        self._committer.require_storing()
         marked: dict[bytes, int] = {}
         if self.config.subject_delete_marker_ttl:
             counts = self._store.ledger.subjects.count
@@ -677,13 +554,3 @@ class Stream:
             await self.folder.fold(force_checkpoint=True)
         except DiskError as error:
             raise api_error("stream_store_failed", err=str(error)) from error
-
-
-def _fitting(run: Run, rows: list[int], size: int, max_bytes: int) -> tuple[list[int], int]:
-    """Return the first rows that fit beside what is there already, at least one, and the size then."""
-    sizes = run.sizes
-    for count, row in enumerate(rows):
-        if size >= max_bytes and count:
-            return rows[:count], size
-        size += int(sizes[row])
-    return rows, size

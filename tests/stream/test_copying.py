@@ -59,20 +59,20 @@ async def publish(stream: Stream, count: int) -> None:
 async def test_a_mirrored_file_keeps_its_sequences_times_and_gaps(tmp_path: Path) -> None:
     offsets = [3, 4, 7, *range(10, 500)]
     async with opened(tmp_path) as stream:
-        taken = await stream.adopt_copied("up", b"", staged(tmp_path, offsets), b"c1", mirrored=True)
+        taken = await stream.copying.adopt("up", b"", staged(tmp_path, offsets), b"c1", mirrored=True)
         assert taken == len(offsets)
         assert [m.seq for m in await held(stream)] == offsets
         assert stream.deleted() == [5, 6, 8, 9]
         state = await stream.state()
         assert (state.first_seq, state.last_seq, state.messages) == (3, 499, len(offsets))
-        assert stream.cursor("up") == b"c1"
+        assert stream.copying.cursor("up") == b"c1"
 
 
 async def test_sums_say_the_same_as_messages_taken_in_one_by_one(tmp_path: Path) -> None:
     offsets = list(range(1, 300))
     async with opened(tmp_path / "a") as one, opened(tmp_path / "b") as two:
-        await one.adopt_copied("up", b"", staged(tmp_path / "a", offsets), b"c", mirrored=True)
-        await two.take_copied("up", b"", columns(offsets), lambda seq: b"c", 299, mirrored=True)
+        await one.copying.adopt("up", b"", staged(tmp_path / "a", offsets), b"c", mirrored=True)
+        await two.copying.take("up", b"", columns(offsets), lambda seq: b"c", 299, mirrored=True)
         assert await one.state() == await two.state()
         assert one.subject_counts(">") == two.subject_counts(">")
         assert await held(one) == await held(two)
@@ -83,7 +83,7 @@ async def test_sums_say_the_same_as_messages_taken_in_one_by_one(tmp_path: Path)
 async def test_a_sourced_file_lies_between_local_messages_before_and_after_folds(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
         await publish(stream, 5)
-        await stream.adopt_copied("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
         await publish(stream, 5)
         seqs = list(range(1, 111))
         assert [m.seq for m in await held(stream)] == seqs
@@ -106,7 +106,7 @@ async def test_compaction_leaves_room_for_what_the_head_still_holds(tmp_path: Pa
         for number in range(6):
             adopted = staged(tmp_path, list(range(50)), f"file{number}")
             cursor, before = b"c%d" % number, b"c%d" % (number - 1) if number else b""
-            await stream.adopt_copied("up", before, adopted, cursor, mirrored=False)
+            await stream.copying.adopt("up", before, adopted, cursor, mirrored=False)
             await stream.folder.compact()
         await stream.folder.fold()
         for _ in range(5):
@@ -116,9 +116,9 @@ async def test_compaction_leaves_room_for_what_the_head_still_holds(tmp_path: Pa
 
 async def test_a_second_adoption_from_the_same_cursor_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
-        await stream.adopt_copied("up", b"", staged(tmp_path, [1, 2]), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", staged(tmp_path, [1, 2]), b"c1", mirrored=False)
         with pytest.raises(CursorMovedError):
-            await stream.adopt_copied("up", b"", staged(tmp_path, [1, 2], "two"), b"c1", mirrored=False)
+            await stream.copying.adopt("up", b"", staged(tmp_path, [1, 2], "two"), b"c1", mirrored=False)
         assert (await stream.state()).messages == 2
 
 
@@ -137,10 +137,10 @@ async def test_a_crash_between_log_and_table_is_mended_at_the_next_open(
         with monkeypatch.context() as patch:
             patch.setattr(stream._store.table, "adopt", crash)
             with pytest.raises(Crash):
-                await stream.adopt_copied("up", b"", adopted, b"c1", mirrored=False)
+                await stream.copying.adopt("up", b"", adopted, b"c1", mirrored=False)
     async with opened(tmp_path) as stream:
         assert [m.seq for m in await held(stream)] == list(range(1, 53))
-        assert stream.cursor("up") == b"c1"
+        assert stream.copying.cursor("up") == b"c1"
     async with opened(tmp_path) as stream:
         assert (await stream.state()).messages == 52
 
@@ -159,7 +159,7 @@ async def test_a_file_already_moved_is_adopted_all_the_same(
         with monkeypatch.context() as patch:
             patch.setattr(stream._store.table, "commit", crash)
             with pytest.raises(Crash):
-                await stream.adopt_copied("up", b"", adopted, b"c1", mirrored=False)
+                await stream.copying.adopt("up", b"", adopted, b"c1", mirrored=False)
     async with opened(tmp_path) as stream:
         assert (await stream.state()).messages == 50
         assert len(await held(stream)) == 50
@@ -177,22 +177,59 @@ async def test_a_disk_that_refuses_for_a_while_only_delays(
             adopt(*arguments)
 
         monkeypatch.setattr(stream._store.table, "adopt", refuse)
-        await stream.adopt_copied("up", b"", staged(tmp_path, [0, 1]), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", staged(tmp_path, [0, 1]), b"c1", mirrored=False)
         assert len(await held(stream)) == 2
 
 
 async def test_limits_apply_to_an_adopted_file(tmp_path: Path) -> None:
     config = StreamConfig(name="T", max_msgs=10)
     async with opened(tmp_path, config) as stream:
-        await stream.adopt_copied("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
         assert [m.seq for m in await held(stream)] == list(range(91, 101))
 
 
 async def test_a_checkpoint_waits_for_files_on_their_way(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
-        await stream.adopt_copied("up", b"", staged(tmp_path, list(range(20))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(20))), b"c1", mirrored=False)
         await publish(stream, 1)
         await stream.checkpoint()
     async with opened(tmp_path) as stream:
         assert (await stream.state()).messages == 21
-        assert stream.cursor("up") == b"c1"
+        assert stream.copying.cursor("up") == b"c1"
+
+
+async def test_files_behind_the_head_wait_until_the_head_was_copied(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        await publish(stream, 3)
+        await stream.folder.fold()
+        await publish(stream, 5)
+        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
+        ranges = {
+            seq: [(f.first_seq, f.last_seq) for f in stream.copying.files_from(seq, 1 << 30)]
+            for seq in range(1, 12)
+        }
+        assert ranges[1] == ranges[3] == [(1, 3)]
+        assert ranges[4] == ranges[6] == ranges[8] == []
+        assert ranges[9] == ranges[11] == [(9, 108)]
+
+
+async def test_a_copy_of_a_stream_with_adopted_files_between_its_messages_misses_none(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        for number in range(4):
+            await publish(stream, 7)
+            if number == 1:
+                await stream.folder.fold()
+            adopted = staged(tmp_path, list(range(50)), f"file{number}")
+            before = stream.copying.cursor("up")
+            await stream.copying.adopt("up", before, adopted, b"c%d" % number, mirrored=False)
+        seq = 1
+        covered: list[int] = []
+        while seq <= stream.durable_seq:
+            files = stream.copying.files_from(seq, 1)
+            if files:
+                last = files[-1].last_seq
+            else:
+                _, last = await stream.copying.tail_from(seq, 100)
+            covered += range(seq, last + 1)
+            seq = last + 1
+        assert covered == list(range(1, 4 * 57 + 1))

@@ -1,0 +1,183 @@
+"""What replication reads from a stream that is an origin, and puts into one that is a target."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from pyroaring import BitMap64
+
+from headwater.errors import Error
+from headwater.model.adopted import Adopted
+from headwater.model.columns import Columns, concat
+from headwater.model.run import Run
+from headwater.model.stream import Discard, Retention, StreamConfig
+from headwater.stream.committer import Committer
+from headwater.stream.folder import Folder
+from headwater.stream.importer import CursorAt, Importer
+from headwater.stream.offered import OfferedRun
+from headwater.stream.sequencer import Sequencer
+from headwater.stream.store import Store
+from headwater.table.datafile import DataFile
+from headwater.wire import column_bytes
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 5.0
+
+
+class Copying:
+    """The door of a stream for replication; `settle` waits until what was taken is durable and readable."""
+
+    def __init__(
+        self,
+        store: Store,
+        sequencer: Sequencer,
+        committer: Committer,
+        folder: Folder,
+        settle: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._sequencer = sequencer
+        self._committer = committer
+        self._folder = folder
+        self._settle = settle
+        self._importer = Importer(store, sequencer)
+        self.on_adopted: Callable[[Adopted], None] = lambda adopted: None
+
+    @property
+    def table_directory(self) -> Path:
+        """Return where the stream's table lies."""
+        return self._store.table.directory
+
+    def files_from(self, start_seq: int, max_bytes: int) -> list[DataFile]:
+        """Return the files of the body that hold the next sequences, about so many bytes, at least one."""
+        chosen: list[DataFile] = []
+        size, seq = 0, start_seq
+        for file in self._store.table.files:
+            if file.last_seq < seq:
+                continue
+            # What the head holds may lie before a file that was adopted behind it.
+            entry = self._store.head.entry_at(seq)
+            if size >= max_bytes or (entry is not None and entry.first_seq < file.first_seq):
+                break
+            chosen.append(file)
+            size += file.size_bytes
+            seq = file.last_seq + 1
+        return chosen
+
+    def removed_between(self, start_seq: int, stop_seq: int) -> bytes:
+        """Return which of these sequences hold no message, as a serialized bitmap."""
+        ledger = self._store.ledger
+        gone = ledger.deleted & BitMap64(range(start_seq, stop_seq + 1))
+        if start_seq < ledger.first_seq:
+            gone.add_range(start_seq, min(ledger.first_seq, stop_seq + 1))
+        return bytes(gone.serialize())
+
+    async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
+        """Return the next live messages as bytes, about so many, and the last sequence they cover."""
+        store = self._store
+        seq, size, parts = start_seq, 0, []
+        while seq <= store.durable_seq and size < max_bytes:
+            run = await store.view.run_at(seq)
+            if run is None:
+                break
+            rows = store.ledger.live_rows(run, seq)
+            wanted = rows[run.seqs[rows] <= store.durable_seq].tolist()
+            taken, size = _fitting(run, wanted, size, max_bytes)
+            if taken:
+                parts.append(OfferedRun.chosen(run, taken).columns())
+            if len(taken) < len(wanted):
+                seq = int(run.seqs[taken[-1]]) + 1
+                break
+            seq = min(int(run.seqs[-1]), store.durable_seq) + 1
+        return column_bytes.encode(concat(parts)) if parts else b"", seq - 1
+
+    def cursor(self, upstream: str) -> bytes:
+        """Return how far an upstream has been copied, nothing if it never was."""
+        return self._importer.cursor(upstream)
+
+    async def take(
+        self,
+        upstream: str,
+        expected: bytes,
+        columns: Columns,
+        cursor_at: CursorAt,
+        through: int,
+        *,
+        mirrored: bool,
+    ) -> int:
+        """Take in what was copied up to `through`, exactly once; return how many messages were."""
+        self._committer.require_storing()
+        take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
+        taken = take(upstream, expected, OfferedRun.of(columns), cursor_at, through)
+        self._committer.wake()
+        await self._settle()
+        return taken
+
+    @property
+    def is_adoptive(self) -> bool:
+        """Return whether a file of copied messages can become part of the stream as it is."""
+        return adopts_files(self._store.config)
+
+    async def adopt(
+        self, upstream: str, expected: bytes, adopted: Adopted, cursor: bytes, *, mirrored: bool
+    ) -> int:
+        """Take in a staged file of copied messages, exactly once; return how many messages it has.
+
+        Once the log names the file it is part of the stream: from then on it is never given up.
+        """
+        self._committer.require_storing()
+        placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
+        self._committer.wake()
+        try:
+            await self._committer.settled()
+            await self._finish(placed)
+        finally:
+            self._store.adoption_ends(placed)
+        self.on_adopted(placed)
+        self._sequencer.enforce()
+        await self._settle()
+        return placed.rows
+
+    async def _finish(self, adopted: Adopted) -> None:
+        """Have the file become part of the table, however often that is refused: the log says that it is."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                await self._folder.change_table(self._store.finish_adoption, adopted)
+                return
+            except Error as error:
+                if self._committer.task.done():
+                    raise
+                logger.error("stream %s: %s; trying again", self._store.config.name, error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+
+def adopts_files(config: StreamConfig) -> bool:
+    """Return whether single messages do not matter when they come in: to no limit by subject, id or time."""
+    return not (
+        config.max_msgs_per_subject > 0
+        or config.duplicate_window
+        or config.allow_msg_ttl
+        or config.allow_rollup_hdrs
+        or config.allow_msg_counter
+        or config.allow_msg_schedules
+        or config.republish
+        or config.retention != Retention.LIMITS
+        or (config.discard == Discard.NEW and (config.max_msgs > 0 or config.max_bytes > 0))
+    )
+
+
+def _fitting(run: Run, rows: list[int], size: int, max_bytes: int) -> tuple[list[int], int]:
+    """Return the first rows that fit beside what is there already, at least one, and the size then."""
+    sizes = run.sizes
+    for count, row in enumerate(rows):
+        if size >= max_bytes and count:
+            return rows[:count], size
+        size += int(sizes[row])
+    return rows, size
