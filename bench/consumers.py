@@ -27,7 +27,7 @@ _LIMIT_REACHED = 10026  # nats-server takes a thousand of one stream unless its 
 
 
 def declare(port: int, consumers: int) -> tuple[int, float]:
-    """Make durable consumers, each of one subject; return how many the server takes, and the time for each."""
+    """Make durable consumers of one subject each; return how many the server takes, and the time for each."""
     connection = Connection(port)
     start = time.perf_counter()
     for number in range(consumers):
