@@ -356,7 +356,6 @@ class Consumer:
     async def close(self) -> None:
         """Deliver nothing more."""
         self._closed = True
-        self._feed.close()
         self._consumers.tallies.leave(self.tally)
         if self._task is not None:
             self._task.cancel()

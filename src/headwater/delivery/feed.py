@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,54 +28,25 @@ class Slice:
 
 
 class Feed:
-    """Looks forward from a sequence; never past what is durable.
-
-    While one run is delivered the next is read, so that nobody waits for the disk between two.
-    """
+    """Looks forward from a sequence; never past what is durable."""
 
     def __init__(self, stream: Stream, tally: Tally) -> None:
         self._stream = stream
         self._tally = tally
-        self._ahead: asyncio.Task[Run | None] | None = None
 
     def resident(self, start_seq: int) -> Slice | None:
         """Return the next rows if they lie in memory, without reading anything."""
         if start_seq > self._stream.durable_seq:
             return None
         run = self._stream.resident_run(start_seq)
-        if run is None:
-            return None
-        if start_seq == int(run.seqs[0]):
-            self._read_ahead(int(run.seqs[-1]) + 1)
-        return self._slice(run, start_seq)
+        return None if run is None else self._slice(run, start_seq)
 
     async def read(self, start_seq: int) -> Slice | None:
         """Return the next rows, from wherever they lie; None at the end of what is durable."""
         if start_seq > self._stream.durable_seq:
             return None
-        if self._ahead is not None and not self._ahead.done():
-            await asyncio.wait([self._ahead])
-            if (found := self.resident(start_seq)) is not None:
-                return found
         run = await self._stream.run_at(start_seq)
-        if run is None:
-            return None
-        self._read_ahead(int(run.seqs[-1]) + 1)
-        return self._slice(run, start_seq)
-
-    def _read_ahead(self, seq: int) -> None:
-        """Begin to read the run at a sequence, if there is one that does not lie in memory."""
-        if self._ahead is not None and not self._ahead.done():
-            return
-        if seq <= self._stream.durable_seq and self._stream.resident_run(seq) is None:
-            self._ahead = asyncio.create_task(self._stream.run_at(seq))
-            # An error is met again by whoever needs the run.
-            self._ahead.add_done_callback(lambda task: task.cancelled() or task.exception())
-
-    def close(self) -> None:
-        """Read nothing more."""
-        if self._ahead is not None:
-            self._ahead.cancel()
+        return None if run is None else self._slice(run, start_seq)
 
     def resident_message(self, seq: int) -> Message | None:
         """Return a message that is there and lies in memory."""
