@@ -1,4 +1,4 @@
-"""Does an engine with 2,000 consumers on one stream, 200 of them pulling, still answer at once?"""
+"""How fast an engine with 2,000 consumers on one stream, 200 of them pulling, answers a request."""
 
 from __future__ import annotations
 
