@@ -154,6 +154,8 @@ async def proxied(**config: Any) -> AsyncIterator[tuple[Site, Proxy]]:
             connection = Connection(ConnectOptions(servers=(site.url,), name="proxy"))
             await connection.connect()
             try:
-                yield site, Proxy(connection)
+                proxy = Proxy(connection)
+                await connection.flush()
+                yield site, proxy
             finally:
                 await connection.close()
