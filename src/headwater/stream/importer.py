@@ -16,7 +16,7 @@ from headwater.stream.offered import OfferedRun
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
 
-BATCH_BYTES = 64 << 10
+BATCH_BYTES = 256 << 10
 CursorAt = Callable[[int], bytes]
 """Returns the cursor that says: copied up to this sequence of the origin."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.stream.offered import OfferedRun
 from headwater.stream.removal import Removal
 
-BATCH_BYTES = 64 << 10
+BATCH_BYTES = 256 << 10
 """About how much payload a batch holds at the most, so that a damaged one loses little."""
 
 
