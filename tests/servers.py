@@ -12,6 +12,7 @@ from pathlib import Path
 from headwater.bus.embedded import find_server, free_port
 
 READY_ROUNDS = 2000
+FORGOTTEN_ROUNDS = 500
 
 
 class RunningServer:
@@ -55,6 +56,18 @@ class RunningServer:
     def log(self) -> str:
         """Return all that the server has said."""
         return (self.directory / "server.log").read_text()
+
+    async def forgotten(self, stream: str) -> None:
+        """Return once nothing of a deleted stream is left on disk, or after a while.
+
+        nats-server answers a delete before that, and a stream of the same name made meanwhile can come up
+        with what the deleted one held.
+        """
+        streams = self.directory / "jetstream" / "jetstream" / "$G" / "streams"
+        for _ in range(FORGOTTEN_ROUNDS):
+            if not (streams / stream).exists() and not (streams / f".{stream}").exists():
+                return
+            await asyncio.sleep(0.001)
 
     async def start(self) -> None:
         """Return once the server listens on all its ports."""

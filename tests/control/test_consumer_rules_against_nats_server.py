@@ -20,7 +20,7 @@ from headwater.model.consumer import ConsumerConfig
 from headwater.model.stream import StreamConfig
 from headwater.wire.consumer_json import config_json, decode_create
 from headwater.wire.stream_json import decode_config, error_json
-from servers import nats_server
+from servers import RunningServer, nats_server
 
 Answer = dict[str, Any]
 
@@ -38,15 +38,16 @@ def stream_body(scenario: Scenario) -> bytes:
     return json.dumps({"name": "S", **scenario.stream}).encode()
 
 
-async def ask(server_url: str) -> dict[str, list[Answer]]:
+async def ask(server: RunningServer) -> dict[str, list[Answer]]:
     """Return what the server answers to each scenario, each on a new stream."""
-    client = await nats.connect(server_url)
+    client = await nats.connect(server.client_url)
     await client.subscribe(HEARD)
     answers: dict[str, list[Answer]] = {}
     for title, scenario in REQUESTS.items():
         await client.request("$JS.API.STREAM.CREATE.S", stream_body(scenario), timeout=5)
         answers[title] = [await send(client, step) for step in scenario.steps]
         await client.request("$JS.API.STREAM.DELETE.S", b"", timeout=5)
+        await server.forgotten("S")
     await client.close()
     return answers
 
@@ -71,7 +72,7 @@ def theirs() -> dict[str, list[Answer]]:
 
     async def run() -> dict[str, list[Answer]]:
         async with nats_server(jetstream=True) as server:
-            return await ask(server.client_url)
+            return await ask(server)
 
     return asyncio.run(run())
 

@@ -16,7 +16,7 @@ from headwater.errors import ApiError
 from headwater.model.api_level import shown_metadata
 from headwater.model.stream import StreamConfig
 from headwater.wire.stream_json import config_json, decode_config, error_json
-from servers import nats_server
+from servers import RunningServer, nats_server
 
 Answer = dict[str, Any]
 
@@ -29,15 +29,16 @@ DIFFERENCES: Mapping[str, str] = {
 }
 
 
-async def ask(server_url: str) -> dict[str, list[Answer]]:
+async def ask(server: RunningServer) -> dict[str, list[Answer]]:
     """Return what the server answers to each request, each from an empty account."""
-    client = await nats.connect(server_url)
+    client = await nats.connect(server.client_url)
     answers: dict[str, list[Answer]] = {}
     for title, steps in REQUESTS.items():
         answers[title] = [await send(client, step) for step in steps]
         listed = await client.request("$JS.API.STREAM.NAMES", b"", timeout=5)
         for name in json.loads(listed.data).get("streams") or []:
             await client.request(f"$JS.API.STREAM.DELETE.{name}", b"", timeout=5)
+            await server.forgotten(name)
     await client.close()
     return answers
 
@@ -56,7 +57,7 @@ def theirs() -> dict[str, list[Answer]]:
 
     async def run() -> dict[str, list[Answer]]:
         async with nats_server(jetstream=True) as server:
-            return await ask(server.client_url)
+            return await ask(server)
 
     return asyncio.run(run())
 
