@@ -3,94 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from doors import Door, opened_door
-from headwater.bus.connection import Connection
-from headwater.bus.options import ConnectOptions
-from headwater.model.message import Message
-from headwater.replication.transfer import transfer
-from headwater.replication.work import (
-    Receipt,
-    Work,
-    commit_subject,
-    decode_committed,
-    decode_plan,
-    encode,
-    plan_subject,
-)
-
-ROUNDS = 400
-
-
-class Copier:
-    """A replicator without Spark: it copies each piece of work in this process."""
-
-    def __init__(self, door: Door, connection: Connection) -> None:
-        self._connection = connection
-        self._store_id = door.store_id
-        self.works: list[Work] = []
-        self.between: Callable[[list[Receipt]], list[Receipt]] = lambda receipts: receipts
-
-    async def tick(self) -> int:
-        """Ask for work, do it, hand it in; return how many messages were taken."""
-        frame = await self._connection.request(plan_subject(self._store_id).encode(), b"", 20)
-        works = decode_plan(frame[3]).works
-        self.works += works
-        if not works:
-            return 0
-        receipts = self.between([await asyncio.to_thread(transfer, work) for work in works])
-        return await self.hand_in(receipts)
-
-    async def hand_in(self, receipts: list[Receipt]) -> int:
-        subject = commit_subject(self._store_id).encode()
-        frame = await self._connection.request(subject, encode(receipts), 20)
-        return sum(decode_committed(frame[3]).taken)
-
-    async def until(self, reached: Callable[[], Any]) -> None:
-        """Copy until the condition holds."""
-        for _ in range(ROUNDS):
-            if await reached():
-                return
-            await self.tick()
-        raise AssertionError("it never came to that")
-
-
-@asynccontextmanager
-async def copying(store: Path) -> AsyncIterator[tuple[Door, Copier]]:
-    async with opened_door(store) as door:
-        connection = Connection(ConnectOptions(servers=(door.client_url,), name="copier"))
-        await connection.connect()
-        yield door, Copier(door, connection)
-        await connection.close()
-
-
-async def held(door: Door, stream: str) -> list[Message]:
-    return [m async for many in door.domain.stream(stream).scan(1) for m in many]
-
-
-async def create(door: Door, **config: Any) -> Any:
-    answer = await door.asker.ask(f"STREAM.CREATE.{config['name']}", config)
-    assert "error" not in answer, answer
-    return answer
-
-
-async def publish(door: Door, subject: str, count: int, start: int = 0) -> None:
-    for number in range(start, start + count):
-        await door.asker.publish(subject, b"%s %d" % (subject.encode(), number))
-
-
-def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
-    async def reached() -> bool:
-        return (await door.domain.stream(stream).state()).messages == count
-
-    return reached
+from control.copiers import ROUNDS, copying, count_is, create, held, publish
+from headwater.replication.work import Receipt
 
 
 async def test_a_mirror_holds_the_origin_s_messages_sequences_and_times(tmp_path: Path) -> None:

@@ -10,22 +10,20 @@ A crash anywhere leaves the cursor where the target's messages end, and the next
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from headwater.bus.connection import Connection, NoRespondersError
+from headwater.bus.connection import Connection
 from headwater.clock import Clock
+from headwater.control import receipts
 from headwater.control.domain import Domain
+from headwater.control.origins import Origins, prefix
 from headwater.errors import ApiError, Error, api_error
-from headwater.model.columns import Columns
 from headwater.model.stream import StreamConfig
-from headwater.model.times import format_time, parse_time
-from headwater.model.upstream import StreamSource, StreamSourceInfo, hash8
+from headwater.model.upstream import StreamSourceInfo
 from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
 from headwater.replication.upstream import STALLED_NS, Upstream, upstreams_of
 from headwater.replication.work import (
@@ -42,8 +40,6 @@ from headwater.replication.work import (
 )
 from headwater.stream.importer import CursorMovedError
 from headwater.stream.stream import Stream
-from headwater.table.staged import read_staged
-from headwater.wire import column_bytes
 from headwater.wire.frames import Frame
 
 logger = logging.getLogger(__name__)
@@ -54,11 +50,8 @@ SETTLE_S = 0.02
 """What comes in within so short a time goes into one plan."""
 LOOK_NS = 500_000_000
 """How often a remote origin is asked how far it is."""
-ASK_S = 3.0
 WATCH_S = 2.0
-_NO_MESSAGE = 10037
 REMEMBERED = 10_000
-_NOTHING = column_bytes.empty()
 
 
 class _Questions:
@@ -93,6 +86,7 @@ class Upstreams:
         self._clock = clock
         self._store_id = store_id
         self._origin = origin
+        self._origins = Origins(domain, connection)
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
         """The identity of the origin that each piece of work under way was planned on."""
@@ -265,18 +259,10 @@ class Upstreams:
 
     async def _look(self, upstream: Upstream, now_ns: int) -> tuple[Extent, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""
-        source = upstream.source
         upstream.looked_ns = now_ns
-        if source.external is None:
-            origin = self._domain.stream(source.name)
-            extent = Extent(origin.identity, origin.first_seq, origin.durable_seq)
-            start_seq = await self._start(upstream, extent, origin)
-            behind = start_seq <= extent.last_seq
-            upstream.lag = await origin.pending(start_seq, upstream.filters) if behind else 0
-        else:
-            extent = await self._ask_extent(upstream)
-            start_seq = await self._start(upstream, extent, None)
-            upstream.lag = max(extent.last_seq - start_seq + 1, 0)
+        extent = await self._origins.extent(upstream.source)
+        start_seq = await self._start(upstream, extent)
+        upstream.lag = await self._origins.lag(upstream, extent, start_seq)
         upstream.heard_of(now_ns)
         if start_seq > extent.last_seq:
             upstream.moved(now_ns)
@@ -284,7 +270,7 @@ class Upstreams:
             self._watch_stall(upstream, now_ns)
         return extent, start_seq
 
-    async def _start(self, upstream: Upstream, extent: Extent, origin: Stream | None) -> int:
+    async def _start(self, upstream: Upstream, extent: Extent) -> int:
         """Return where to go on, or where to begin; an origin made anew is noticed here."""
         cursor, source = upstream.cursor, upstream.source
         if cursor.identity and cursor.identity != extent.identity:
@@ -298,7 +284,7 @@ class Upstreams:
             if upstream.mirrored and upstream.target.durable_seq:
                 first = upstream.target.durable_seq + 1
             elif not source.opt_start_seq and source.opt_start_time is not None:
-                first = await self._seq_at(source, origin, extent)
+                first = await self._origins.seq_at(source, extent)
         upstream.identity = extent.identity
         seq = next_seq(upstream, extent, max(first, 1))
         if cursor.identity == extent.identity:
@@ -318,29 +304,6 @@ class Upstreams:
             upstream.source.name,
         )
 
-    async def _seq_at(self, source: StreamSource, origin: Stream | None, extent: Extent) -> int:
-        """Return the first sequence of an origin that is not older than the start time."""
-        assert source.opt_start_time is not None
-        if origin is not None:
-            return await origin.seq_at(source.opt_start_time)
-        body = {"start_time": format_time(source.opt_start_time)}
-        try:
-            answer = await self._ask(f"{_prefix(source)}.STREAM.MSG.GET.{source.name}", body)
-        except ApiError as error:
-            if error.err_code != _NO_MESSAGE:
-                raise
-            return extent.last_seq + 1
-        message = answer["message"]
-        # Asked for a time behind the last message, nats-server answers with the first one.
-        is_older = (parse_time(message["time"]) or 0) < source.opt_start_time
-        return extent.last_seq + 1 if is_older else int(message["seq"])
-
-    async def _ask_extent(self, upstream: Upstream) -> Extent:
-        source = upstream.source
-        info = await self._ask(f"{_prefix(source)}.STREAM.INFO.{source.name}")
-        state = info["state"]
-        return Extent(hash8(info["created"]), state["first_seq"], state["last_seq"])
-
     async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
         upstream.next_try_ns = now_ns + LOOK_NS
         extent, start_seq = await self._look(upstream, now_ns)
@@ -348,23 +311,9 @@ class Upstreams:
             return []
         source = upstream.source
         origin = msgspec.structs.replace(
-            self._origin, api_prefix=_prefix(source), stream=source.name, identity=extent.identity
+            self._origin, api_prefix=prefix(source), stream=source.name, identity=extent.identity
         )
         return [plan_remote(upstream, origin, extent, start_seq)]
-
-    async def _ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        data = json.dumps(body).encode() if body else b""
-        try:
-            frame = await self._connection.request(subject.encode(), data, ASK_S)
-        except NoRespondersError:
-            raise api_error("stream_general_error", err=f"nobody answers {subject}") from None
-        except TimeoutError:
-            raise api_error("stream_general_error", err=f"no answer from {subject}") from None
-        answer: dict[str, Any] = json.loads(frame[3])
-        if "error" in answer:
-            found = answer["error"]
-            raise ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
-        return answer
 
     def _watch_stall(self, upstream: Upstream, now_ns: int) -> None:
         """Show an error when an upstream lags and does not move."""
@@ -396,7 +345,7 @@ class Upstreams:
             upstream.failed(_failed(upstream, receipt.error), now_ns)
             return 0, receipt.error
         try:
-            taken = await self._take(upstream, receipt)
+            taken = await receipts.take(upstream, receipt, CursorAt(self._identities.pop(receipt.work)))
         except CursorMovedError as error:
             return 0, str(error)
         except ApiError as error:
@@ -413,43 +362,6 @@ class Upstreams:
         upstream.lag = max(upstream.lag - taken, 0)
         upstream.moved(self._clock.now_ns())
         return taken, ""
-
-    async def _take(self, upstream: Upstream, receipt: Receipt) -> int:
-        """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
-        cursor_at = CursorAt(self._identities.pop(receipt.work))
-        if receipt.adopted is not None and upstream.target.copying.is_adoptive:
-            cursor = cursor_at(receipt.through)
-            return await upstream.target.copying.adopt(
-                upstream.id, receipt.expected, receipt.adopted, cursor, mirrored=upstream.mirrored
-            )
-        expected, taken = receipt.expected, 0
-        parts = _parts(receipt)
-        while (part := await asyncio.to_thread(next, parts, None)) is not None:
-            columns, through = part
-            count = await upstream.target.copying.take(
-                upstream.id, expected, columns, cursor_at, through, mirrored=upstream.mirrored
-            )
-            taken += count
-            expected = upstream.target.copying.cursor(upstream.id)
-            if expected != cursor_at(through):
-                raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
-        return taken
-
-
-def _parts(receipt: Receipt) -> Iterator[tuple[Columns, int]]:
-    """Yield the messages of a receipt, each time with the origin's sequence that is covered then."""
-    if not receipt.path:
-        yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
-        return
-    for columns in read_staged(Path(receipt.path)):
-        yield columns, int(columns.seqs[-1])
-    yield _NOTHING, receipt.through
-
-
-def _prefix(source: StreamSource) -> str:
-    """Return the first tokens of the subjects on which an origin elsewhere answers."""
-    assert source.external is not None
-    return source.external.api or "$JS.API"
 
 
 def _failed(upstream: Upstream, why: str) -> ApiError:

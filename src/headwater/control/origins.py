@@ -1,0 +1,80 @@
+"""What upstreams are copied from: how far an origin is, here or elsewhere, and where to begin in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.control.domain import Domain
+from headwater.errors import ApiError, api_error
+from headwater.model.times import format_time, parse_time
+from headwater.model.upstream import StreamSource, hash8
+from headwater.replication.planner import Extent
+from headwater.replication.upstream import Upstream
+
+ASK_S = 3.0
+_NO_MESSAGE = 10037
+
+
+class Origins:
+    """Asks origins how they stand; one elsewhere over its API, and never for longer than `ASK_S`."""
+
+    def __init__(self, domain: Domain, connection: Connection) -> None:
+        self._domain = domain
+        self._connection = connection
+
+    async def extent(self, source: StreamSource) -> Extent:
+        """Return the origin as it stands."""
+        if source.external is None:
+            origin = self._domain.stream(source.name)
+            return Extent(origin.identity, origin.first_seq, origin.durable_seq)
+        info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
+        state = info["state"]
+        return Extent(hash8(info["created"]), state["first_seq"], state["last_seq"])
+
+    async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
+        """Return how many messages are still to be copied."""
+        if start_seq > extent.last_seq:
+            return 0
+        if upstream.source.external is None:
+            return await self._domain.stream(upstream.source.name).pending(start_seq, upstream.filters)
+        return extent.last_seq - start_seq + 1
+
+    async def seq_at(self, source: StreamSource, extent: Extent) -> int:
+        """Return the first sequence of an origin that is not older than the start time."""
+        assert source.opt_start_time is not None
+        if source.external is None:
+            return await self._domain.stream(source.name).seq_at(source.opt_start_time)
+        body = {"start_time": format_time(source.opt_start_time)}
+        try:
+            answer = await self.ask(f"{prefix(source)}.STREAM.MSG.GET.{source.name}", body)
+        except ApiError as error:
+            if error.err_code != _NO_MESSAGE:
+                raise
+            return extent.last_seq + 1
+        message = answer["message"]
+        # Asked for a time behind the last message, nats-server answers with the first one.
+        is_older = (parse_time(message["time"]) or 0) < source.opt_start_time
+        return extent.last_seq + 1 if is_older else int(message["seq"])
+
+    async def ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what is answered on a subject of an origin elsewhere; its errors are raised as they are."""
+        data = json.dumps(body).encode() if body else b""
+        try:
+            frame = await self._connection.request(subject.encode(), data, ASK_S)
+        except NoRespondersError:
+            raise api_error("stream_general_error", err=f"nobody answers {subject}") from None
+        except TimeoutError:
+            raise api_error("stream_general_error", err=f"no answer from {subject}") from None
+        answer: dict[str, Any] = json.loads(frame[3])
+        if "error" in answer:
+            found = answer["error"]
+            raise ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
+        return answer
+
+
+def prefix(source: StreamSource) -> str:
+    """Return the first tokens of the subjects on which an origin elsewhere answers."""
+    assert source.external is not None
+    return source.external.api or "$JS.API"

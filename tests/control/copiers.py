@@ -1,0 +1,93 @@
+"""Replication without Spark, for tests: what the engine plans is copied in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from doors import AS_USUAL, Door, Wanted, opened_door
+from headwater.bus.connection import Connection
+from headwater.bus.options import ConnectOptions
+from headwater.model.message import Message
+from headwater.replication.transfer import transfer
+from headwater.replication.work import (
+    Receipt,
+    Work,
+    commit_subject,
+    decode_committed,
+    decode_plan,
+    encode,
+    plan_subject,
+)
+
+ROUNDS = 400
+
+
+class Copier:
+    """A replicator without Spark: it copies each piece of work in this process."""
+
+    def __init__(self, door: Door, connection: Connection) -> None:
+        self._connection = connection
+        self._store_id = door.store_id
+        self.works: list[Work] = []
+        self.between: Callable[[list[Receipt]], list[Receipt]] = lambda receipts: receipts
+
+    async def tick(self) -> int:
+        """Ask for work, do it, hand it in; return how many messages were taken."""
+        frame = await self._connection.request(plan_subject(self._store_id).encode(), b"", 20)
+        works = decode_plan(frame[3]).works
+        self.works += works
+        if not works:
+            return 0
+        receipts = self.between([await asyncio.to_thread(transfer, work) for work in works])
+        return await self.hand_in(receipts)
+
+    async def hand_in(self, receipts: list[Receipt]) -> int:
+        subject = commit_subject(self._store_id).encode()
+        frame = await self._connection.request(subject, encode(receipts), 20)
+        return sum(decode_committed(frame[3]).taken)
+
+    async def until(self, reached: Callable[[], Any]) -> None:
+        """Copy until the condition holds."""
+        for _ in range(ROUNDS):
+            if await reached():
+                return
+            await self.tick()
+        raise AssertionError("it never came to that")
+
+
+@asynccontextmanager
+async def copying(
+    store: Path, wanted: Wanted = AS_USUAL, config: str | None = None
+) -> AsyncIterator[tuple[Door, Copier]]:
+    """Run an engine with a copier."""
+    async with opened_door(store, wanted, config) as door:
+        connection = Connection(ConnectOptions(servers=(door.client_url,), name="copier"))
+        await connection.connect()
+        yield door, Copier(door, connection)
+        await connection.close()
+
+
+async def held(door: Door, stream: str) -> list[Message]:
+    return [m async for many in door.domain.stream(stream).scan(1) for m in many]
+
+
+async def create(door: Door, **config: Any) -> Any:
+    answer = await door.asker.ask(f"STREAM.CREATE.{config['name']}", config)
+    assert "error" not in answer, answer
+    return answer
+
+
+async def publish(door: Door, subject: str, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        await door.asker.publish(subject, b"%s %d" % (subject.encode(), number))
+
+
+def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
+    async def reached() -> bool:
+        return (await door.domain.stream(stream).state()).messages == count
+
+    return reached
