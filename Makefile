@@ -6,6 +6,7 @@ EXTRAS := embedded,spark,dev
 STORE ?= .headwater/store
 PORT ?= 4222
 ARGS ?=
+ROUNDS ?= 60
 
 # The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
 WANTED := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
+.PHONY: help install check format test test-rounds demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +43,9 @@ format: install ## rewrite the code as `check` wants it
 
 test: check java-check ## everything: check and the whole suite
 	$(BIN)/pytest -q $(ARGS)
+
+test-rounds: install java-check ## what is killed at random is killed ROUNDS times: ROUNDS=60
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q tests/durability/test_replication_kill.py $(ARGS)
 
 demo: install java-check ## show streams working, in a store of its own
 	$(BIN)/python demo/streams.py $(ARGS)

@@ -116,12 +116,15 @@ class Sites:
 
 
 async def eventually(
-    holds: Callable[[], Awaitable[bool]], what: str, tell: Callable[[], str] = lambda: ""
+    holds: Callable[[], Awaitable[bool]],
+    what: str,
+    tell: Callable[[], str] = lambda: "",
+    patience_s: float = PATIENCE_S,
 ) -> None:
     """Return once something holds; fail when it has not for very long."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    deadline = asyncio.get_running_loop().time() + patience_s
     while not await holds():
-        assert asyncio.get_running_loop().time() < deadline, f"not in {PATIENCE_S:g} s: {what}\n{tell()}"
+        assert asyncio.get_running_loop().time() < deadline, f"not in {patience_s:g} s: {what}\n{tell()}"
         await asyncio.sleep(0.05)
 
 

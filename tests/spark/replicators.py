@@ -20,8 +20,10 @@ PROGRAM = (sys.executable, "-m", "headwater")
 class RunningReplicator:
     """`headwater replicator` against one server."""
 
-    def __init__(self, url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM) -> None:
-        self._command = [*program, "replicator", "--store-id", STORE_ID, "--nats", url, *options]
+    def __init__(
+        self, url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM, store_id: str = STORE_ID
+    ) -> None:
+        self._command = [*program, "replicator", "--store-id", store_id, "--nats", url, *options]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,10 +68,10 @@ class RunningReplicator:
 
 @asynccontextmanager
 async def replicator(
-    url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM
+    url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM, store_id: str = STORE_ID
 ) -> AsyncIterator[RunningReplicator]:
     """Run a replicator, and leave no process behind."""
-    running = RunningReplicator(url, log, *options, program=program)
+    running = RunningReplicator(url, log, *options, program=program, store_id=store_id)
     running.start()
     try:
         yield running
