@@ -1,7 +1,7 @@
 """Three sites that copy from each other, any part of which a test may kill.
 
-A hub without JetStream carries two engines, `lake` and `far`; a nats-server `edge` is its leaf. The lake copies
-from a stream of its own, from one of each other site, and from what it has copied itself.
+A hub without JetStream carries two engines, `lake` and `far`; a nats-server `edge` is its leaf. The lake
+copies from a stream of its own, from one of each other site, and from what it has copied itself.
 """
 
 from __future__ import annotations
@@ -187,9 +187,9 @@ class Fleet:
         while seq <= state["last_seq"]:
             asked = json.dumps({"seq": seq, "batch": 1000}).encode()
             await client.publish(f"$JS.{site}.API.DIRECT.GET.{stream}", asked, inbox)
-            while not (message := await subscription.next_msg(ANSWER_S)).headers.get("Status"):
+            while not (status := _status(message := await subscription.next_msg(ANSWER_S))):
                 found.append(_held(message))
-            assert message.headers["Status"] in ("204", "404"), message.headers
+            assert status in ("204", "404"), message.headers
             if not found or found[-1].seq < seq:
                 break
             seq = found[-1].seq + 1
@@ -198,8 +198,12 @@ class Fleet:
 
     def tell(self) -> str:
         """Return what the parts have said last, for whoever must find out what went wrong."""
-        parts = {"hub": self.hub, "edge": self.edge, "lake": self.lake, "replicator": self.replicator}
-        return "\n".join(f"--- {name}\n{part.log[-3000:]}" for name, part in parts.items())
+        logs = {"hub": self.hub.log, "lake": self.lake.log, "replicator": self.replicator.log}
+        return "\n".join(f"--- {name}\n{log[-3000:]}" for name, log in logs.items())
+
+
+def _status(message: Msg) -> str:
+    return (message.headers or {}).get("Status", "")
 
 
 def _held(message: Msg) -> Held:

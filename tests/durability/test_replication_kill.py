@@ -1,6 +1,6 @@
 """Engines, servers and the replicator killed again and again: every message is in every target once.
 
-`TEST_ROUNDS` says how often something is killed; `make test-rounds` has it done much oftener than `make test`.
+`TEST_ROUNDS` says how often something is killed; `make test-rounds` does it oftener than `make test`.
 """
 
 from __future__ import annotations
