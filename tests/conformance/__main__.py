@@ -5,15 +5,16 @@ import asyncio
 import json
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import conformance.scenarios  # noqa: F401  (fills SCENARIOS)
 from conformance import javascript
-from conformance.difference import Difference, compare
+from conformance.difference import Difference
 from conformance.known import PAGE, explained, rendered
-from conformance.probe import Answer
 from conformance.scenario import SCENARIOS, Scenario
 from conformance.server import SERVERS, Server
+from conformance.verdict import judged
 
 
 def chosen(part: str) -> list[Scenario]:
@@ -30,21 +31,18 @@ async def show(server: Server, part: str) -> None:
 
 
 async def differences(first: Server, second: Server, part: str, times: bool) -> list[Difference]:
-    """Return every difference between two servers, the scenarios one after the other."""
+    """Return every difference that shows twice between two servers, the scenarios one after the other."""
     found: list[Difference] = []
     for scenario in chosen(part):
         started = time.monotonic()
-        answers: tuple[list[Answer], list[Answer]] = await asyncio.gather(
-            scenario.record(first), scenario.attempt(second)
-        )
+        verdict = await judged(scenario.name, partial(scenario.on_both, first, second))
         if times:
-            print(f"{time.monotonic() - started:6.2f} s  {len(answers[0]):3d} answers  {scenario.name}")
-        found += compare(scenario.name, *answers)
-    if "js".startswith(part[:2]) and not javascript.missing():
+            print(f"{time.monotonic() - started:6.2f} s  {scenario.name}")
+        found += verdict.found
+    scripts = [] if javascript.missing() else [one for one in javascript.SCRIPTS if part in f"js.{one}"]
+    for script in scripts:
         javascript.install()
-        theirs, ours = await asyncio.gather(javascript.run(first.url), javascript.run(second.url))
-        for script in theirs:
-            found += compare(f"js.{script}", theirs[script], ours[script])
+        found += (await judged(f"js.{script}", partial(javascript.on_both, script, first, second))).found
     return found
 
 

@@ -7,12 +7,13 @@ import subprocess
 from pathlib import Path
 
 from conformance.normal import normalise
-from conformance.probe import Answer
+from conformance.probe import Answer, delete_streams
+from conformance.server import Server
 
 FOLDER = Path(__file__).parent / "js"
 SCRIPTS = ("consumers", "direct", "keyvalue", "objects", "publishing", "streams")
 INSTALL_WITHIN_S = 300
-RUN_WITHIN_S = 120
+RUN_WITHIN_S = 180
 
 
 def missing() -> str | None:
@@ -38,10 +39,13 @@ def install() -> None:
         subprocess.run(["npm", "install", *quiet], cwd=FOLDER, check=True, timeout=INSTALL_WITHIN_S)
 
 
-async def run(url: str) -> dict[str, list[Answer]]:
-    """Return what each script recorded against a server."""
+async def run(script: str, server: Server) -> list[Answer]:
+    """Return what a script recorded against a server, and leave that without streams."""
     node = await asyncio.create_subprocess_exec(
-        "node", "run.mjs", url, cwd=FOLDER, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *("node", "run.mjs", server.url, script),
+        cwd=FOLDER,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(RUN_WITHIN_S):
@@ -49,12 +53,17 @@ async def run(url: str) -> dict[str, list[Answer]]:
     finally:
         if node.returncode is None:
             node.kill()
+        await delete_streams(server)
     assert node.returncode == 0, err.decode()
-    recorded: dict[str, list[dict[str, object]]] = json.loads(out)
-    return {
-        script: [
-            Answer(str(one["label"]), f"{script}.mjs: {one['label']}", normalise(one["value"]))
-            for one in answers
-        ]
-        for script, answers in recorded.items()
-    }
+    recorded: list[dict[str, object]] = json.loads(out)
+    return [
+        Answer(str(one["label"]), f"{script}.mjs: {one['label']}", normalise(one["value"]))
+        for one in recorded
+    ]
+
+
+async def on_both(script: str, reference: Server, server: Server) -> tuple[list[Answer], list[Answer]]:
+    """Return what a script recorded against the reference and the server under test, at the same time."""
+    expected, actual = await asyncio.gather(run(script, reference), run(script, server))
+    assert "the script broke off" not in {answer.label for answer in expected}, expected[-1].value
+    return expected, actual

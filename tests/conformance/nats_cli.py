@@ -5,13 +5,15 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from conformance.normal import normalise
-from conformance.probe import Answer
+from conformance.probe import Answer, delete_streams
+from conformance.server import Server
 
-COMMAND_WITHIN_S = 30
+COMMAND_WITHIN_S = 60
 VARIABLE = "HEADWATER_NATS_CLI"
 
 # What a table or a sentence shows of times, durations, versions and the server's random name.
@@ -99,8 +101,24 @@ def shown(output: str) -> Any:
     return [line.strip() for line in output.splitlines() if line.strip()]
 
 
-async def run(url: str, directory: Path) -> list[Answer]:
-    """Run every command against a server and return what each printed, and its exit status."""
+async def on_both(reference: Server, server: Server, scratch: Path) -> tuple[list[Answer], list[Answer]]:
+    """Return what the commands print against the reference and the server under test, at the same time."""
+    with (
+        tempfile.TemporaryDirectory(dir=scratch) as first,
+        tempfile.TemporaryDirectory(dir=scratch) as second,
+    ):
+        return await asyncio.gather(run(reference, Path(first)), run(server, Path(second)))
+
+
+async def run(server: Server, directory: Path) -> list[Answer]:
+    """Run every command against a server, left without streams; return output and exit status of each."""
+    try:
+        return await _run(server, directory)
+    finally:
+        await delete_streams(server)
+
+
+async def _run(server: Server, directory: Path) -> list[Answer]:
     command = binary()
     assert command is not None
     home = {"HOME": str(directory), "XDG_CONFIG_HOME": str(directory), "TZ": "UTC", "NO_COLOR": "1"}
@@ -110,7 +128,7 @@ async def run(url: str, directory: Path) -> list[Answer]:
         process = await asyncio.create_subprocess_exec(
             command,
             "--server",
-            url,
+            server.url,
             *words,
             env=home | {"PATH": os.environ["PATH"]},
             stdin=asyncio.subprocess.DEVNULL,
@@ -123,6 +141,8 @@ async def run(url: str, directory: Path) -> list[Answer]:
         finally:
             if process.returncode is None:
                 process.kill()
+        if line.startswith("stream rm "):
+            await server.forgotten(words[2])
         value: dict[str, Any] = {"status": process.returncode}
         if not line.startswith(STATUS_ONLY):
             value["output"] = shown(output.decode())

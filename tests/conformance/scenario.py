@@ -1,5 +1,6 @@
 """A scenario: a named piece of the script, run against one server and recorded."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -31,6 +32,17 @@ class Scenario:
             except Exception as error:
                 probe.record("the script broke off", self.name, repr(error))
             return probe.answers
+
+    async def on_both(self, reference: Server, server: Server) -> tuple[list[Answer], list[Answer]]:
+        """Return what the reference and the server under test answered, asked at the same time."""
+        expected, actual = await asyncio.gather(
+            self.record(reference), self.attempt(server), return_exceptions=True
+        )
+        if isinstance(expected, BaseException):
+            raise expected
+        if isinstance(actual, BaseException):
+            raise actual
+        return expected, actual
 
 
 SCENARIOS: dict[str, Scenario] = {}

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-READY_WITHIN_S = 30.0
-STOPS_WITHIN_S = 15.0
+READY_WITHIN_S = 120.0
+STOPS_WITHIN_S = 60.0
 # Files of a stream with the longest name allowed are left behind: one character more names no file.
 LONGEST_REMOVED = 254
 FOLDER_GOES_WITHIN_S = 0.02

@@ -32,13 +32,13 @@ export class Probe {
   constructor(nc, manager) {
     this.nc = nc;
     this.manager = manager;
-    this.js = jetstream(nc, { timeout: 10_000 });
+    this.js = jetstream(nc, { timeout: 30_000 });
     this.answers = [];
   }
 
   static async connected(url) {
     const nc = await connect({ servers: url, reconnect: false });
-    return new Probe(nc, await jetstreamManager(nc, { timeout: 10_000 }));
+    return new Probe(nc, await jetstreamManager(nc, { timeout: 30_000 }));
   }
 
   // Await a call and record its result, or what it threw; each label is used once.
@@ -52,13 +52,6 @@ export class Probe {
     }
     this.answers.push({ label, value: JSON.parse(JSON.stringify(value)) });
     return value;
-  }
-
-  // Delete every stream and hand over what was recorded.
-  async finished() {
-    for await (const name of this.manager.streams.names()) await this.manager.streams.delete(name);
-    await this.nc.close();
-    return this.answers;
   }
 }
 
