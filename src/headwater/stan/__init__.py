@@ -1,0 +1,1 @@
+"""NATS Streaming on top of streams: channels, client ids, subscriptions and their acknowledgements."""

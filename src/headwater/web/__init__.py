@@ -1,0 +1,1 @@
+"""Pages for people and programs that look after an engine."""
