@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -82,3 +83,48 @@ def test_a_refused_engine_does_not_let_go_of_the_other_ones_lock(tmp_path: Path)
             refused.take()
         refused.release()
     lock.release()
+
+
+async def test_who_waits_gets_the_store_when_it_is_let_go_and_hears_once_who_has_it(tmp_path: Path) -> None:
+    first, second = StoreLock(tmp_path), StoreLock(tmp_path)
+    first.take()
+    heard: list[str] = []
+    waiting = asyncio.create_task(second.wait(heard.append))
+    while not heard:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    first.release()
+    await asyncio.wait_for(waiting, 60)
+    assert heard == [str(os.getpid())]
+    with pytest.raises(StoreLockedError):
+        first.take()
+    second.release()
+
+
+async def test_of_many_who_wait_one_gets_the_store(tmp_path: Path) -> None:
+    first = StoreLock(tmp_path)
+    first.take()
+    locks = [StoreLock(tmp_path) for _ in range(5)]
+    waiting = [asyncio.create_task(lock.wait(lambda owner: None)) for lock in locks]
+    await asyncio.sleep(0)
+    first.release()
+    done, left = await asyncio.wait(waiting, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    assert (len(done), len(left)) == (1, 4)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    locks[waiting.index(done.pop())].release()
+
+
+async def test_who_no_longer_waits_does_not_take_the_store(tmp_path: Path) -> None:
+    first, second = StoreLock(tmp_path), StoreLock(tmp_path)
+    first.take()
+    waiting = asyncio.create_task(second.wait(lambda owner: None))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    first.release()
+    third = StoreLock(tmp_path)
+    third.take()
+    third.release()

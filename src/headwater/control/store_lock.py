@@ -1,12 +1,17 @@
-"""The lock that gives a store to one engine."""
+"""The lock that gives a store to one engine, and lets others wait for it."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from headwater.errors import StoreLockedError
+
+LOOK_S = 0.1
+"""How often who waits looks whether the store is free."""
 
 
 class StoreLock:
@@ -30,6 +35,20 @@ class StoreLock:
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         self._fd = fd
+
+    async def wait(self, tell: Callable[[str], None]) -> None:
+        """Return holding the lock, however long that takes; `tell` hears who has it, when that changes."""
+        told: str | None = None
+        while True:
+            try:
+                self.take()
+            except StoreLockedError as error:
+                if error.owner != told:
+                    tell(error.owner)
+                told = error.owner
+                await asyncio.sleep(LOOK_S)
+            else:
+                return
 
     def release(self) -> None:
         """Let another engine have the store."""
