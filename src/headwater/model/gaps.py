@@ -1,0 +1,71 @@
+"""What a target could not get of its origin: ranges of sequences that were gone before they were copied."""
+
+from __future__ import annotations
+
+import msgspec
+
+RECENT = 32
+"""How many gaps are kept one by one; the older ones count in the sums."""
+
+RETENTION = "retention"
+"""The origin has limits: they, or a purge, took the messages."""
+PURGE = "purge"
+"""The origin has no limits: somebody purged or deleted the messages."""
+MADE_ANEW = "made anew"
+"""The origin was deleted, with what it still held, and made again."""
+
+
+class Gap(msgspec.Struct, frozen=True, array_like=True):
+    """A range of the origin's sequences, both ends included."""
+
+    first_seq: int
+    last_seq: int
+    noted_ns: int
+    reason: str
+
+    @property
+    def sequences(self) -> int:
+        """Return how many sequences it spans."""
+        return self.last_seq - self.first_seq + 1
+
+    def is_continued_by(self, other: Gap) -> bool:
+        """Return whether another gap is only more of this one."""
+        return other.first_seq == self.last_seq + 1 and other.reason == self.reason != MADE_ANEW
+
+
+class Gaps(msgspec.Struct, frozen=True, array_like=True):
+    """The gaps of one upstream, and how often its origin was made anew."""
+
+    recent: tuple[Gap, ...] = ()
+    count: int = 0
+    sequences: int = 0
+    restarts: int = 0
+    """How often a source began again because its origin was another stream."""
+    restarted_ns: int = 0
+
+    def with_gap(self, gap: Gap) -> Gaps:
+        """Return the gaps with one more; what goes on where the last one ends makes that one longer."""
+        sequences = self.sequences + gap.sequences
+        if self.recent and self.recent[-1].is_continued_by(gap):
+            longer = msgspec.structs.replace(gap, first_seq=self.recent[-1].first_seq)
+            return msgspec.structs.replace(self, recent=(*self.recent[:-1], longer), sequences=sequences)
+        recent = (*self.recent, gap)[-RECENT:]
+        return msgspec.structs.replace(self, recent=recent, count=self.count + 1, sequences=sequences)
+
+    def restarted(self, now_ns: int) -> Gaps:
+        """Return the gaps of a source that begins at the start of another origin."""
+        return msgspec.structs.replace(self, restarts=self.restarts + 1, restarted_ns=now_ns)
+
+    def encode(self) -> bytes:
+        """Return the gaps as bytes for the target's log."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> Gaps:
+        """Return the gaps that these bytes hold; no bytes are none."""
+        return msgspec.msgpack.decode(encoded, type=cls) if encoded else cls()
+
+
+def gaps_name(upstream: str) -> str:
+    """Return the name under which a target keeps an upstream's gaps, beside its cursor."""
+    return f"{upstream}\ngaps"
