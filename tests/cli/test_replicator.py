@@ -54,9 +54,10 @@ def test_a_replicator_without_a_server_or_a_store_is_bad_usage(capsys: pytest.Ca
 
 def test_flags_say_where_to_connect_and_where_to_run() -> None:
     options = options_of([*NEEDED, "--master", "spark://hub:7077", "--user", "me", "--password", "hush"])
-    assert (options.store_id, options.master, options.driver_memory) == ("id1", "spark://hub:7077", "1g")
-    assert options.nats["servers"] == ["nats://127.0.0.1:1"]
-    assert (options.nats["user"], options.nats["password"]) == ("me", "hush")
+    (engine,) = options.engines
+    assert (engine.store_id, options.master, options.driver_memory) == ("id1", "spark://hub:7077", "1g")
+    assert engine.nats["servers"] == ["nats://127.0.0.1:1"]
+    assert (engine.nats["user"], engine.nats["password"]) == ("me", "hush")
     assert options.parent is None
 
 
@@ -64,8 +65,20 @@ def test_the_environment_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_NATS_URL", "nats://a:1,nats://b:2")
     monkeypatch.setenv("HEADWATER_SPARK_MASTER", "local[3]")
     options = options_of(["--store-id", "id1", "--parent", "7"])
-    assert options.nats["servers"] == ["nats://a:1", "nats://b:2"]
+    assert options.engines[0].nats["servers"] == ["nats://a:1", "nats://b:2"]
     assert (options.master, options.parent) == ("local[3]", 7)
+
+
+def test_several_engines_are_named_with_their_settings_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("hub", "edge"):
+        (tmp_path / f"{name}.toml").write_text(f'nats_url = "nats://{name}:1"\nstore = "s"\n')
+    named = [f"--engine=id-{name}={tmp_path}/{name}.toml" for name in ("hub", "edge")]
+    found = [(engine.store_id, engine.nats["servers"]) for engine in options_of(named).engines]
+    assert found == [("id-hub", ["nats://hub:1"]), ("id-edge", ["nats://edge:1"])]
+    assert left_with(["--engine", "id"]) == 2
+    assert "ID=FILE" in capsys.readouterr().err
 
 
 def test_a_missing_java_is_said_in_one_sentence_with_what_to_do(

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from headwater.replication import replicator
-from headwater.replication.replicator import ReplicatorOptions, replicate
+from headwater.replication.replicator import EngineAt, ReplicatorOptions, replicate
 from replication.fake_engine import STORE_ID, FakeEngine, Inline, serving
 from replication.works import brought, tail_of, work_of
 from servers import RunningServer, nats_server
@@ -20,11 +20,12 @@ from table.samples import message
 
 @asynccontextmanager
 async def replicating(
-    server: RunningServer, parent: int | None = None
+    server: RunningServer, *others: RunningServer, parent: int | None = None
 ) -> AsyncIterator[tuple[Inline, asyncio.Task[None]]]:
     """Run a replicator on a cluster of this process."""
     cluster = Inline()
-    options = ReplicatorOptions(STORE_ID, {"servers": [server.client_url]}, parent=parent)
+    engines = tuple(EngineAt(STORE_ID, {"servers": [each.client_url]}) for each in (server, *others))
+    options = ReplicatorOptions(engines, parent=parent)
     with patch.object(replicator, "SparkCluster", lambda master, memory: cluster):
         task = asyncio.create_task(replicate(options))
         try:
@@ -70,6 +71,18 @@ async def test_a_nats_server_that_comes_later_or_goes_away_is_found_again() -> N
                 await server.start()
 
 
+async def test_several_engines_share_a_replicator_and_one_that_is_away_holds_up_none() -> None:
+    engine, other = FakeEngine(), FakeEngine()
+    async with nats_server() as here, nats_server() as there, nats_server() as away:
+        await away.kill()
+        async with serving(here.client_url, engine), serving(there.client_url, other):
+            async with replicating(away, here, there):
+                engine.offer(work_of(stop_seq=3, tail=tail_of([message(1)])))
+                other.offer(work_of(stop_seq=3, tail=tail_of([message(2)])))
+                assert brought(await engine.receipt()) == [message(1)]
+                assert brought(await other.receipt()) == [message(2)]
+
+
 async def test_a_replicator_ends_with_the_engine_that_started_it() -> None:
     async with nats_server() as server:
         async with replicating(server, parent=os.getppid() + 1) as (cluster, task):
@@ -86,4 +99,4 @@ async def test_a_replicator_whose_engine_lives_goes_on() -> None:
 
 
 def test_secrets_do_not_show_in_the_options() -> None:
-    assert "hush" not in repr(ReplicatorOptions(STORE_ID, {"password": "hush"}))
+    assert "hush" not in repr(ReplicatorOptions((EngineAt(STORE_ID, {"password": "hush"}),)))

@@ -14,7 +14,7 @@ from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.cli.serve import run_until_told
 from headwater.errors import SettingsError
-from headwater.settings import Settings
+from headwater.settings import Settings, load
 
 _EPILOG = """\b
 Examples:
@@ -22,6 +22,8 @@ Examples:
       on all cores of this machine
   headwater replicator --nats nats://hub:4222 --creds lake.creds --store-id 5Xq2TbN0 --master spark://hub:7077
       on a cluster whose workers see the store under the same path
+  headwater replicator --engine 5Xq2TbN0=hub.toml --engine 8MpLwQ1z=edge.toml
+      one Spark for two engines, each with the settings file that it is served from
 \b
 An engine starts a replicator of its own, unless it runs with --replicator submitted.
 """
@@ -40,28 +42,54 @@ def _is_wanted(row: Field[Any]) -> bool:
 @click.option(
     "--master", "--spark-master", "spark_master", metavar="TEXT", help="Spark master to run on; local[*]."
 )
-@click.option("--store-id", required=True, metavar="ID", help="The store whose engine plans and commits.")
+@click.option("--store-id", metavar="ID", help="The store whose engine plans and commits.")
+@click.option(
+    "--engine",
+    "others",
+    multiple=True,
+    metavar="ID=FILE",
+    help="A store and the settings file of its engine, instead of --store-id and --nats; repeat.",
+)
 @click.option("--parent", type=int, hidden=True, help="Process with which to end.")
-def replicator(config: Path | None, store_id: str, parent: int | None, **flags: str | None) -> None:
+def replicator(
+    config: Path | None,
+    store_id: str | None,
+    others: tuple[str, ...],
+    parent: int | None,
+    **flags: str | None,
+) -> None:
     """Run a replicator: copy sources and mirrors as an engine plans them, until SIGTERM or SIGINT.
 
     It is a PySpark application and needs Java 17. It waits for an engine that is away, however long.
     """
     settings = load_from(config, flags).settings
-    if settings.nats_url is None:
+    reached = [_engine_of(each) for each in others]
+    if store_id is not None:
+        reached.insert(0, (store_id, settings))
+    if not reached:
+        raise SettingsError("whose upstreams? say --store-id ID and --nats URL, or --engine ID=FILE")
+    if any(where.nats_url is None for _, where in reached):
         raise SettingsError("nats_url is missing: say where the engine's nats-server is with --nats URL")
     start_journal(settings.log_level, settings.log_format)
     # Imported here: help and usage errors need not wait for Spark's libraries.
-    from headwater.replication.replicator import ReplicatorOptions, replicate
+    from headwater.replication.replicator import EngineAt, ReplicatorOptions, replicate
 
     options = ReplicatorOptions(
-        store_id=store_id,
-        nats=connection_of(settings).options(),
+        engines=tuple(EngineAt(name, connection_of(where).options()) for name, where in reached),
         master=settings.spark_master,
         driver_memory=settings.spark_driver_memory,
         parent=parent,
     )
     run_until_told(replicate(options))
+
+
+def _engine_of(said: str) -> tuple[str, Settings]:
+    """Return a store's id and how its engine is reached; of several accounts, through the first."""
+    store_id, _, file = said.partition("=")
+    if not store_id or not file:
+        raise SettingsError(f"--engine wants ID=FILE, not {said!r}")
+    settings = load(config=Path(file)).settings
+    return store_id, next(iter(getattr(settings, "seats", ())), settings)
 
 
 def connection_of(settings: Settings) -> Connection:

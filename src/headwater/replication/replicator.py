@@ -1,4 +1,4 @@
-"""The replicator: Spark, a connection to the engine's nats-server, and the driver between them."""
+"""The replicator: Spark, a connection to each engine's nats-server, and the drivers between them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,19 @@ _PARENT_CHECK_S = 1.0
 
 
 @dataclass(frozen=True)
-class ReplicatorOptions:
-    """Whose upstreams are copied, where, and with how much."""
+class EngineAt:
+    """An engine by its store, and how to reach it."""
 
     store_id: str
     nats: dict[str, Any] = field(repr=False)
     """Keywords for the NATS client: servers and credentials."""
+
+
+@dataclass(frozen=True)
+class ReplicatorOptions:
+    """Whose upstreams are copied, where, and with how much; several engines share one Spark."""
+
+    engines: tuple[EngineAt, ...]
     master: str = "local[*]"
     driver_memory: str = "1g"
     parent: int | None = None
@@ -35,7 +42,7 @@ class ReplicatorOptions:
 
 
 async def replicate(options: ReplicatorOptions) -> None:
-    """Copy what the engine plans until cancelled, or until the engine that started us is gone."""
+    """Copy what the engines plan until cancelled, or until the one that started us is gone."""
     began = time.monotonic()
     # In a thread: Spark would take over the signals of the main one.
     cluster = await asyncio.to_thread(SparkCluster, options.master, options.driver_memory)
@@ -43,17 +50,22 @@ async def replicate(options: ReplicatorOptions) -> None:
         logger.info(
             "Spark is running", extra={"master": options.master, "took_s": round(time.monotonic() - began, 1)}
         )
-        client = Client()
-        exchange = Exchange(client, options.store_id)
-        try:
-            await _connect(client, exchange, options.nats)
-            driving = asyncio.create_task(Driver(exchange, cluster).drive())
-            watching = asyncio.create_task(_until_orphaned(options.parent))
-            await _first_of(driving, watching)
-        finally:
-            await client.close()
+        driving = [asyncio.create_task(_drive(engine, cluster)) for engine in options.engines]
+        watching = asyncio.create_task(_until_orphaned(options.parent))
+        await _first_of(*driving, watching)
     finally:
         await asyncio.to_thread(cluster.stop)
+
+
+async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
+    """Copy what one engine plans, until cancelled; a server that comes late holds up no other."""
+    client = Client()
+    exchange = Exchange(client, engine.store_id)
+    try:
+        await _connect(client, exchange, engine.nats)
+        await Driver(exchange, cluster).drive()
+    finally:
+        await client.close()
 
 
 async def _connect(client: Client, exchange: Exchange, options: dict[str, Any]) -> None:
