@@ -13,7 +13,7 @@ import pytest
 from nats.aio.client import Client
 
 from engines import RunningEngine, engine
-from headwater.app import _prefixes, serve
+from headwater.app import serve
 from headwater.bus.embedded import free_port
 from headwater.control.store_lock import StoreLock
 from headwater.errors import BusError, StoreLockedError
@@ -167,18 +167,3 @@ async def test_a_second_engine_on_the_same_store_ends_with_one_sentence(tmp_path
         )
         async with client(first.client_url) as connection:
             await connection.jetstream().account_info()
-
-
-@pytest.mark.parametrize(
-    ("settings", "prefixes"),
-    [
-        ({}, ("$JS.API",)),
-        ({"domain": "lake"}, ("$JS.API", "$JS.lake.API")),
-        ({"nats_url": "nats://hub:4222"}, ("$JS.API",)),
-        ({"nats_url": "nats://hub:4222", "domain": "lake"}, ("$JS.lake.API",)),
-    ],
-)
-def test_the_plain_api_is_served_only_where_no_other_jetstream_can_be(
-    settings: dict[str, str], prefixes: tuple[str, ...]
-) -> None:
-    assert _prefixes(Settings(**settings)) == prefixes  # type: ignore[arg-type]

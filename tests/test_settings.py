@@ -56,12 +56,14 @@ def test_the_environment_can_name_the_file_and_a_flag_wins_over_it(tmp_path: Pat
 
 
 def test_every_setting_can_be_given_by_its_variable() -> None:
-    samples = {"Path": "/x", "int": "4096", "float": "2.5", "str": "word"}
+    samples = {"Path": "/x", "int": "4096", "float": "2.5", "str": "word", "bool": "True"}
     for row in rows():
         kind = str(row.type).removesuffix(" | None")
         value = row.metadata["choices"][0] if "choices" in row.metadata else samples[kind]
         value = str(MIB) if row.name.endswith("_bytes") else value
         partners = {"nats_url": "nats://h", "user": "u", "password": "p", "tls_cert": "/c", "tls_key": "/k"}
+        if row.name == "password_file":
+            del partners["password"]
         environ = {variable_of(r): partners[r.name] for r in rows() if r.name in partners}
         loaded = load(environ={**environ, variable_of(row): value})
         assert str(getattr(loaded.settings, row.name)) == value
@@ -141,3 +143,59 @@ def test_secrets_never_show_in_repr_or_in_an_error() -> None:
     assert "nats://(hidden)@h:4222" in repr(settings)
     assert settings.password == "hush2"
     assert "hush" not in repr(Settings(nats_url="ann:hush@a:4222,ann:hush@b:4222"))
+
+
+SEATS = """
+nats_url = "nats://hub:4222"
+domain = "lake"
+[[seat]]
+account = "A"
+user = "ann"
+password = "secret of ann"
+[[seat]]
+account = "B"
+nats_url = "nats://edge:4222"
+domain = "edge"
+nkey = "/b.nk"
+max_storage_bytes = "1MiB"
+"""
+
+
+def test_seats_have_what_they_say_and_else_what_stands_outside(tmp_path: Path) -> None:
+    first, second = load(config=write_config(tmp_path, SEATS)).settings.seats
+    assert (first.account, first.nats_url, first.domain) == ("A", "nats://hub:4222", "lake")
+    assert (first.user, first.password, first.nkey) == ("ann", "secret of ann", None)
+    assert (second.account, second.nats_url, second.domain) == ("B", "nats://edge:4222", "edge")
+    assert (second.user, second.nkey, second.max_storage_bytes) == (None, Path("/b.nk"), MIB)
+    assert (first.streams_folder, second.streams_folder) == ("A", "B")
+
+
+def test_secrets_of_seats_stay_hidden(tmp_path: Path) -> None:
+    assert "secret of ann" not in repr(load(config=write_config(tmp_path, SEATS)).settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[seat]]\nnats_url = "n"', "seat 1 lacks account"),
+        ('[[seat]]\naccount = "A"', "seat 1 lacks nats_url"),
+        (
+            '[[seat]]\naccount = "A"\nacount = "A"',
+            "seat 1: acount is no setting of Headwater; did you mean account",
+        ),
+        ('[[seat]]\naccount = "A"\nport = 1', "seat 1: port is no setting"),
+        ('[[seat]]\naccount = "A"\nnats_url = "n"\nuser = "u"', "seat 1: user and password go together"),
+        ('[[seat]]\naccount = "A/.."\nnats_url = "n"', "seat 1: account must be one word"),
+        ('user = "u"\n[[seat]]\naccount = "A"', "user belongs into each [[seat]]"),
+        ("seat = 3", "seat must be tables"),
+        (
+            'nats_url = "n"\n[[seat]]\naccount = "A"\n[[seat]]\naccount = "A"',
+            "seat 2 has the folder A of another seat",
+        ),
+        ('nats_url = "n"\n[[seat]]\naccount = "A"\ntls_first = "perhaps"', "tls_first must be true or false"),
+    ],
+)
+def test_a_seat_that_makes_no_sense_is_refused_by_its_number(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(config=write_config(tmp_path, text))
+    assert said in str(refused.value)

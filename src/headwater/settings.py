@@ -20,6 +20,9 @@ _PREFIX = "HEADWATER_"
 _SIZE = re.compile(r"(\d+)\s*(KiB|MiB|GiB|TiB)?")
 _SIZE_UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _USERINFO = re.compile(r"[^/,]*@")
+_PROOFS = ("creds", "nkey", "user", "password", "password_file", "token")
+_SEAT = "seat"
+"""The tables of a settings file that each describe a seat."""
 
 
 def default_memory_dir() -> Path:
@@ -47,6 +50,12 @@ class Settings:
         default_memory_dir,
         default_text="`/dev/shm`, else the directory for temporary files",
     )
+    folder: str | None = _setting(
+        "Folder of the store for this account's streams; without it, it is called like the account.",
+        "Store",
+        pattern=r"[^\s.*>/\\]+",
+        per_seat=True,
+    )
 
     port: int = _setting(
         "Port of the embedded nats-server on loopback; 0 takes a free one.",
@@ -56,37 +65,65 @@ class Settings:
         high=65535,
     )
     nats_url: str | None = _setting(
-        "Address of a running nats-server to attach to, instead of embedding one.", "Server", flag="--nats"
+        "Address of a running nats-server to attach to, instead of embedding one.",
+        "Server",
+        flag="--nats",
+        per_seat=True,
     )
     leaf_url: str | None = _setting(
         "Address of that server's leaf node port; without it nothing is delivered to consumers.",
         "Server",
         flag="--leaf",
+        per_seat=True,
     )
     domain: str | None = _setting(
-        "JetStream domain to serve beside the server's own JetStream.", "Server", pattern=r"[^\s.*>]+"
+        "JetStream domain to serve beside the server's own JetStream.",
+        "Server",
+        pattern=r"[^\s.*>]+",
+        per_seat=True,
     )
     account: str = _setting(
-        "Account whose streams this engine holds.", "Server", "$G", pattern=r"[^\s.*>/\\]+"
+        "Account whose streams this engine holds.",
+        "Server",
+        "$G",
+        pattern=r"[^\s.*>/\\]+",
+        per_seat=True,
     )
     max_payload_bytes: int = _setting(
         "Largest message that the embedded nats-server takes.", "Server", MIB, low=1024, high=64 * MIB
     )
 
-    creds: Path | None = _setting("File with a user's JWT and seed.", "Credentials")
-    nkey: Path | None = _setting("File with a user's NKey seed.", "Credentials")
-    user: str | None = _setting("User name.", "Credentials")
-    password: str | None = _setting("Password; better given in the environment.", "Credentials", secret=True)
-    token: str | None = _setting("Token; better given in the environment.", "Credentials", secret=True)
-    tls_ca: Path | None = _setting("File with the authorities that vouch for the server.", "Credentials")
-    tls_cert: Path | None = _setting("File with the certificate shown to the server.", "Credentials")
-    tls_key: Path | None = _setting("File with that certificate's key.", "Credentials")
+    creds: Path | None = _setting("File with a user's JWT and seed.", "Credentials", per_seat=True)
+    nkey: Path | None = _setting("File with a user's NKey seed.", "Credentials", per_seat=True)
+    user: str | None = _setting("User name.", "Credentials", per_seat=True)
+    password: str | None = _setting(
+        "Password; better given in a file or in the environment.", "Credentials", secret=True, per_seat=True
+    )
+    password_file: Path | None = _setting(
+        "File with that user's password, read again at each connect.", "Credentials", per_seat=True
+    )
+    token: str | None = _setting(
+        "Token; better given in the environment.", "Credentials", secret=True, per_seat=True
+    )
+    tls_ca: Path | None = _setting(
+        "File with the authorities that vouch for the server.", "Credentials", per_seat=True
+    )
+    tls_cert: Path | None = _setting(
+        "File with the certificate shown to the server.", "Credentials", per_seat=True
+    )
+    tls_key: Path | None = _setting("File with that certificate's key.", "Credentials", per_seat=True)
+    tls_first: bool = _setting(
+        "Whether TLS begins before the server's greeting, as `handshake_first` asks for.",
+        "Credentials",
+        False,
+        per_seat=True,
+    )
 
     max_memory_bytes: int = _setting(
-        "Memory storage an account may take; -1 is no limit.", "Limits", -1, low=-1
+        "Memory storage an account may take; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
     )
     max_storage_bytes: int = _setting(
-        "File storage an account may take; -1 is no limit.", "Limits", -1, low=-1
+        "File storage an account may take; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
     )
     max_duplicate_window_s: float = _setting(
         "Longest duplicate window a stream may ask for; 0 is no limit.", "Limits", 0.0, low=0
@@ -149,22 +186,33 @@ class Settings:
     )
     log_format: str = _setting("Form of a log line.", "Logging", "text", choices=("text", "json"))
 
+    seats: tuple[Settings, ...] = ()
+    """The accounts that are served, each with its settings whole; none where this one account is all."""
+
     def __post_init__(self) -> None:
-        for setting in fields(self):
+        for setting in rows():
             _check(setting, getattr(self, setting.name))
-        if self.nats_url is None:
-            for name in ("leaf_url", "creds", "nkey", "user", "password", "token", "tls_ca", "tls_cert"):
+        if self.nats_url is None and not self.seats:
+            for name in ("leaf_url", *_PROOFS, "tls_ca", "tls_cert"):
                 if getattr(self, name) is not None:
                     raise SettingsError(
                         f"{name} has a meaning only with nats_url: the embedded server needs none"
                     )
         if (self.tls_cert is None) != (self.tls_key is None):
             raise SettingsError("tls_cert and tls_key go together: give both or neither")
-        if (self.user is None) != (self.password is None):
+        if self.password is not None and self.password_file is not None:
+            raise SettingsError("password and password_file say the same thing: give one of them")
+        if (self.user is None) != (self.password is None and self.password_file is None):
             raise SettingsError("user and password go together: give both or neither")
 
+    @property
+    def streams_folder(self) -> str:
+        """Return the folder of the store for the account's streams."""
+        return self.folder or self.account
+
     def __repr__(self) -> str:
-        return f"Settings({', '.join(f'{s.name}={shown(s, getattr(self, s.name))}' for s in fields(self))})"
+        shows = [f"{row.name}={shown(row, getattr(self, row.name))}" for row in rows()]
+        return f"Settings({', '.join([*shows, *map(repr, self.seats)])})"
 
 
 @dataclass(frozen=True)
@@ -177,7 +225,12 @@ class Loaded:
 
 def rows() -> Iterator[Field[Any]]:
     """Yield every setting in the order of the reference page."""
-    yield from fields(Settings)
+    yield from (setting for setting in fields(Settings) if "group" in setting.metadata)
+
+
+def seat_rows() -> Iterator[Field[Any]]:
+    """Yield the settings that each seat has for itself."""
+    yield from (setting for setting in rows() if setting.metadata.get("per_seat"))
 
 
 def flag_of(setting: Field[Any]) -> str:
@@ -209,8 +262,10 @@ def load(
     variables = {k: v for k, v in environ.items() if k.startswith(_PREFIX) and k != CONFIG_VARIABLE}
     if config is None and environ.get(CONFIG_VARIABLE):
         config = Path(environ[CONFIG_VARIABLE])
+    file = {} if config is None else _read_file(config)
+    tables = file.pop(_SEAT, [])
     sources: list[tuple[Mapping[str, Any], Callable[[Field[Any]], str], str]] = [
-        ({} if config is None else _read_file(config), lambda s: s.name, f"{config}: {{}}"),
+        (file, lambda s: s.name, f"{config}: {{}}"),
         (variables, variable_of, "environment variable {}"),
         (flags or {}, lambda s: s.name, "flag {}"),
     ]
@@ -225,10 +280,40 @@ def load(
             place = origin.format(flag_of(setting) if source is flags else key)
             values[setting.name] = _convert(setting, value, place)
             origins[setting.name] = place
-    return Loaded(Settings(**values), origins)
+    return Loaded(Settings(**values, seats=_seats(values, tables, f"{config}")), origins)
 
 
-def _read_file(path: Path) -> Mapping[str, Any]:
+def _seats(values: Mapping[str, Any], tables: Any, place: str) -> tuple[Settings, ...]:
+    """Return the seats of a file; what one leaves out is as outside, but for who it is."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SettingsError(f"{place}: {_SEAT} must be tables, each headed [[{_SEAT}]]")
+    own = ("account", "folder", *_PROOFS)
+    if tables and (outside := [name for name in own if name in values]):
+        raise SettingsError(f"{outside[0]} belongs into each [[{_SEAT}]] of {place}, not beside them")
+    known = {setting.name: setting for setting in seat_rows()}
+    seats: list[Settings] = []
+    for number, table in enumerate(tables, 1):
+        here = f"{place}: {_SEAT} {number}"
+        for key in table.keys() - known.keys():
+            raise SettingsError(_unknown(f"{here}: {key}", key, known))
+        given = {key: _convert(known[key], value, f"{here}: {key}") for key, value in table.items()}
+        seats.append(_seat({**values, **given}, here))
+        if (folder := seats[-1].streams_folder) in (seat.streams_folder for seat in seats[:-1]):
+            raise SettingsError(f"{here} has the folder {folder} of another seat: give it one with folder")
+    return tuple(seats)
+
+
+def _seat(values: Mapping[str, Any], place: str) -> Settings:
+    for name in ("account", "nats_url"):
+        if name not in values:
+            raise SettingsError(f"{place} lacks {name}")
+    try:
+        return Settings(**values)
+    except SettingsError as error:
+        raise SettingsError(f"{place}: {error}") from None
+
+
+def _read_file(path: Path) -> dict[str, Any]:
     """Return the keys of a TOML file."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
@@ -248,6 +333,8 @@ def _convert(setting: Field[Any], value: Any, place: str) -> Any:
     """Return a flag's, a variable's or a file's value as the setting's type."""
     kind = str(setting.type).removesuffix(" | None")
     try:
+        if kind == "bool":
+            return _truth(value)
         if isinstance(value, bool) or not isinstance(value, str | int | float | Path):
             raise ValueError
         if kind == "int":
@@ -258,10 +345,24 @@ def _convert(setting: Field[Any], value: Any, place: str) -> Any:
             raise ValueError
         return Path(value).expanduser() if kind == "Path" else str(value)
     except (ValueError, TypeError):
-        wanted = {"int": "a whole number", "float": "a number", "Path": "a path", "str": "text"}[kind]
+        wanted = {
+            "int": "a whole number",
+            "float": "a number",
+            "Path": "a path",
+            "str": "text",
+            "bool": "true or false",
+        }[kind]
         if setting.name.endswith("_bytes"):
             wanted += " of bytes, as 67108864 or 64MiB"
         raise SettingsError(f"{place} must be {wanted}, not {shown(setting, value)!r}") from None
+
+
+def _truth(value: Any) -> bool:
+    """Return whether a value says yes."""
+    said = {"true": True, "false": False}.get(str(value).lower())
+    if said is None:
+        raise ValueError
+    return said
 
 
 def _whole_number(setting: Field[Any], value: str | int | float | Path) -> int:

@@ -29,12 +29,17 @@ def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dic
     if options.token:
         return {"auth_token": options.token}
     if options.user:
-        return {"user": options.user, "pass": options.password}
+        return {"user": options.user, "pass": password_of(options)}
     if address.password:
         return {"user": address.user, "pass": address.password}
     if address.user:
         return {"auth_token": address.user}
     return {}
+
+
+def password_of(options: ConnectOptions) -> str:
+    """Return the password, from its file where there is one: so a new one is found at the next connect."""
+    return _text(options.password_file).strip() if options.password_file else options.password
 
 
 def authorization(options: ConnectOptions, address: Address) -> str:

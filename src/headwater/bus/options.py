@@ -49,6 +49,7 @@ class ConnectOptions:
     name: str = "headwater"
     user: str = ""
     password: str = field(default="", repr=False)
+    password_file: str = ""
     token: str = field(default="", repr=False)
     nkey_file: str = ""
     creds_file: str = ""

@@ -14,7 +14,7 @@ from headwater.settings import CONFIG_VARIABLE, Loaded, flag_of, load, rows
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT"}
+_METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT", "bool": "true|false"}
 
 
 class GroupedCommand(click.Command):

@@ -48,7 +48,7 @@ def _default_text(setting: Field[Any]) -> str:
         return "none"
     if setting.name.endswith("_bytes") and setting.default > 0:
         return f"`{setting.default // MIB}MiB`"
-    return f"`{setting.default}`"
+    return f"`{setting.default}`".lower() if setting.default is False else f"`{setting.default}`"
 
 
 def _values_text(setting: Field[Any]) -> str:
@@ -58,7 +58,8 @@ def _values_text(setting: Field[Any]) -> str:
         return ", ".join(f"`{choice}`" for choice in about["choices"])
     if "low" in about:
         return in_words(about["low"], about.get("high"))
-    return {"Path": "a path", "str": "text"}[str(setting.type).removesuffix(" | None")]
+    kind = str(setting.type).removesuffix(" | None")
+    return {"Path": "a path", "str": "text", "bool": "`true`, `false`"}[kind]
 
 
 if __name__ == "__main__":

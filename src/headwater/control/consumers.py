@@ -43,8 +43,12 @@ class Consumers:
         outlet: Outlet,
         clock: Clock,
         domain_name: str = "",
+        *,
+        folder: str = "",
     ) -> None:
         self._account = account
+        self._folder = folder or account
+        """What the account is called in the store."""
         self._catalog = catalog
         self._connection = connection
         self._outlet = outlet
@@ -84,7 +88,7 @@ class Consumers:
         )
         consumers.on_abandoned = self._abandoned
         self._by_stream[stream.name] = consumers
-        for row in self._catalog.consumers(self._account, stream.name):
+        for row in self._catalog.consumers(self._folder, stream.name):
             try:
                 self._reopen(consumers, row)
             except Error as error:
@@ -202,7 +206,7 @@ class Consumers:
 
     def _declare(self, consumer: Consumer) -> None:
         config = encode_config(consumer.config).decode()
-        row = ConsumerRow(self._account, consumer.stream.name, consumer.name, config, consumer.created_ns)
+        row = ConsumerRow(self._folder, consumer.stream.name, consumer.name, config, consumer.created_ns)
         self._catalog.declare_consumer(row)
 
     async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
@@ -259,7 +263,7 @@ class Consumers:
             return
         if consumer.is_recorded:
             name, stream = consumer.name, consumer.stream.name
-            await asyncio.to_thread(self._catalog.forget_consumer, self._account, stream, name)
+            await asyncio.to_thread(self._catalog.forget_consumer, self._folder, stream, name)
         consumer.deleted()
         await consumers.remove(consumer)
         if not consumer.config.direct:

@@ -64,15 +64,18 @@ class Domain:
         catalog: Catalog,
         services: Services,
         limits: AccountLimits,
+        folder: str = "",
     ) -> None:
         self.account = account
+        self._folder = folder = folder or account
+        """What the account is called in the store: it may be another name than the server's."""
         self.limits = limits
         self._catalog = catalog
         self._services = services
-        self._memory = memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
+        self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
         self._directories = {
-            Storage.FILE: Directories(store / directory_name(account), services.file_disk),
-            Storage.MEMORY: Directories(memory / directory_name(account), services.memory_disk),
+            Storage.FILE: Directories(store / directory_name(folder), services.file_disk),
+            Storage.MEMORY: Directories(self._memory / directory_name(folder), services.memory_disk),
         }
         # What is declared or about to be: nothing is awaited between the check of a config against these and
         # its entry here, so no two streams can take one subject.
@@ -123,7 +126,7 @@ class Domain:
 
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""
-        rows = await asyncio.to_thread(self._catalog.streams, self.account)
+        rows = await asyncio.to_thread(self._catalog.streams, self._folder)
         for directories in self._directories.values():
             self._remove(directories, await asyncio.to_thread(directories.sweep, {r.identity for r in rows}))
         turn = asyncio.Semaphore(_OPEN_AT_ONCE)
@@ -172,7 +175,13 @@ class Domain:
                     await self._close(stream)
         await asyncio.gather(*self._removals)
         # What memory streams hold ends here; left behind, it would take memory until the next start.
-        await asyncio.to_thread(self._services.memory_disk.remove_tree, self._memory)
+        await asyncio.to_thread(self._forget_memory)
+
+    def _forget_memory(self) -> None:
+        disk = self._services.memory_disk
+        disk.remove_tree(self._directories[Storage.MEMORY].root)
+        if not disk.list(self._memory):  # another account's may be there yet
+            disk.remove_tree(self._memory)
 
     async def _close(self, stream: Stream) -> None:
         for observer in self._observers:
@@ -239,7 +248,7 @@ class Domain:
         directories = self._directories[config.storage]
         identity = uuid.uuid4().hex
         row = StreamRow(
-            self.account,
+            self._folder,
             config.name,
             encode_config(config).decode(),
             self._services.clock.now_ns(),
@@ -293,7 +302,7 @@ class Domain:
             return stream
 
     def _declare(self, config: StreamConfig) -> None:
-        self._catalog.update(self.account, config.name, encode_config(config).decode())
+        self._catalog.update(self._folder, config.name, encode_config(config).decode())
 
     async def delete_stream(self, name: str) -> None:
         """Return once the stream is gone for everyone; its files go in the background."""
@@ -302,7 +311,7 @@ class Domain:
             if row is None:
                 raise api_error("stream_not_found")
             try:
-                await asyncio.to_thread(self._catalog.delete, self.account, name)
+                await asyncio.to_thread(self._catalog.delete, self._folder, name)
             except sqlite3.Error as error:
                 raise _failed("stream_delete", str(error)) from error
             stream = self._streams.pop(name, None)

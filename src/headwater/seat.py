@@ -1,0 +1,238 @@
+"""One account served: its connections, its streams with their consumers and upstreams, the doors to them.
+
+Open: reach nats-server and check it → open the streams → take publishes → answer the API. Close: the same in
+reverse, so that nothing is taken that cannot be stored.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from headwater.api.api import Api
+from headwater.bus.connection import Connection
+from headwater.bus.leaf import LeafConnection
+from headwater.bus.options import ConnectOptions
+from headwater.bus.preflight import preflight
+from headwater.clock import Clock
+from headwater.control.account import AccountLimits
+from headwater.control.catalog import Catalog
+from headwater.control.consumers import Consumers
+from headwater.control.domain import Domain
+from headwater.control.housekeeper import Housekeeper
+from headwater.control.upstreams import Upstreams
+from headwater.delivery.outlet import Outlet
+from headwater.disk import RealDisk
+from headwater.ingest.ingest import Ingest
+from headwater.replication.work import NatsOrigin
+from headwater.settings import Settings
+from headwater.stream.store import Services
+from headwater.stream.view import RunCache
+
+logger = logging.getLogger(__name__)
+
+
+class Server(NamedTuple):
+    """A nats-server to work with: how to connect, as a client and as a leaf, and how a person names it."""
+
+    options: ConnectOptions
+    leaf: ConnectOptions | None
+    named: str
+
+
+@dataclass(frozen=True)
+class Premises:
+    """What all seats of an engine share: the store, the threads, the replicator."""
+
+    store: Path
+    catalog: Catalog
+    clock: Clock
+    cache: RunCache
+    sync_executor: Executor
+    work_executor: Executor
+    has_own_replicator: bool
+    need_replicator: Callable[[], None]
+    """Called when there is an upstream."""
+    replicator_problem: Callable[[], str]
+    """Why there is no replicator, if that is known."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An account in one domain of one nats-server, served from a folder of the store."""
+
+    settings: Settings
+    server: Server
+    domain: Domain
+    consumers: Consumers
+    upstreams: Upstreams
+    connection: Connection
+
+    def __str__(self) -> str:
+        """Return the seat as the line shows it that says it is ready."""
+        settings = self.settings
+        account = f" account {settings.account}" if settings.account != "$G" else ""
+        named = f" domain {settings.domain}" if settings.domain else ""
+        offline = f", {len(self.domain.offline)} offline" if self.domain.offline else ""
+        held = f"{len(self.domain.names())} streams{offline} in {settings.store}"
+        return f"{account}{named} on {self.server.named}, {held}".lstrip()
+
+
+@asynccontextmanager
+async def seated(premises: Premises, settings: Settings, server: Server) -> AsyncIterator[Seat]:
+    """Serve an account for the length of a block."""
+    name = settings.domain or ""
+    async with AsyncExitStack() as stack:
+        connection = Connection(server.options)
+        await connection.connect()
+        stack.push_async_callback(connection.close)
+        domain = await _open_domain(premises, settings, connection, stack)
+        consumers = await _open_consumers(premises, settings, connection, server.leaf, stack)
+        domain.observe(consumers)
+        stack.push_async_callback(consumers.close)
+        upstreams = Upstreams(
+            domain,
+            connection,
+            premises.clock,
+            premises.catalog.store_id,
+            _origin(server.options),
+            is_single=premises.has_own_replicator,
+        )
+        upstreams.on_needed = premises.need_replicator
+        upstreams.problem = premises.replicator_problem
+        domain.observe(upstreams)
+        upstreams.start()
+        stack.push_async_callback(upstreams.close)
+        ingest = Ingest(connection, name)
+        domain.observe(ingest)
+        stack.push_async_callback(ingest.stop)
+        api = Api(
+            domain,
+            connection,
+            premises.clock,
+            consumers,
+            upstreams,
+            prefixes=prefixes(settings),
+            server_name=socket.gethostname(),
+            domain_name=name,
+        )
+        api.start()
+        stack.push_async_callback(api.stop)
+        await connection.flush()
+        yield Seat(settings, server, domain, consumers, upstreams, connection)
+
+
+async def reach_server(settings: Settings) -> Server:
+    """Return the running nats-server that the settings name, once it was found fit."""
+    assert settings.nats_url is not None
+    options = connect_options(settings, settings.nats_url)
+    wanted = connect_options(settings, settings.leaf_url) if settings.leaf_url else None
+    for limit in await preflight(options, wanted, settings.domain or ""):
+        if wanted is not None:
+            raise limit  # who names a leaf port means to have messages delivered
+        logger.warning("%s", limit)
+    return Server(options, wanted, settings.nats_url.rsplit("@", 1)[-1])
+
+
+def connect_options(settings: Settings, url: str) -> ConnectOptions:
+    """Return how the settings say to connect to these addresses."""
+    return ConnectOptions(
+        servers=tuple(url.split(",")),
+        name="headwater engine",
+        user=settings.user or "",
+        password=settings.password or "",
+        password_file=str(settings.password_file or ""),
+        token=settings.token or "",
+        nkey_file=str(settings.nkey or ""),
+        creds_file=str(settings.creds or ""),
+        tls_ca=str(settings.tls_ca or ""),
+        tls_cert=str(settings.tls_cert or ""),
+        tls_key=str(settings.tls_key or ""),
+        tls_first=settings.tls_first,
+    )
+
+
+def prefixes(settings: Settings) -> tuple[str, ...]:
+    """Return below which subjects the API is served: plain too where no other JetStream can be."""
+    named = (f"$JS.{settings.domain}.API",) if settings.domain else ()
+    return named if named and settings.nats_url else ("$JS.API", *named)
+
+
+async def _open_domain(
+    premises: Premises, settings: Settings, connection: Connection, stack: AsyncExitStack
+) -> Domain:
+    """Return the account's streams, open and looked after."""
+    services = Services(
+        settings=settings,
+        clock=premises.clock,
+        file_disk=RealDisk(),
+        memory_disk=RealDisk(sync=False),
+        cache=premises.cache,
+        sync_executor=premises.sync_executor,
+        work_executor=premises.work_executor,
+        send=connection.write,
+        domain=settings.domain or "",
+    )
+    domain = Domain(
+        account=settings.account,
+        folder=settings.streams_folder,
+        store=premises.store,
+        catalog=premises.catalog,
+        services=services,
+        limits=AccountLimits.of(settings),
+    )
+    await domain.open_all()
+    stack.push_async_callback(domain.close)
+    housekeeper = Housekeeper(settings, premises.clock)
+    domain.observe(housekeeper)
+    housekeeper.start()
+    stack.push_async_callback(housekeeper.stop)
+    return domain
+
+
+async def _open_consumers(
+    premises: Premises,
+    settings: Settings,
+    connection: Connection,
+    options: ConnectOptions | None,
+    stack: AsyncExitStack,
+) -> Consumers:
+    """Return the account's consumers, with the leaf through which they deliver."""
+    leaf = LeafConnection(options, settings.domain or "") if options else None
+    consumers = Consumers(
+        settings.account,
+        premises.catalog,
+        connection,
+        Outlet(leaf),
+        premises.clock,
+        settings.domain or "",
+        folder=settings.streams_folder,
+    )
+    if leaf is not None:
+        leaf.on_interest = consumers.on_interest
+        await leaf.connect()
+        stack.push_async_callback(leaf.close)
+    return consumers
+
+
+def _origin(options: ConnectOptions) -> NatsOrigin:
+    """Return how a transfer task reaches an origin: the way that we reach nats-server ourselves."""
+    return NatsOrigin(
+        servers=options.servers,
+        api_prefix="",
+        stream="",
+        user=options.user,
+        password=options.password,
+        token=options.token,
+        nkey_file=options.nkey_file,
+        creds_file=options.creds_file,
+        tls_ca=options.tls_ca,
+        tls_cert=options.tls_cert,
+        tls_key=options.tls_key,
+    )

@@ -1,0 +1,139 @@
+"""Seats: several accounts of several servers on one store, each with its own streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from engines import READY_WORDS, RunningEngine
+from headwater.seat import prefixes
+from headwater.settings import Settings
+from servers import RunningServer, nats_server
+from sinks import until
+
+ACCOUNTS = """
+accounts {
+  A { users: [ { user: ann, password: ann-secret } ] }
+  B { users: [ { user: bob, password: bob-secret } ] }
+}
+"""
+
+
+def seat(server: RunningServer, account: str, user: str, **more: str) -> str:
+    """Return the table of a seat."""
+    keys = {
+        "account": account,
+        "nats_url": server.client_url,
+        "leaf_url": server.leaf_url,
+        "user": user,
+        "password": f"{user}-secret",
+        **more,
+    }
+    return "[[seat]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+@asynccontextmanager
+async def seated_engine(
+    directory: Path, *seats: str, ready: int | None = None
+) -> AsyncIterator[RunningEngine]:
+    """Run an engine with these seats, and give it once as many of them are served."""
+    config = directory / "headwater.toml"
+    config.write_text("\n".join(seats))
+    running = RunningEngine(directory, ("--config", str(config), "--nats", "nats://127.0.0.1:1"))
+    try:
+        running.launch()
+        await until(lambda: running.log.count(READY_WORDS) >= (ready or len(seats)), 60)
+        yield running
+    finally:
+        await running.stop()
+
+
+@asynccontextmanager
+async def client(server: RunningServer, user: str) -> AsyncIterator[Client]:
+    connection = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def test_accounts_have_streams_of_the_same_name_and_see_only_their_own(tmp_path: Path) -> None:
+    async with nats_server(ACCOUNTS, leaf=True) as server:
+        async with (
+            seated_engine(tmp_path, seat(server, "A", "ann"), seat(server, "B", "bob")) as running,
+            client(server, "ann") as ann,
+            client(server, "bob") as bob,
+        ):
+            for number, js in enumerate((ann.jetstream(), bob.jetstream())):
+                await js.add_stream(name="S", subjects=["s"])
+                for _ in range(number + 1):
+                    await js.publish("s", b"of %d" % number)
+            for number, js in enumerate((ann.jetstream(), bob.jetstream())):
+                found = await (await js.pull_subscribe("s", "C")).fetch(number + 1, timeout=20)
+                assert {message.data for message in found} == {b"of %d" % number}
+                assert (await js.stream_info("S")).state.messages == number + 1
+            assert f"ready: account A on {server.client_url.removeprefix('nats://')}" not in running.log
+            assert f"ready: account A on {server.client_url}, 0 streams in {running.store}" in running.log
+            assert (running.store / "A" / "S" / "log").is_dir()
+            assert (running.store / "B" / "S" / "log").is_dir()
+            await ann.jetstream().delete_stream("S")
+            assert (await bob.jetstream().stream_info("S")).state.messages == 2
+
+
+async def test_a_seat_whose_server_is_away_does_not_stop_the_others_and_is_served_when_it_comes(
+    tmp_path: Path,
+) -> None:
+    async with nats_server(leaf=True) as here, nats_server(leaf=True) as there:
+        await there.stop()
+        seats = [
+            f'[[seat]]\naccount="{name}"\nnats_url="{server.client_url}"\nleaf_url="{server.leaf_url}"\n'
+            for name, server in (("HERE", here), ("THERE", there))
+        ]
+        async with seated_engine(tmp_path, *seats, ready=1) as running:
+            await until(lambda: "the account THERE is not served yet: " in running.log, 60)
+            connection = await nats.connect(here.client_url)
+            await connection.jetstream().add_stream(name="S", subjects=["s"])
+            assert (await connection.jetstream().publish("s", b"")).seq == 1
+            await connection.close()
+            await there.start()
+            await until(lambda: running.log.count(READY_WORDS) == 2, 60)
+            connection = await nats.connect(there.client_url)
+            assert (await connection.jetstream().account_info()).streams == 0
+            await connection.close()
+
+
+async def test_two_domains_of_one_account_keep_their_streams_in_the_folders_they_name(tmp_path: Path) -> None:
+    async with nats_server(ACCOUNTS, leaf=True) as server:
+        seats = (
+            seat(server, "A", "ann", domain="north"),
+            seat(server, "A", "ann", domain="south", folder="A-south"),
+        )
+        async with seated_engine(tmp_path, *seats) as running, client(server, "ann") as ann:
+            north, south = ann.jetstream(domain="north"), ann.jetstream(domain="south")
+            await north.add_stream(name="N", subjects=["n"])
+            await south.add_stream(name="S", subjects=["s"])
+            assert [info.config.name for info in await north.streams_info()] == ["N"]
+            assert [info.config.name for info in await south.streams_info()] == ["S"]
+            assert (running.store / "A" / "N").is_dir()
+            assert (running.store / "A-south" / "S").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({}, ("$JS.API",)),
+        ({"domain": "lake"}, ("$JS.API", "$JS.lake.API")),
+        ({"nats_url": "nats://hub:4222"}, ("$JS.API",)),
+        ({"nats_url": "nats://hub:4222", "domain": "lake"}, ("$JS.lake.API",)),
+    ],
+)
+def test_the_plain_api_is_served_only_where_no_other_jetstream_can_be(
+    settings: dict[str, str], wanted: tuple[str, ...]
+) -> None:
+    assert prefixes(Settings(**settings)) == wanted  # type: ignore[arg-type]
