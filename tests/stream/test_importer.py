@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from doors import services
+from headwater.errors import ApiError
 from headwater.model.columns import Columns
 from headwater.model.headers import build
 from headwater.model.stream import Discard, StreamConfig
@@ -146,3 +147,82 @@ async def test_many_messages_are_cut_into_batches_that_each_know_the_cursor(targ
         await stream.copying.take("up", b"", copied(list(range(1, 20_001))), cursor_at, 20_000, mirrored=True)
         assert stream.copying.cursor("up") == cursor_at(20_000)
         assert (await stream.state()).messages == 20_000
+
+
+async def test_a_full_mirror_takes_what_it_has_room_for_and_no_more(target: Target) -> None:
+    config = StreamConfig(name="T", max_msgs=2, discard=Discard.NEW)
+    async for stream in target.opened(config):
+        assert await stream.copying.take("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=True) == 2
+        assert stream.copying.cursor("up") == cursor_at(6)
+        assert (await stream.state()).last_seq == 6
+        await stream.remove(5)
+        assert await stream.copying.take("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=True) == 1
+        assert stream.copying.cursor("up") == cursor_at(9)
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+async def test_a_full_subject_refuses_what_is_copied(target: Target, mirrored: bool) -> None:
+    config = StreamConfig(name="T", max_msgs_per_subject=1, discard=Discard.NEW, discard_new_per_subject=True)
+    async for stream in target.opened(config):
+        taken = await stream.copying.take("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=mirrored)
+        assert taken == 3
+        assert stream.copying.cursor("up") == cursor_at(3)
+
+
+def rollups(*kinds: bytes) -> list[bytes]:
+    return [build([(b"Nats-Rollup", kind)]) if kind else b"" for kind in kinds]
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+@pytest.mark.parametrize(
+    ("kinds", "left"),
+    [
+        ((b"", b"", b"", b"sub", b""), [2, 3, 4, 5]),
+        ((b"", b"", b"", b"all", b""), [4, 5]),
+        ((b"sub", b"all", b"", b"", b"sub"), [3, 4, 5]),
+        ((b"", b"", b"", b"", b"ALL"), [5]),
+    ],
+)
+async def test_what_is_copied_rolls_up_where_that_is_allowed(
+    target: Target, mirrored: bool, kinds: tuple[bytes, ...], left: list[int]
+) -> None:
+    config = StreamConfig(name="T", allow_rollup_hdrs=True)
+    columns = copied([1, 2, 3, 4, 5], rollups(*kinds))
+    expected = [b"message %d" % seq for seq in left]
+    async for stream in target.opened(config):
+        await stream.copying.take("up", b"", columns, cursor_at, 5, mirrored=mirrored)
+        assert [m.data async for many in stream.scan(1) for m in many] == expected
+    async for stream in target.opened(config):
+        assert [m.data async for many in stream.scan(1) for m in many] == expected
+        assert (await stream.state()).messages == len(expected)
+
+
+async def test_a_copied_rollup_is_a_message_like_any_other_where_that_is_not_allowed(target: Target) -> None:
+    columns = copied([1, 2, 3], rollups(b"", b"all", b"sub"))
+    async for stream in target.opened(StreamConfig(name="T")):
+        await stream.copying.take("up", b"", columns, cursor_at, 3, mirrored=True)
+        assert (await stream.state()).messages == 3
+
+
+async def test_what_is_passed_over_is_noted_with_the_cursor(target: Target) -> None:
+    config = StreamConfig(name="T")
+    async for stream in target.opened(config):
+        await stream.copying.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=True)
+        await stream.copying.pass_over("up", cursor_at(2), cursor_at(8), {"note": b"3 to 8"}, 8)
+        with pytest.raises(CursorMovedError):
+            await stream.copying.pass_over("up", cursor_at(2), cursor_at(8), {"note": b"again"}, 8)
+    async for stream in target.opened(config):
+        assert (stream.copying.cursor("up"), stream.copying.cursor("note")) == (cursor_at(8), b"3 to 8")
+        assert (await stream.state()).last_seq == 8
+        await stream.checkpoint()
+    async for stream in target.opened(config):
+        assert (stream.copying.cursor("up"), stream.copying.cursor("note")) == (cursor_at(8), b"3 to 8")
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+async def test_a_sealed_stream_takes_nothing_in(target: Target, mirrored: bool) -> None:
+    async for stream in target.opened(StreamConfig(name="T", sealed=True)):
+        with pytest.raises(ApiError) as refused:
+            await stream.copying.take("up", b"", copied([1]), cursor_at, 1, mirrored=mirrored)
+        assert refused.value.err_code == 10109
+        assert (await stream.state()).messages == 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from pyroaring import BitMap64
 
-from headwater.errors import Error
+from headwater.errors import Error, api_error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, concat
 from headwater.model.run import Run
@@ -111,12 +111,30 @@ class Copying:
         mirrored: bool,
     ) -> int:
         """Take in what was copied up to `through`, exactly once; return how many messages were."""
-        self._committer.require_storing()
+        self._require_open()
         take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
         taken = take(upstream, expected, OfferedRun.of(columns), cursor_at, through)
         self._committer.wake()
         await self._settle()
         return taken
+
+    async def pass_over(
+        self, upstream: str, expected: bytes, cursor: bytes, noted: Mapping[str, bytes], last_seq: int = 0
+    ) -> None:
+        """Move a cursor past what its origin has no longer, and note that durably, both or neither.
+
+        With `last_seq` the stream's sequences go on behind it.
+        """
+        self._require_open()
+        self._importer.pass_over(upstream, expected, cursor, noted, last_seq)
+        self._committer.wake()
+        await self._settle()
+
+    def _require_open(self) -> None:
+        """Refuse a change while nothing can be stored, or nothing may be any more."""
+        self._committer.require_storing()
+        if self._store.config.sealed:
+            raise api_error("stream_sealed")
 
     @property
     def is_adoptive(self) -> bool:
@@ -130,7 +148,7 @@ class Copying:
 
         Once the log names the file it is part of the stream: from then on it is never given up.
         """
-        self._committer.require_storing()
+        self._require_open()
         placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
         self._committer.wake()
         try:

@@ -6,7 +6,8 @@ neither, so what is copied again after it begins exactly where the stream ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from headwater.errors import Error
 from headwater.model import headers as header_block
@@ -41,15 +42,25 @@ class Importer:
     def take_mirrored(
         self, upstream: str, expected: bytes, copied: OfferedRun, cursor_at: CursorAt, through: int
     ) -> int:
-        """Take in messages with the origin's sequences and times, up to `through`; return how many."""
+        """Take in messages with the origin's sequences and times, up to `through` or as far as there is room.
+
+        Return how many.
+        """
         self._check(upstream, expected)
         last_seq = self._store.ledger.last_seq
         fresh = [row for row, seq in enumerate(copied.seq_list) if seq > last_seq]
-        run = copied if len(fresh) == len(copied) else _rows(copied, fresh)
-        for piece in _pieces(run):
-            self._sequencer.take_in(piece, upstream, cursor_at(piece.seq_list[-1]))
+        taken = 0
+        for piece, rollup in self._pieces(copied if len(fresh) == len(copied) else _rows(copied, fresh)):
+            room = self._room(piece)
+            fitting = piece if room == len(piece) else _rows(piece, range(room))
+            if len(fitting):
+                cursor = cursor_at(fitting.seq_list[-1])
+                self._sequencer.take_in(fitting, upstream, cursor, rollup if room == len(piece) else b"")
+            taken += len(fitting)
+            if room < len(piece):
+                return taken
         self._sequencer.note_cursor(upstream, cursor_at(through), through)
-        return len(run)
+        return taken
 
     def take_sourced(
         self, upstream: str, expected: bytes, copied: OfferedRun, cursor_at: CursorAt, through: int
@@ -57,13 +68,13 @@ class Importer:
         """Take in messages as new ones, up to `through` or as far as there is room; return how many."""
         self._check(upstream, expected)
         taken = 0
-        for piece in _pieces(copied):
+        for piece, rollup in self._pieces(copied):
             room = self._room(piece)
             if room < len(piece):
                 through = piece.seq_list[room - 1] if room else 0
-                piece = _rows(piece, range(room))
+                piece, rollup = _rows(piece, range(room)), b""
             if len(piece):
-                self._take_piece(upstream, piece, cursor_at)
+                self._take_piece(upstream, piece, cursor_at, rollup)
             taken += len(piece)
             if not through or (len(piece) and through == piece.seq_list[-1]):
                 break
@@ -84,7 +95,14 @@ class Importer:
         self._sequencer.adopt(placed, upstream, cursor)
         return placed
 
-    def _take_piece(self, upstream: str, piece: OfferedRun, cursor_at: CursorAt) -> None:
+    def pass_over(
+        self, upstream: str, expected: bytes, cursor: bytes, noted: Mapping[str, bytes], last_seq: int
+    ) -> None:
+        """Move a cursor past what its origin has no longer, with a note of that in the same change."""
+        self._check(upstream, expected)
+        self._sequencer.note_upstreams({upstream: cursor, **noted}, last_seq)
+
+    def _take_piece(self, upstream: str, piece: OfferedRun, cursor_at: CursorAt, rollup: bytes) -> None:
         """Give the messages of a piece their sequences here, but for those whose id is known."""
         cursor = cursor_at(piece.seq_list[-1])
         now = self._sequencer.now()
@@ -101,7 +119,30 @@ class Importer:
             chosen.headers,
             chosen.datas,
         )
-        self._sequencer.take_in(run, upstream, cursor)
+        # A rollup whose id is known already was done when it first came.
+        self._sequencer.take_in(run, upstream, cursor, rollup if fresh[-1] == len(piece) - 1 else b"")
+
+    def _pieces(self, run: OfferedRun) -> Iterator[tuple[OfferedRun, bytes]]:
+        """Yield the run in pieces of about the size that a batch should have, each with its rollup.
+
+        Where messages may roll up others, one that does ends its piece; one of everything stands alone.
+        """
+        config = self._store.config
+        if not (config.allow_rollup_hdrs and not config.deny_purge and any(run.headers)):
+            yield from ((piece, b"") for piece in _pieces(run))
+            return
+        start = 0
+        for row, block in enumerate(run.headers):
+            rollup = (header_block.get(block, b"Nats-Rollup") or b"").lower() if block else b""
+            if rollup not in (b"sub", b"all"):
+                continue
+            first = row if rollup == b"all" else start
+            yield from ((piece, b"") for piece in _pieces(_rows(run, range(start, first))))
+            *before, last = _pieces(_rows(run, range(first, row + 1)))
+            yield from ((piece, b"") for piece in before)
+            yield last, rollup
+            start = row + 1
+        yield from ((piece, b"") for piece in _pieces(_rows(run, range(start, len(run)))))
 
     def _check(self, upstream: str, expected: bytes) -> None:
         if self.cursor(upstream) != expected:
@@ -135,7 +176,18 @@ class Importer:
             for row, size in enumerate(ledger.overhead.sizes(piece).tolist()):
                 left -= size
                 if left < 0:
-                    return min(room, row)
+                    room = min(room, row)
+                    break
+        return self._room_on_subjects(piece, room) if config.discard_new_per_subject else room
+
+    def _room_on_subjects(self, piece: OfferedRun, room: int) -> int:
+        """Return how many messages of a piece may enter where a full subject refuses new ones."""
+        limit = self._store.config.max_msgs_per_subject
+        count: Counter[bytes] = Counter()
+        for row, subject in enumerate(piece.subjects[:room] if limit > 0 else ()):
+            count[subject] += 1
+            if count[subject] + self._store.ledger.subjects.count.get(subject, 0) > limit:
+                return row
         return room
 
 

@@ -201,15 +201,25 @@ class Sequencer:
             ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
         self._add(run, self._hold(run), self._without_room(run))
 
-    def take_in(self, run: OfferedRun, upstream: str, cursor: bytes) -> None:
-        """Take in copied messages with their sequences, and in the same change how far the copy has come."""
+    def take_in(self, run: OfferedRun, upstream: str, cursor: bytes, rollup: bytes = b"") -> None:
+        """Take in copied messages with their sequences, and in the same change how far the copy has come.
+
+        A `rollup` is what the last of them does: of `all`, which must be the only one, or of its subject.
+        """
         ledger = self._ledger
         before = [self.last_of(subject) for subject in run.subjects] if self._republisher else []
         sizes = ledger.overhead.sizes(run).tolist()
+        if rollup == b"all":
+            ledger.remove_everything()
         ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         ledger.upstreams[upstream] = cursor
-        self._add(run, self._hold(run), self._without_room(run), upstreams={upstream: cursor})
+        entry = self._hold(run)
+        removal = self._without_room(run)
+        if rollup == b"sub":
+            removal.merge(self._over_subject_limit({run.subjects[-1]}, 1))
+        removal.everything = rollup == b"all"
+        self._add(run, entry, removal, upstreams={upstream: cursor})
         if self._republisher is not None:
             for row, previous in enumerate(before):
                 self.group.after += self._republisher.frames(*run.message(row), previous)
@@ -225,24 +235,29 @@ class Sequencer:
         ledger = self._ledger
         if ledger.upstreams.get(upstream) == cursor and last_seq <= ledger.last_seq:
             return
-        ledger.upstreams[upstream] = cursor
-        ledger.skip_to(last_seq)
-        self._add(None, None, None, upstreams={upstream: cursor})
+        self.note_upstreams({upstream: cursor}, last_seq)
+
+    def note_upstreams(self, known: Mapping[str, bytes], last_seq: int = 0) -> None:
+        """Record in one change what is known of upstreams; with `last_seq`, consume sequences up to it."""
+        self._ledger.upstreams.update(known)
+        self._ledger.skip_to(last_seq)
+        self._add(None, None, None, upstreams=known)
 
     def _without_room(self, run: OfferedRun) -> Removal:
         """Take out what has no room any more since these messages are there."""
         removal = Removal()
         if self._config.max_msgs_per_subject > 0:
-            removal = self._over_subject_limit(set(run.subjects))
+            removal = self._over_subject_limit(set(run.subjects), self._config.max_msgs_per_subject)
         if self._limited:
             removal.merge(self._over_limits())
         return removal
 
-    def _over_subject_limit(self, subjects: set[bytes]) -> Removal:
+    def _over_subject_limit(self, subjects: set[bytes], limit: int) -> Removal:
         """Take out the older messages of these subjects beyond the limit."""
-        read, limit = self._store.view.read_run_at, self._config.max_msgs_per_subject
         try:
-            removal = retention.over_subject_limit(limit, self._ledger, read, subjects)
+            removal = retention.over_subject_limit(
+                limit, self._ledger, self._store.view.read_run_at, subjects
+            )
         except Error as error:
             self._complain(error)
             return Removal()
