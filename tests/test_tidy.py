@@ -65,7 +65,7 @@ def test_every_module_begins_with_a_sentence(path: Path) -> None:
     assert sentence.rstrip().endswith((".", ":")), f"{named(path)} does not say in one sentence what it is"
 
 
-@pytest.mark.parametrize("path", python_files("src"), ids=named)
+@pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)
 def test_every_module_has_a_mirrored_test_module(path: Path) -> None:
     inside = path.relative_to(SOURCE)
     if inside.name == "__init__.py" or str(inside) in WITHOUT_TEST:

@@ -19,6 +19,7 @@ from headwater.model.columns import Columns
 from headwater.model.message import Message
 from headwater.model.times import parse_time
 from headwater.model.upstream import hash8
+from headwater.replication import handover
 from headwater.replication.client import BlockingClient
 from headwater.replication.direct_reader import DirectReader, UnsuitableError
 from headwater.replication.push_reader import PushReader
@@ -39,7 +40,7 @@ class OriginReader:
         self._bytes_left = origin.max_bytes
 
     def __iter__(self) -> Iterator[Columns]:
-        with BlockingClient(_options(self._origin)) as client:
+        with BlockingClient(connect_options(self._origin)) as client:
             info = self._info(client)
             self._check(info)
             yield from self._read(client, bool(info["config"].get("allow_direct")))
@@ -135,7 +136,10 @@ def columns_of(messages: Sequence[Message]) -> Columns:
     )
 
 
-def _options(origin: NatsOrigin) -> ConnectOptions:
+def connect_options(origin: NatsOrigin) -> ConnectOptions:
+    """Return how an origin is connected to."""
+    if origin.config:
+        return handover.connect_options(origin.config, origin.seat, "headwater transfer")
     return ConnectOptions(
         servers=origin.servers,
         name="headwater transfer",

@@ -1,0 +1,118 @@
+"""The messages of a piece as Arrow batches, with the columns that were asked for and no others.
+
+This is what Spark's executors run for `spark.read.format("headwater")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from headwater.errors import CorruptionError, Error
+from headwater.model import headers as header_block
+from headwater.model.columns import Columns, Int64s
+from headwater.replication.origin import OriginReader
+from headwater.replication.piece import Piece
+from headwater.replication.work import FileRange, NatsOrigin
+from headwater.table import parquet
+from headwater.table.output import footer_crc_of
+from headwater.table.schema import FILE, TIME
+
+HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
+COLUMNS = pa.schema(
+    [
+        pa.field("seq", pa.int64()),
+        pa.field("subject", pa.string()),
+        pa.field("time", TIME),
+        pa.field("nanos", pa.int16()),
+        pa.field("headers", HEADERS),
+        pa.field("data", pa.binary()),
+    ]
+)
+"""What a row has; `headers` is null where a message has none."""
+
+
+class GoneError(Error):
+    """A file was replaced after the read was planned; reading anew finds the new one."""
+
+    retryable = True
+
+
+def read_piece(piece: Piece, origin: NatsOrigin | None, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the piece's messages in ascending sequence, a row group's worth at a time."""
+    if piece.file is not None:
+        try:
+            yield from _file_batches(piece, piece.file, names)
+        except FileNotFoundError:
+            raise GoneError(f"{piece.file.path} was replaced while it was read: read again") from None
+        return
+    assert origin is not None, "without files there is an API to ask"
+    for columns in OriginReader(origin, piece.first_seq, piece.last_seq, ()):
+        yield from _batches(_as_rows(columns), names)
+
+
+def _file_batches(piece: Piece, file: FileRange, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    path = Path(file.path)
+    footer = parquet.read_footer(path, footer_crc_of(file.path))
+    removed = BitMap64.deserialize(piece.removed) if piece.removed else BitMap64()
+    wanted = ["offset", *(name for name in names if name != "seq")]
+    with pq.ParquetFile(path, metadata=footer.metadata, page_checksum_verification=True) as opened:
+        for index, (first, last) in enumerate(footer.bounds):
+            if file.base_seq + last < piece.first_seq or file.base_seq + first > piece.last_seq:
+                continue
+            try:
+                rows = opened.read_row_group(index, columns=wanted, use_threads=False)
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise CorruptionError(path, footer.places[index][0], f"row group {index}: {error}") from error
+            seqs: Int64s = rows["offset"].to_numpy() + file.base_seq
+            mask = _live(seqs, piece, removed)
+            rows = rows.append_column("seq", pa.array(seqs))
+            yield from _batches(rows if mask.all() else rows.filter(pa.array(mask)), names)
+
+
+def _live(seqs: Int64s, piece: Piece, removed: BitMap64) -> npt.NDArray[np.bool_]:
+    """Return which of the sequences belong to the piece and still hold a message."""
+    mask = (seqs >= piece.first_seq) & (seqs <= piece.last_seq)
+    if removed:
+        mask &= np.fromiter((seq not in removed for seq in seqs.tolist()), np.bool_, len(seqs))
+    return mask
+
+
+def _as_rows(columns: Columns) -> pa.Table:
+    """Return messages as the rows of a file, with their sequences."""
+    parts = [parquet.arrow_table(group) for group in parquet.cuts(columns)]
+    rows = pa.concat_tables(parts) if parts else FILE.empty_table()
+    return rows.append_column("seq", pa.array(columns.seqs))
+
+
+def _batches(rows: pa.Table, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield rows with the given columns, as Spark takes them."""
+    if not rows.num_rows:
+        return
+    arrays = [_column(rows, name) for name in names]
+    schema = pa.schema([COLUMNS.field(name) for name in names])
+    yield from pa.Table.from_arrays(arrays, schema=schema).combine_chunks().to_batches()
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
+    column = rows[name]
+    if name == "headers":
+        return pa.array([_headers(raw) for raw in column.to_pylist()], HEADERS)
+    return column.cast(COLUMNS.field(name).type)
+
+
+def _headers(raw: bytes | None) -> list[tuple[str, list[str]]] | None:
+    """Return a header block as the pairs of a map; bytes that are no text show as U+FFFD."""
+    if not raw:
+        return None
+    parsed = header_block.to_dict(raw) or {}
+    return [
+        (name.decode(errors="replace"), [value.decode(errors="replace") for value in values])
+        for name, values in parsed.items()
+    ]

@@ -1,0 +1,157 @@
+"""One read of a stream by Spark: which stream was asked for, and the pieces it is cut into.
+
+What is read is planned at one moment: the engine's word on which sequences live, then the table's files, then
+ranges of what no file holds yet, asked of the API. A message that is folded in between is in a file that is
+listed later than the word was given, so that none is missed and none read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyroaring import BitMap64
+
+from headwater.errors import BusError, SettingsError
+from headwater.replication.client import BlockingClient
+from headwater.replication.origin import connect_options
+from headwater.replication.piece import Extent, Piece, ordered, pieces_of
+from headwater.replication.work import FileRange, NatsOrigin
+from headwater.table import schema as table_schema
+
+DEFAULT_SERVER = "nats://127.0.0.1:4222"
+UNBOUNDED = 1 << 62
+
+OPTIONS: Mapping[str, str] = {
+    "path": "a stream's folder in the store; its files are read directly",
+    "stream": "the stream's name; the folder's name where it is left out",
+    "server": f"the nats-server, several with commas; {DEFAULT_SERVER} where there is no path",
+    "domain": "the JetStream domain of the stream",
+    "apiPrefix": "the prefix of the API, instead of a domain",
+    "user": "user name",
+    "password": "password",
+    "token": "token",
+    "creds": "credentials file, under the same path on every worker",
+    "nkey": "file with an NKey seed, under the same path on every worker",
+    "tlsCa": "file with the authorities' certificates",
+    "tlsCert": "file with the client's certificate",
+    "tlsKey": "file with the client's key",
+    "startSequence": "the first sequence that is read; 1 if nothing is said",
+    "endSequence": "the last sequence that is read, for batch reads",
+    "maxMessagesPerTrigger": "how many sequences a micro-batch covers at most; 100,000 if nothing is said",
+    "messagesPerPartition": "how many sequences a task asks the API for; 100,000 if nothing is said",
+}
+
+
+class Reading:
+    """What one read was asked for: which stream, and which of its sequences."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        _refuse_unknown(options)
+        self.table = _table_folder(options.get("path"))
+        self.origin = _origin(options, self.table)
+        self.start_seq = _whole(options, "startSequence", 1)
+        self.end_seq = _whole(options, "endSequence", UNBOUNDED)
+        self.max_per_trigger = _whole(options, "maxMessagesPerTrigger", 100_000)
+        self._per_partition = _whole(options, "messagesPerPartition", 100_000)
+
+    def pieces(self, start_seq: int, stop_seq: int) -> list[Piece]:
+        """Return the pieces between two sequences, both included."""
+        extent = self._extent().within(max(start_seq, self.start_seq), min(stop_seq, self.end_seq))
+        return pieces_of(extent, self._per_partition)
+
+    def last_seq(self) -> int:
+        """Return the stream's last sequence, as the engine says."""
+        return int(self._state(details=False)["last_seq"])
+
+    def _extent(self) -> Extent:
+        # The order matters: see the module's first sentences.
+        state = self._state(details=True) if self.origin is not None else None
+        files = _files(self.table) if self.table is not None else ()
+        if state is None:
+            return Extent(1, max((file.last_seq for file in files), default=0), files, asked=False)
+        removed = BitMap64(state.get("deleted") or [])
+        return Extent(int(state["first_seq"]), int(state["last_seq"]), files, removed)
+
+    def _state(self, *, details: bool) -> dict[str, Any]:
+        assert self.origin is not None
+        with BlockingClient(connect_options(self.origin)) as client:
+            subject = f"{self.origin.api_prefix}.STREAM.INFO.{self.origin.stream}"
+            answer = client.request(subject, {"deleted_details": True} if details else None)
+        if error := answer.get("error"):
+            raise BusError(f"stream {self.origin.stream!r}: {error.get('description')}")
+        state: dict[str, Any] = answer["state"]
+        return state
+
+
+def _refuse_unknown(options: Mapping[str, str]) -> None:
+    known = {name.lower() for name in OPTIONS}
+    unknown = [name for name in options if name.lower() not in known]
+    if unknown:
+        raise SettingsError(f"unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+
+
+def _table_folder(path: str | None) -> Path | None:
+    """Return the folder of the table; the stream's own folder may be given as well."""
+    if not path:
+        return None
+    folder = Path(path.removeprefix("file:")).absolute()
+    return folder if folder.name == "table" else folder / "table"
+
+
+def _files(table: Path) -> tuple[FileRange, ...]:
+    """Return the files of the table's newest version."""
+    if not table.parent.is_dir():
+        raise SettingsError(f"there is no stream in {table.parent}")
+    try:
+        adds = pa.table(DeltaTable(table).get_add_actions(flatten=True))
+    except (TableNotFoundError, FileNotFoundError):
+        return ()
+    if not adds.num_rows:
+        return ()
+    return ordered(
+        [
+            FileRange(str(table / file.path), file.base_seq, file.first_seq, file.last_seq)
+            for file in table_schema.data_files(adds)
+        ]
+    )
+
+
+def _origin(options: Mapping[str, str], table: Path | None) -> NatsOrigin | None:
+    """Return whom to ask, or None when a path alone is given."""
+    server = options.get("server")
+    if not server and table is not None:
+        return None
+    stream = options.get("stream") or (table.parent.name if table is not None else "")
+    if not stream:
+        raise SettingsError("say which stream: option stream, or load(…) with its folder in the store")
+    domain = options.get("domain")
+    prefix = options.get("apiPrefix") or (f"$JS.{domain}.API" if domain else "$JS.API")
+    return NatsOrigin(
+        servers=tuple(each.strip() for each in (server or DEFAULT_SERVER).split(",")),
+        api_prefix=prefix,
+        stream=stream,
+        user=options.get("user") or "",
+        password=options.get("password") or "",
+        token=options.get("token") or "",
+        creds_file=options.get("creds") or "",
+        nkey_file=options.get("nkey") or "",
+        tls_ca=options.get("tlsCa") or "",
+        tls_cert=options.get("tlsCert") or "",
+        tls_key=options.get("tlsKey") or "",
+        max_messages=UNBOUNDED,
+        max_bytes=UNBOUNDED,
+    )
+
+
+def _whole(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name)
+    if text is None:
+        return default
+    if not text.isdigit() or int(text) < 1:
+        raise SettingsError(f"option {name} is {text!r}: a number from 1 on")
+    return int(text)

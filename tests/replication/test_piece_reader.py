@@ -1,0 +1,99 @@
+"""Pieces become Arrow batches: of real files, and of a JetStream of either kind."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+
+from headwater.errors import CorruptionError
+from headwater.model.message import Message
+from headwater.replication.piece import Piece
+from headwater.replication.piece_reader import COLUMNS, GoneError, read_piece
+from headwater.replication.work import FileRange, NatsOrigin
+from replication.origins import KINDS, site_of
+from replication.works import file_of
+from table.samples import message
+
+ALL = COLUMNS.names
+
+
+def rows_of(piece: Piece, names: list[str], origin: NatsOrigin | None = None) -> list[dict[str, Any]]:
+    """Return a piece's rows."""
+    return [row for batch in read_piece(piece, origin, names) for row in batch.to_pylist()]
+
+
+def piece_of(file: FileRange, **fields: Any) -> Piece:
+    """Return a whole file as a piece."""
+    return Piece(**{"first_seq": file.first_seq, "last_seq": file.last_seq, "file": file, **fields})
+
+
+def test_a_file_is_read_with_sequences_counted_from_its_base(tmp_path: Path) -> None:
+    file = file_of(tmp_path, [message(seq) for seq in range(1, 6)])
+    moved = FileRange(file.path, 100, 101, 105)
+    assert [row["seq"] for row in rows_of(piece_of(moved), ["seq"])] == [101, 102, 103, 104, 105]
+
+
+def test_removed_rows_and_those_outside_the_range_are_left_out(tmp_path: Path) -> None:
+    file = file_of(tmp_path, [message(seq) for seq in range(1, 40_001)])
+    piece = piece_of(file, first_seq=16_383, last_seq=16_387, removed=BitMap64([16_384]).serialize())
+    assert [row["seq"] for row in rows_of(piece, ["seq"])] == [16_383, 16_385, 16_386, 16_387]
+
+
+def test_columns_come_as_they_were_asked_for(tmp_path: Path) -> None:
+    ts = 1_790_000_000_123_456_789
+    headers = b"NATS/1.0\r\nA: 1\r\nB: x\r\nA: 2\r\n\r\n"
+    file = file_of(tmp_path, [Message(1, ts, b"a.b", headers, b"\xff"), Message(2, ts, b"a.c", b"", b"")])
+    first, second = rows_of(piece_of(file), ALL)
+    assert list(first) == ALL
+    assert (first["subject"], first["nanos"], first["data"]) == ("a.b", 789, b"\xff")
+    assert first["time"].timestamp() == 1_790_000_000.123456
+    assert first["headers"] == [("A", ["1", "2"]), ("B", ["x"])]
+    assert second["headers"] is None
+    assert rows_of(piece_of(file), ["data", "seq"])[1] == {"data": b"", "seq": 2}
+
+
+def test_a_subject_that_is_no_text_is_shown_as_the_table_shows_it(tmp_path: Path) -> None:
+    file = file_of(tmp_path, [Message(1, 1, b"a.\xff", b"", b"")])
+    assert rows_of(piece_of(file), ["subject"]) == [{"subject": "\ufffda.ÿ"}]
+
+
+def test_a_file_that_was_replaced_meanwhile_says_so(tmp_path: Path) -> None:
+    file = file_of(tmp_path, [message(1)])
+    Path(file.path).unlink()
+    with pytest.raises(GoneError, match="read again"):
+        rows_of(piece_of(file), ALL)
+
+
+def test_flipped_bytes_are_never_served(tmp_path: Path) -> None:
+    payload = b"a payload that can be found"
+    file = file_of(tmp_path, [Message(1, 1, b"a", b"", payload)])
+    path = Path(file.path)
+    content = bytearray(path.read_bytes())
+    content[content.index(payload)] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CorruptionError):
+        rows_of(piece_of(file), ALL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_no_file_holds_is_read_through_the_api(kind: str, tmp_path: Path) -> None:
+    async with site_of(kind, tmp_path) as site:
+        await site.make(allow_direct=True)
+        for number in range(5):
+            await site.publish(f"orders.{number}", b"%d" % number, {"N": str(number)})
+        stored = await site.remember()
+        rows = await asyncio.to_thread(rows_of, Piece(2, 4), ALL, site.origin())
+    assert [row["seq"] for row in rows] == [2, 3, 4]
+    assert [row["data"] for row in rows] == [b"1", b"2", b"3"]
+    assert [row["subject"] for row in rows] == ["orders.1", "orders.2", "orders.3"]
+    assert [row["headers"] for row in rows] == [[("N", [str(n)])] for n in (1, 2, 3)]
+    since = [row["time"] - datetime(1970, 1, 1, tzinfo=UTC) for row in rows]
+    times = [
+        each // timedelta(microseconds=1) * 1000 + row["nanos"] for each, row in zip(since, rows, strict=True)
+    ]
+    assert times == [each.ts for each in stored[1:4]]

@@ -1,0 +1,98 @@
+"""A read is planned from the engine's word and the table's files, and refused in words."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.errors import BusError, SettingsError
+from headwater.replication.piece_reader import read_piece
+from headwater.replication.reading import OPTIONS, UNBOUNDED, Reading
+from replication.origins import KINDS, site_of
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def seqs_of(reading: Reading) -> list[int]:
+    """Return the sequences of all that is read."""
+    pieces = reading.pieces(1, UNBOUNDED)
+    batches = [batch for piece in pieces for batch in read_piece(piece, reading.origin, ["seq"])]
+    return [seq for batch in batches for seq in batch["seq"].to_pylist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_without_a_path_is_read_through_its_api(kind: str, tmp_path: Path) -> None:
+    async with site_of(kind, tmp_path) as site:
+        await site.make(allow_direct=True)
+        for _ in range(7):
+            await site.publish("orders.new", b"x")
+        await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":4}')
+        reading = Reading({"server": site.url, "stream": "ORDERS", "messagesPerPartition": "3"})
+        pieces = await asyncio.to_thread(reading.pieces, 1, UNBOUNDED)
+        assert [(piece.first_seq, piece.last_seq) for piece in pieces] == [(1, 3), (4, 6), (7, 7)]
+        assert await asyncio.to_thread(seqs_of, reading) == [1, 2, 3, 5, 6, 7]
+        assert await asyncio.to_thread(reading.last_seq) == 7
+        part = Reading({"server": site.url, "stream": "ORDERS", "startSequence": "3", "endSequence": "5"})
+        assert await asyncio.to_thread(seqs_of, part) == [3, 5]
+
+
+async def test_files_and_what_is_not_folded_yet_are_one_run(tmp_path: Path) -> None:
+    async with site_of("headwater", tmp_path) as site:
+        await site.make()
+        for _ in range(5):
+            await site.publish("orders.new", b"x")
+        folder = tmp_path / "engine" / "store" / "$G" / "ORDERS"
+        files_alone = Reading({"path": str(folder)})
+        while await asyncio.to_thread(seqs_of, files_alone) != [1, 2, 3, 4, 5]:
+            await asyncio.sleep(0.05)
+        await site.publish("orders.new", b"y")
+        await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":2}')
+        whole = Reading({"path": str(folder / "table"), "server": site.url})
+        assert await asyncio.to_thread(seqs_of, whole) == [1, 3, 4, 5, 6]
+
+
+async def test_a_stream_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with site_of("nats-server", tmp_path) as site:
+        missing = Reading({"server": site.url, "stream": "NOPE"})
+        with pytest.raises(BusError, match="'NOPE': stream not found"):
+            await asyncio.to_thread(missing.pieces, 1, UNBOUNDED)
+    with pytest.raises(SettingsError, match="there is no stream in"):
+        Reading({"path": str(tmp_path / "nowhere")}).pieces(1, UNBOUNDED)
+
+
+def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
+    assert Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "say which stream"),
+        ({"stream": "S", "startsequence": "0"}, "option startSequence is '0'"),
+        ({"stream": "S", "endSequence": "x"}, "option endSequence is 'x'"),
+        ({"stream": "S", "maxMessages": "5"}, "unknown option 'maxmessages'; there are path, stream,"),
+    ],
+)
+def test_options_without_sense_are_refused(options: dict[str, Any], words: str) -> None:
+    from pyspark.sql.datasource import CaseInsensitiveDict
+
+    with pytest.raises(SettingsError, match=words):
+        Reading(CaseInsensitiveDict(options))
+
+
+def test_domain_and_prefix_say_which_api_is_asked() -> None:
+    def prefix(**options: str) -> str:
+        origin = Reading({"stream": "S", **options}).origin
+        assert origin is not None
+        return origin.api_prefix
+
+    assert (prefix(), prefix(domain="hub")) == ("$JS.API", "$JS.hub.API")
+    assert prefix(apiPrefix="imported.API") == "imported.API"
+
+
+def test_every_option_stands_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "spark.md").read_text()
+    assert [name for name in OPTIONS if f"| `{name}` |" not in page] == []
