@@ -128,6 +128,13 @@ class Settings:
     max_duplicate_window_s: float = _setting(
         "Longest duplicate window a stream may ask for; 0 is no limit.", "Limits", 0.0, low=0
     )
+    max_replicas: int = _setting(
+        "Most replicas that a stream may ask for; the engine keeps one, its disk or file system the others.",
+        "Limits",
+        1,
+        low=1,
+        high=5,
+    )
 
     fold_bytes: int = _setting(
         "Payload in a stream's log that starts a fold into its table.", "Folding", 64 * MIB, low=4096

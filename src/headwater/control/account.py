@@ -24,16 +24,26 @@ class AccountLimits:
     memory_max_stream_bytes: int = UNLIMITED
     storage_max_stream_bytes: int = UNLIMITED
     max_bytes_required: bool = False
+    max_replicas: int = 1
 
     @classmethod
     def of(cls, settings: Settings) -> AccountLimits:
         """Return the limits that the settings give."""
-        return cls(max_memory=settings.max_memory_bytes, max_storage=settings.max_storage_bytes)
+        return cls(
+            max_memory=settings.max_memory_bytes,
+            max_storage=settings.max_storage_bytes,
+            max_replicas=settings.max_replicas,
+        )
 
     def check_count(self, streams: int) -> None:
         """Refuse one more stream beside this many others."""
         if 0 < self.max_streams <= streams:
             raise api_error("maximum_streams_limit")
+
+    def check_replicas(self, config: StreamConfig) -> None:
+        """Refuse more copies than whatever lies under the store is said to keep."""
+        if config.num_replicas > self.max_replicas:
+            raise api_error("stream_replicas_not_supported")
 
     def check_config(self, config: StreamConfig) -> None:
         """Refuse a config that leaves out or exceeds what the account wants of each stream."""

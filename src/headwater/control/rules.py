@@ -68,8 +68,7 @@ def check_create(
     others = {other: theirs for other, theirs in existing.items() if other != config.name}
     limits.check_count(len(others))
     config = _checked(with_required_level(config), existing, pedantic, limits, max_duplicate_window)
-    if config.num_replicas > 1:
-        raise api_error("stream_replicas_not_supported")
+    limits.check_replicas(config)
     if config.name in existing:
         if config != existing[config.name]:
             raise api_error("stream_name_exist")
@@ -98,6 +97,7 @@ def check_update(
     if old is None:
         raise api_error("stream_not_found")
     config = with_required_level(config)
+    limits.check_replicas(config)
     _check_change(old, config)
     if config.sealed:
         config = replace(
@@ -271,8 +271,6 @@ def _implied(config: StreamConfig) -> StreamConfig:
 
 def _check_change(old: StreamConfig, new: StreamConfig) -> None:
     """Refuse what cannot change once a stream exists."""
-    if new.num_replicas > 1:
-        raise api_error("stream_replicas_not_supported")
     if new.storage is not old.storage:
         raise _bad("stream configuration update can not change storage type")
     if new.retention is not old.retention and Retention.WORKQUEUE in (new.retention, old.retention):
