@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from errno import EACCES, EMLINK, ENOSYS, ENOTSUP, EPERM, EXDEV
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -15,6 +16,8 @@ from headwater.errors import DiskError
 
 IOV_MAX = 1024
 OPEN_FILES = 64
+_NO_LINKS = (EXDEV, EPERM, EMLINK, ENOTSUP, ENOSYS, EACCES)
+"""How systems say that there can be no second name: another file system, or one that knows none."""
 
 
 class AppendFile(Protocol):
@@ -152,6 +155,17 @@ class RealDisk:
             os.rename(source, target)
         self._forget(source)
         self._forget(target)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Return once target holds what source does, which never changes; durable after `sync_dir`."""
+        with _Doing("link", source):
+            try:
+                os.link(source, target)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                shutil.copyfile(source, target)
+                self.sync_file(target)
 
     def remove(self, path: Path) -> None:
         with _Doing("remove", path):

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 VERSION = b"NATS/1.0"
 EMPTY = b"NATS/1.0\r\n\r\n"
+DEMANDS = (b"Nats-Expected-", b"Nats-Batch-")
+"""How names of headers begin with which a publisher makes demands on the stream; copies leave them out."""
 
 
 class Status(NamedTuple):

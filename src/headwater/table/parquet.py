@@ -18,8 +18,11 @@ import pyarrow.parquet as pq
 
 from headwater.errors import CorruptionError
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
+from headwater.table import file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
+from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
 from headwater.table.row_group import RowGroup
+from headwater.table.rows import Rows
 from headwater.table.schema import FILE, TIME, subject_text
 
 Compression = Literal["none", "s2"]
@@ -27,6 +30,7 @@ Compression = Literal["none", "s2"]
 MAX_GROUP_ROWS = 16_384
 MAX_GROUP_BYTES = 4 << 20
 _GROUP_CRCS = "headwater.group_crcs"
+_SUMS = "headwater.sums"
 _MAGIC = b"PAR1"
 _TAIL = struct.Struct("<I4s")
 _CODECS: dict[str, dict[str, Any]] = {
@@ -50,6 +54,8 @@ class FileStats:
     headerless_rows: int
     size_bytes: int
     footer_crc: int
+    sums: FileSums | None
+    """None if there is more to tell than was to be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,18 @@ def write(path: Path, columns: Columns, base_seq: int, compression: str = "none"
 class FileWriter:
     """A file in the making: takes runs of messages in ascending sequence, cuts them into full row groups."""
 
-    def __init__(self, path: Path, base_seq: int, compression: str = "none") -> None:
+    def __init__(
+        self,
+        path: Path,
+        base_seq: int,
+        compression: str = "none",
+        *,
+        most_subjects: int | None = MOST_SUBJECTS,
+        packs_headers: bool = False,
+    ) -> None:
+        """Begin a file; `packs_headers` compresses headers even where nothing else is."""
         self._path = path
+        self._tally = Tally(most_subjects)
         self._base_seq = base_seq
         self._rest: Columns | None = None
         self.rows = 0
@@ -92,7 +108,7 @@ class FileWriter:
             write_page_checksum=True,
             write_batch_size=MAX_GROUP_ROWS,
             store_schema=False,
-            **_CODECS[compression],
+            **_codec(compression, packs_headers),
         )
 
     @property
@@ -107,16 +123,25 @@ class FileWriter:
             columns = concat([self._rest, columns])
         self._rest = None
         for group in cuts(columns):
-            if self._rest is not None:
-                self._write_group(self._rest)
+            self._write_rest()
             self._rest = group
+
+    def append_group(self, rows: Rows) -> None:
+        """Take messages as a row group of their own."""
+        self._write_rest()
+        self.rows += len(rows)
+        self._write_rows(rows)
 
     def finish(self) -> FileStats:
         """Write what waits and the footer, close the file and return what it holds."""
-        if self._rest is not None:
-            self._write_group(self._rest)
+        self._write_rest()
         assert self.rows > 0, "a file holds at least one message"
-        self._writer.add_key_value_metadata({_GROUP_CRCS: json.dumps(self._group_crcs)})
+        told = {_GROUP_CRCS: json.dumps(self._group_crcs)}
+        sums = self._tally.sums()
+        if sums is not None and len(sums.subjects) <= MOST_SUBJECTS:
+            encoded = file_sums.encode(sums)
+            told |= {_SUMS: encoded.decode()} if len(encoded) <= MOST_BYTES else {}
+        self._writer.add_key_value_metadata(told)
         self._close()
         footer = read_footer_bytes(self._path)
         return FileStats(
@@ -130,6 +155,7 @@ class FileWriter:
             self._headerless_rows,
             self._path.stat().st_size,
             zlib.crc32(footer),
+            sums,
         )
 
     def abandon(self) -> None:
@@ -141,33 +167,55 @@ class FileWriter:
         self._writer.close()
         self._sink.close()
 
-    def _write_group(self, columns: Columns) -> None:
+    def _write_rest(self) -> None:
+        """Write what waits as a row group."""
+        if self._rest is not None:
+            rows, self._rest = rows_of(self._rest), None
+            self._write_rows(rows)
+
+    def _write_rows(self, rows: Rows) -> None:
         """Write one row group."""
-        offsets = columns.seqs - self._base_seq
+        offsets = rows.seqs - self._base_seq
         assert offsets[0] > self._last_offset, "sequences ascend"
         assert len(offsets) == 1 or (np.diff(offsets) > 0).all(), "sequences ascend"
         assert offsets[0] >= 0, "the base is not above the first sequence"
-        rows = arrow_table(columns, self._base_seq)
         self._sink.take_crc()
-        self._writer.write_table(rows, row_group_size=MAX_GROUP_ROWS)
+        self._writer.write_table(file_table(rows, self._base_seq), row_group_size=MAX_GROUP_ROWS)
         self._group_crcs.append(self._sink.take_crc())
-        self._subjects += pc.min_max(rows["subject"].chunk(0).dictionary).as_py().values()
-        self._ts += (int(columns.ts.min()), int(columns.ts.max()))
-        self._headerless_rows += rows["headers"].null_count
+        self._tally.add(offsets, rows.ts, rows.subjects, rows.headers, rows.datas)
+        self._subjects += pc.min_max(rows.subjects.dictionary).as_py().values()
+        self._ts += (int(rows.ts.min()), int(rows.ts.max()))
+        self._headerless_rows += rows.headers.null_count
         self._first_offset = int(offsets[0]) if self._first_offset < 0 else self._first_offset
         self._last_offset = int(offsets[-1])
 
 
 def arrow_table(columns: Columns, base_seq: int = 0) -> pa.Table:
     """Return messages as the rows of a file, payload not copied; at most a row group's worth."""
-    micros, nanos = np.divmod(columns.ts, 1000)
-    arrays = [
-        pa.array(columns.seqs - base_seq),
+    return file_table(rows_of(columns), base_seq)
+
+
+def rows_of(columns: Columns) -> Rows:
+    """Return messages as Arrow arrays, payload not copied; at most a row group's worth."""
+    return Rows(
+        columns.seqs,
+        columns.ts,
         _subject_codes(columns),
-        pa.array(micros).view(TIME),
-        pa.array(nanos.astype(np.int16)),
         _values(columns.header_lengths, columns.headers, nullable=True),
         _values(columns.data_lengths, columns.datas),
+    )
+
+
+def file_table(rows: Rows, base_seq: int = 0) -> pa.Table:
+    """Return messages as the columns of a file."""
+    micros, nanos = np.divmod(rows.ts, 1000)
+    arrays = [
+        pa.array(rows.seqs - base_seq),
+        rows.subjects,
+        pa.array(micros).view(TIME),
+        pa.array(nanos.astype(np.int16)),
+        rows.headers,
+        rows.datas,
     ]
     return pa.Table.from_arrays(arrays, schema=FILE)
 
@@ -220,6 +268,22 @@ def read_footer(path: Path, crc: int | None) -> Footer:
 
 def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGroup:
     """Return one row group, whose bytes are those that were written."""
+    return RowGroup(_read(path, footer, index), base_seq)
+
+
+def read_rows(path: Path, footer: Footer, index: int, base_seq: int) -> Rows:
+    """Return one row group as Arrow arrays, whose bytes are those that were written."""
+    table = _read(path, footer, index).combine_chunks()
+    offset, subject, time, nanos, headers, data = (
+        table[name].chunk(0) if table[name].num_chunks else pa.array([], table[name].type)
+        for name in FILE.names
+    )
+    ts = time.cast(pa.int64()).to_numpy() * 1000 + nanos.to_numpy()
+    return Rows(offset.to_numpy() + base_seq, ts, subject, headers, data)
+
+
+def _read(path: Path, footer: Footer, index: int) -> pa.Table:
+    """Return the columns of one row group once its checksum is verified."""
     start, stop = footer.places[index]
     with path.open("rb", buffering=0) as file:
         content = os.pread(file.fileno(), stop - start, start)
@@ -229,9 +293,23 @@ def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGrou
     source = pa.PythonFile(ByteRange(content, start), mode="r")
     try:
         with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
-            return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq)
+            return parquet.read_row_group(index, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptionError(path, start, f"row group {index}: {error}") from error
+
+
+def read_sums(footer: Footer) -> FileSums | None:
+    """Return the sums over a file's messages, if its footer tells them."""
+    told = (footer.metadata.metadata or {}).get(_SUMS.encode())
+    return file_sums.decode(told) if told else None
+
+
+def _codec(compression: str, packs_headers: bool) -> dict[str, Any]:
+    """Return how pages are compressed."""
+    if not packs_headers or compression != "none":
+        return _CODECS[compression]
+    codecs = {field.name: "none" for field in FILE} | {"headers": "zstd"}
+    return {"compression": codecs, "compression_level": {"headers": 1}}
 
 
 def _place(group: Any) -> tuple[int, int]:

@@ -1,0 +1,133 @@
+"""Sums over the messages of one data file, kept in its footer: a copy of the file need not read them."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from headwater.model.columns import Int64s
+from headwater.model.headers import DEMANDS
+from headwater.table.rows import bytes_of, nbytes
+from headwater.table.schema import subject_bytes
+
+MOST_SUBJECTS = 4096
+"""A footer tells of up to so many subjects; of a file that has more, whoever needs the sums reads it."""
+MOST_BYTES = 256 << 10
+_SPARSE = 64
+"""Gaps of a file whose offsets spread out further than so many times its rows are not summed up unasked."""
+_MARKS = [b"\r\n" + name for name in DEMANDS]
+
+
+class FileSums(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream must know of a file's messages; subjects are the texts that the file stores."""
+
+    rows: int
+    first_offset: int
+    last_offset: int
+    first_ts: int
+    last_ts: int
+    """Times of the first and the last row."""
+    payload_bytes: int
+    """Subjects, headers and data of all messages together."""
+    with_headers: int
+    demands: bool
+    """Whether a message carries what its publisher demanded of this stream, which a copy leaves out."""
+    subjects: dict[str, tuple[int, int]]
+    """For each subject how many messages stand on it, and the offset of the newest."""
+    gaps: bytes = b""
+    """Serialized BitMap64 of the offsets between first and last that hold no message."""
+
+    @property
+    def first_subject(self) -> str:
+        """Return the least subject."""
+        return min(self.subjects)
+
+    @property
+    def last_subject(self) -> str:
+        """Return the greatest subject."""
+        return max(self.subjects)
+
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(FileSums).decode
+
+
+class Tally:
+    """Takes every part of a file in order; gives up when there are too many subjects, if there can be."""
+
+    def __init__(self, most_subjects: int | None = MOST_SUBJECTS) -> None:
+        self._most_subjects = most_subjects
+        self._rows = 0
+        self._payload_bytes = 0
+        self._with_headers = 0
+        self._demands = False
+        self._subjects: dict[str, tuple[int, int]] = {}
+        self._stored = BitMap64()
+        self._first = (0, 0)
+        self._last = (0, 0)
+        self._given_up = False
+
+    def add(
+        self,
+        offsets: Int64s,
+        ts: Int64s,
+        subjects: pa.DictionaryArray,
+        headers: pa.BinaryArray,
+        datas: pa.BinaryArray,
+    ) -> None:
+        """Take one part."""
+        if self._given_up:
+            return
+        if not self._rows:
+            self._first = (int(offsets[0]), int(ts[0]))
+        self._last = (int(offsets[-1]), int(ts[-1]))
+        self._rows += len(offsets)
+        self._with_headers += len(headers) - headers.null_count
+        self._payload_bytes += nbytes(headers) + nbytes(datas) + self._count(subjects, offsets)
+        if not self._demands and headers.null_count < len(headers):
+            block = bytes(bytes_of(headers))
+            self._demands = any(mark in block for mark in _MARKS)
+        first, last = int(offsets[0]), int(offsets[-1])
+        if last - first + 1 == len(offsets):
+            self._stored.add_range(first, last + 1)
+        else:
+            self._stored.update(offsets.tolist())
+
+    def _count(self, subjects: pa.DictionaryArray, offsets: Int64s) -> int:
+        """Count the messages of each subject; return how long their subjects are together."""
+        codes = subjects.indices.to_numpy()
+        texts = subjects.dictionary.to_pylist()
+        counts = np.bincount(codes, minlength=len(texts)).tolist()
+        newest = np.zeros(len(texts), np.int64)
+        newest[codes] = offsets  # of several values for one place the last one stays
+        known, size = self._subjects, 0
+        for text, count, last in zip(texts, counts, newest.tolist(), strict=True):
+            known[text] = (known.get(text, (0, 0))[0] + count, last)
+            size += count * len(subject_bytes(text))
+        if self._most_subjects is not None and len(known) > self._most_subjects:
+            self._given_up = True
+        return size
+
+    def sums(self) -> FileSums | None:
+        """Return the sums over all parts; None if that would be too much to tell."""
+        (first, first_ts), (last, last_ts) = self._first, self._last
+        is_sparse = self._most_subjects is not None and last - first > _SPARSE * self._rows
+        if self._given_up or is_sparse or not self._rows:
+            return None
+        gaps = BitMap64()
+        if last - first + 1 != self._rows:
+            gaps = BitMap64(range(first, last + 1)) - self._stored
+        return FileSums(
+            rows=self._rows,
+            first_offset=first,
+            last_offset=last,
+            first_ts=first_ts,
+            last_ts=last_ts,
+            payload_bytes=self._payload_bytes,
+            with_headers=self._with_headers,
+            demands=self._demands,
+            subjects=self._subjects,
+            gaps=bytes(gaps.serialize()) if gaps else b"",
+        )

@@ -1,0 +1,139 @@
+"""Messages as Arrow arrays, the way a row group holds them: chosen and joined without a step per message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headwater.model.columns import Columns, Int64s, Lengths
+from headwater.table.schema import subject_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Messages in ascending sequence; subjects are codes into their texts, a null header is none."""
+
+    seqs: Int64s
+    ts: Int64s
+    subjects: pa.DictionaryArray
+    headers: pa.BinaryArray
+    datas: pa.BinaryArray
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    @property
+    def codes(self) -> Int64s:
+        """Return for each message the place of its subject in the dictionary."""
+        codes: Int64s = self.subjects.indices.to_numpy()
+        return codes
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the distinct subjects as the texts that a table stores."""
+        texts: list[str] = self.subjects.dictionary.to_pylist()
+        return texts
+
+    @property
+    def payload_bytes(self) -> int:
+        """Return how long headers and data are, all together."""
+        return nbytes(self.headers) + nbytes(self.datas)
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
+        """Return only the rows where the mask is true."""
+        if mask.all():
+            return self
+        chosen = pa.array(mask)
+        return Rows(
+            self.seqs[mask],
+            self.ts[mask],
+            _recoded(self.subjects.dictionary, self.codes[mask]),
+            self.headers.filter(chosen),
+            self.datas.filter(chosen),
+        )
+
+    def slice(self, start: int, stop: int) -> Rows:
+        """Return the rows from start to stop, payload not copied."""
+        return Rows(
+            self.seqs[start:stop],
+            self.ts[start:stop],
+            _recoded(self.subjects.dictionary, self.codes[start:stop]),
+            self.headers[start:stop],
+            self.datas[start:stop],
+        )
+
+    def cuts(self, most_rows: int, most_bytes: int) -> Iterator[Rows]:
+        """Yield equal parts of about at most so many rows and bytes, of one row at the least."""
+        count = max(-(-len(self) // most_rows), -(-self.payload_bytes // most_bytes), 1)
+        if count == 1:
+            yield self
+            return
+        bounds = [len(self) * number // count for number in range(count + 1)]
+        for start, stop in pairwise(bounds):
+            if stop > start:
+                yield self.slice(start, stop)
+
+    def columns(self) -> Columns:
+        """Return the messages as lengths and joined bytes."""
+        subjects = [subject_bytes(text) for text in self.texts]
+        codes = self.codes
+        lengths = np.fromiter(map(len, subjects), np.uint32, len(subjects))[codes]
+        return Columns(
+            self.seqs,
+            self.ts,
+            lengths,
+            b"".join([subjects[code] for code in codes.tolist()]),
+            *_joined(self.headers),
+            *_joined(self.datas),
+        )
+
+
+def concat(parts: Sequence[Rows]) -> Rows:
+    """Return the parts as one run."""
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        np.concatenate([part.seqs for part in parts]),
+        np.concatenate([part.ts for part in parts]),
+        pa.concat_arrays([part.subjects for part in parts]),
+        pa.concat_arrays([part.headers for part in parts]),
+        pa.concat_arrays([part.datas for part in parts]),
+    )
+
+
+def ends_of(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
+    """Return where each value begins in the buffer of all, and at last where the last one ends."""
+    offsets = values.buffers()[1]
+    if offsets is None:
+        return np.zeros(1, np.int32)
+    return np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+
+
+def bytes_of(values: pa.BinaryArray) -> memoryview:
+    """Return the joined bytes of all values, not copied."""
+    ends, joined = ends_of(values), values.buffers()[2]
+    return memoryview(joined)[int(ends[0]) : int(ends[-1])] if joined is not None else memoryview(b"")
+
+
+def nbytes(values: pa.BinaryArray) -> int:
+    """Return how long all values are together."""
+    ends = ends_of(values)
+    return int(ends[-1]) - int(ends[0])
+
+
+def _joined(values: pa.BinaryArray) -> tuple[Lengths, memoryview]:
+    return np.diff(ends_of(values)).astype(np.uint32), bytes_of(values)
+
+
+def _recoded(texts: pa.StringArray, codes: Int64s) -> pa.DictionaryArray:
+    """Return codes into only those texts that they name, so that a file tells of no subject it has not."""
+    used = np.bincount(codes, minlength=len(texts)) > 0
+    if not used.all():
+        codes = (np.cumsum(used) - 1)[codes]
+        texts = texts.filter(pa.array(used))
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)

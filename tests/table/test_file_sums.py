@@ -1,0 +1,75 @@
+"""Sums over the parts of a file are those over its messages, and the file's footer tells them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from headwater.model.message import Message
+from headwater.table import file_sums
+from headwater.table.parquet import FileWriter, read_footer, read_sums, rows_of, write
+from headwater.table.schema import subject_bytes
+from table.samples import columns, columns_of, message
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(st.integers(0, 60), min_size=1), st.integers(1, 10))
+def test_sums_of_parts_tell_what_the_messages_are(offsets: set[int], step: int) -> None:
+    ordered = sorted(offsets)
+    messages = [message(offset) for offset in ordered]
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "file.parquet"
+        writer = FileWriter(path, 0)
+        for start in range(0, len(ordered), step):
+            writer.append_group(rows_of(columns(ordered[start : start + step])))
+        stats = writer.finish()
+        found = read_sums(read_footer(path, stats.footer_crc))
+    assert found is not None
+    assert found == stats.sums
+    assert (found.rows, found.first_offset, found.last_offset) == (len(ordered), ordered[0], ordered[-1])
+    assert (found.first_ts, found.last_ts) == (messages[0].ts, messages[-1].ts)
+    assert found.payload_bytes == sum(len(m.subject) + len(m.headers) + len(m.data) for m in messages)
+    assert found.with_headers == sum(bool(m.headers) for m in messages)
+    counted = {subject_bytes(text): number for text, (number, _) in found.subjects.items()}
+    assert counted == Counter(m.subject for m in messages)
+    for text, (_, last) in found.subjects.items():
+        assert last == max(m.seq for m in messages if m.subject == subject_bytes(text))
+    assert (found.first_subject, found.last_subject) == (stats.first_subject, stats.last_subject)
+    gaps = BitMap64.deserialize(found.gaps) if found.gaps else BitMap64()
+    assert set(gaps) == set(range(ordered[0], ordered[-1] + 1)) - offsets
+
+
+@pytest.mark.parametrize(
+    ("header", "demands"),
+    [(b"Color", False), (b"Nats-Expected-Last-Sequence", True), (b"Nats-Batch-Id", True)],
+)
+def test_what_publishers_demanded_is_told(tmp_path: Path, header: bytes, demands: bool) -> None:
+    block = b"NATS/1.0\r\n%b: 1\r\n\r\n" % header
+    stats = write(tmp_path / "x", columns_of([message(1), Message(2, 3, b"a", block, b"")]), 0)
+    assert stats.sums is not None
+    assert stats.sums.demands is demands
+
+
+def test_a_file_of_too_many_subjects_tells_no_sums(tmp_path: Path) -> None:
+    messages = [Message(seq, 1, b"s.%d" % seq, b"", b"") for seq in range(file_sums.MOST_SUBJECTS + 1)]
+    stats = write(tmp_path / "many", columns_of(messages), 0)
+    assert stats.sums is None
+    assert read_sums(read_footer(tmp_path / "many", stats.footer_crc)) is None
+    counting = FileWriter(tmp_path / "asked", 0, most_subjects=None)
+    counting.append(columns_of(messages))
+    sums = counting.finish().sums
+    assert sums is not None
+    assert len(sums.subjects) == len(messages)
+
+
+def test_a_file_whose_sequences_lie_far_apart_tells_no_sums(tmp_path: Path) -> None:
+    stats = write(
+        tmp_path / "x", columns_of([Message(1, 1, b"a", b"", b""), Message(1 << 40, 2, b"a", b"", b"")]), 0
+    )
+    assert stats.sums is None

@@ -1,0 +1,46 @@
+"""Rows as Arrow arrays hold the same messages as columns do, whole, in part and joined."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.model.columns import Columns, keep
+from headwater.model.message import Message
+from headwater.table.parquet import rows_of
+from headwater.table.rows import bytes_of, concat, nbytes
+from table.samples import columns_of, runs_of_messages
+
+
+def same(one: Columns, two: Columns) -> bool:
+    """Return whether two runs hold the same messages."""
+    numbers = [(one.seqs, two.seqs), (one.ts, two.ts)]
+    for name in ("subject_lengths", "header_lengths", "data_lengths"):
+        numbers.append((getattr(one, name), getattr(two, name)))
+    texts = [(getattr(one, name), getattr(two, name)) for name in ("subjects", "headers", "datas")]
+    return all(np.array_equal(a, b) for a, b in numbers) and all(bytes(a) == bytes(b) for a, b in texts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs_of_messages(), st.data())
+def test_chosen_rows_are_the_chosen_messages(messages: list[Message], data: st.DataObject) -> None:
+    columns = columns_of(messages)
+    rows = rows_of(columns)
+    assert same(rows.columns(), columns)
+    chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(messages), max_size=len(messages))))
+    assert same(rows.filter(chosen).columns(), keep(columns, chosen))
+    start, stop = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(messages))])))
+    part = rows.slice(start, stop)
+    assert same(part.columns(), columns_of(messages[start:stop]))
+    assert nbytes(part.datas) == len(bytes_of(part.datas)) == sum(len(m.data) for m in messages[start:stop])
+    assert set(part.texts) == set(rows_of(columns_of(messages[start:stop])).texts) if stop > start else True
+
+
+@settings(max_examples=40, deadline=None)
+@given(runs_of_messages(), st.integers(1, 10), st.integers(1, 200))
+def test_cut_rows_joined_are_the_whole(messages: list[Message], most_rows: int, most_bytes: int) -> None:
+    rows = rows_of(columns_of(messages))
+    parts = list(rows.cuts(most_rows, most_bytes))
+    assert all(0 < len(part) <= most_rows for part in parts)
+    assert same(concat(parts).columns(), rows.columns())
