@@ -61,6 +61,7 @@ def test_every_setting_can_be_given_by_its_variable() -> None:
         kind = str(row.type).removesuffix(" | None")
         value = row.metadata["choices"][0] if "choices" in row.metadata else samples[kind]
         value = str(MIB) if row.name.endswith("_bytes") else value
+        value = str(row.metadata["low"]) if row.name == "max_replicas" else value
         partners = {"nats_url": "nats://h", "user": "u", "password": "p", "tls_cert": "/c", "tls_key": "/k"}
         if row.name == "password_file":
             del partners["password"]
