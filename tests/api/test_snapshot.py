@@ -96,14 +96,32 @@ async def test_a_client_that_does_not_acknowledge_is_told_so(tmp_path: Path) -> 
         assert frame[2] == b"NATS/1.0 408 No Flow Response\r\n\r\n"
 
 
-async def test_a_snapshot_that_nobody_takes_ends_without_interest(ask: Asker) -> None:
-    await fill(ask, 300)
-    events = ask.listen("$JS.EVENT.ADVISORY.STREAM.SNAPSHOT_COMPLETE.S")
-    request = {"deliver_subject": "nobody.there", "chunk_size": 1024, "window_size": 1024}
-    await ask.ask("STREAM.SNAPSHOT.S", request)
-    event = json.loads((await events.next())[3])
-    assert event["type"] == "io.nats.jetstream.advisory.v1.snapshot_complete"
-    assert event["error"] == "no interest"
+async def test_a_client_may_subscribe_when_it_has_the_answer(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True, patience=Patience(interest_s=60))) as door:
+        ask = door.asker
+        await fill(ask, 10)
+        # As clients do it, whose answers all come to one subscription.
+        answers = ask.listen("deliver.*")
+        await ask.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "deliver.here"})
+        await ask.ask("STREAM.INFO.S")
+        assert answers.queue.empty()
+        chunks, end = await chunks_of(ask, ask.listen("deliver.here"))
+        archive = ArchiveReader(io.BytesIO(b"".join(frame[3] for frame in chunks)))
+        assert [seq for part in archive.parts() for seq in part.seqs.tolist()] == list(range(1, 11))
+        assert end[2] == b"NATS/1.0 204\r\n\r\n"
+
+
+@pytest.mark.parametrize("leaf", [True, False], ids=["seen through the leaf", "told by the server"])
+async def test_a_snapshot_that_nobody_takes_ends_without_interest(tmp_path: Path, leaf: bool) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=leaf, patience=Patience(interest_s=0.05))) as door:
+        ask = door.asker
+        await fill(ask, 300)
+        events = ask.listen("$JS.EVENT.ADVISORY.STREAM.SNAPSHOT_COMPLETE.S")
+        request = {"deliver_subject": "nobody.there", "chunk_size": 1024, "window_size": 1024}
+        await ask.ask("STREAM.SNAPSHOT.S", request)
+        event = json.loads((await events.next())[3])
+        assert event["type"] == "io.nats.jetstream.advisory.v1.snapshot_complete"
+        assert event["error"] == "no interest"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -98,3 +99,13 @@ async def test_it_is_closed_while_the_leaf_is_away(way: Way) -> None:
     assert not way.outlet.is_open
     assert not way.outlet.listens(b"box")
     way.outlet.deliver(b"box", [REPLY], [b"s"], [b""], [b"x"])
+
+
+async def test_a_subscription_to_exactly_a_subject_is_awaited(way: Way) -> None:
+    await way.listen("one.*")
+    waiting = asyncio.create_task(way.outlet.subscribed(b"one.box"))
+    await way.listen("another")
+    assert not waiting.done()
+    await way.listen("one.box")
+    await waiting
+    await Outlet(None).subscribed(b"nothing is to be seen without a leaf")

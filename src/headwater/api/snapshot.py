@@ -107,6 +107,7 @@ class Snapshot:
         sid = context.connection.subscribe(self._acks + b".>", self)
         code, text = 204, ""
         try:
+            await self._met()
             await self._send_all()
         except NoInterestError:
             code, text = 408, "No Interest"
@@ -145,6 +146,17 @@ class Snapshot:
         reply = b"%b.%d.%d" % (self._acks, len(chunk), self._sent)
         self._context.connection.publish(self._deliver, chunk, reply=reply)
         await self._context.connection.writable()
+
+    async def _met(self) -> None:
+        """Return once somebody has subscribed, which the `nats` command line does when it has the answer.
+
+        A subscription with wildcards, as all answers of a client come to, does not count.
+        """
+        try:
+            async with asyncio.timeout(self._context.transfers.patience.interest_s):
+                await self._context.consumers.outlet.subscribed(self._deliver)
+        except TimeoutError:
+            logger.debug("nobody has subscribed to %r", self._deliver)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the archive in order, about a part at a time."""

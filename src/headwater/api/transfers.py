@@ -18,6 +18,7 @@ class Patience:
 
     ack_s: float = 5.0
     chunk_s: float = 5.0
+    interest_s: float = 2.0
 
 
 class Transfers:

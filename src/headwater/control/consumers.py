@@ -51,7 +51,7 @@ class Consumers:
         """What the account is called in the store."""
         self._catalog = catalog
         self._connection = connection
-        self._outlet = outlet
+        self.outlet = outlet
         self._clock = clock
         self._domain_name = domain_name
         self._timers = Timers(clock)
@@ -84,7 +84,7 @@ class Consumers:
     def on_opened(self, stream: Stream) -> None:
         """Open the stream's consumers, and take their acknowledgements."""
         consumers = StreamConsumers(
-            stream, self._outlet, self._timers, self._clock, self._advisories, self._connection.write
+            stream, self.outlet, self._timers, self._clock, self._advisories, self._connection.write
         )
         consumers.on_abandoned = self._abandoned
         self._by_stream[stream.name] = consumers
@@ -153,7 +153,7 @@ class Consumers:
             return await known.info()
 
     def _has_interest(self, subject: str) -> bool:
-        return self._outlet.listens(subject.encode())
+        return self.outlet.listens(subject.encode())
 
     async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> ConsumerInfo:
         stream = consumers.stream

@@ -28,6 +28,11 @@ class Outlet:
         queues = self._leaf.interest.queues(subject)
         return queue in queues if queue else bool(queues)
 
+    async def subscribed(self, subject: bytes) -> None:
+        """Return once there is a subscription to exactly this subject; at once where that can not be seen."""
+        while self._leaf is not None and (subject, b"") not in self._leaf.interest:
+            await self._leaf.interest.changed()
+
     def deliver(
         self,
         subject: bytes,
