@@ -50,6 +50,11 @@ class Settings:
         default_memory_dir,
         default_text="`/dev/shm`, else the directory for temporary files",
     )
+    standby: bool = _setting(
+        "Whether to wait while another engine holds the store, and to take over when that one is gone.",
+        "Store",
+        False,
+    )
     folder: str | None = _setting(
         "Folder of the store for this account's streams; without it, it is called like the account.",
         "Store",
@@ -187,6 +192,74 @@ class Settings:
     spark_driver_memory: str = _setting(
         "Memory of the replicator's Java machine; messages never pass through it.", "Replication", "1g"
     )
+
+    stan: str | None = _setting(
+        "Cluster id under which the account's streams are served to NATS Streaming clients, as channels.",
+        "NATS Streaming",
+        pattern=r"[a-zA-Z0-9_-]+",
+        per_seat=True,
+    )
+    stan_max_channels: int = _setting(
+        "How many channels there may be; 0 is no limit.", "NATS Streaming", 100, low=0
+    )
+    stan_max_msgs: int = _setting(
+        "Messages that a channel keeps; 0 is no limit.", "NATS Streaming", 1_000_000, low=0
+    )
+    stan_max_bytes: int = _setting(
+        "Bytes that a channel keeps; 0 is no limit.", "NATS Streaming", 1_024_000_000, low=0
+    )
+    stan_max_age_s: float = _setting(
+        "How long a channel keeps a message; 0 is no limit.", "NATS Streaming", 0.0, low=0
+    )
+    stan_max_subs: int = _setting(
+        "Subscriptions that a channel may have, durables without a client included; 0 is no limit.",
+        "NATS Streaming",
+        1000,
+        low=0,
+    )
+    stan_max_inactivity_s: float = _setting(
+        "After how long without a publish or a subscriber a channel is deleted; 0 is never.",
+        "NATS Streaming",
+        0.0,
+        low=0,
+    )
+    stan_channels: Path | None = _setting(
+        "TOML file with a table of limits for each channel or pattern of channels that differs.",
+        "NATS Streaming",
+    )
+    stan_partitioning: bool = _setting(
+        "Whether only the channels that stan_channels names are served, and other engines serve the rest.",
+        "NATS Streaming",
+        False,
+    )
+    stan_clustered: bool = _setting(
+        "Refused: an engine has standbys, and no quorum. Here for those who bring a NATS Streaming config.",
+        "NATS Streaming",
+        False,
+    )
+    stan_hb_interval_s: float = _setting(
+        "How often a NATS Streaming client is asked whether it is there.", "NATS Streaming", 30.0, low=0.01
+    )
+    stan_hb_timeout_s: float = _setting(
+        "How long a NATS Streaming client may take to answer that.", "NATS Streaming", 10.0, low=0.01
+    )
+    stan_hb_fail_count: int = _setting(
+        "How many of those questions in a row a client may leave unanswered.", "NATS Streaming", 10, low=0
+    )
+    stan_replace_durable: bool = _setting(
+        "Whether a durable that is in use goes to whoever asks for it anew, instead of being refused.",
+        "NATS Streaming",
+        False,
+    )
+
+    http_port: int | None = _setting(
+        "Port for pages about the engine, such as those of NATS Streaming; 0 takes a free one.",
+        "Monitoring",
+        low=0,
+        high=65535,
+        per_seat=True,
+    )
+    http_host: str = _setting("Address on which those pages are served.", "Monitoring", "127.0.0.1")
 
     log_level: str = _setting(
         "Least grave message to log.", "Logging", "info", choices=("debug", "info", "warning", "error")

@@ -13,6 +13,7 @@ import click
 from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.errors import SettingsError
+from headwater.stan.modes import check_modes
 
 _EPILOG = """\b
 Examples:
@@ -36,6 +37,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
     settings = load_from(config, flags).settings
     if settings.store is None:
         raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
+    check_modes(settings)
     start_journal(settings.log_level, settings.log_format)
     # Imported here: help and usage errors need not wait for the engine's libraries.
     from headwater.app import serve as serve_streams

@@ -1,8 +1,7 @@
-"""The protobuf messages of NATS Streaming, declared here field by field and built when the module is loaded."""
+"""The protobuf messages of NATS Streaming, declared here field by field and built on import."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -97,33 +96,15 @@ def decode(kind: Any, body: bytes) -> Any:
         raise MalformedError(str(error)) from None
 
 
-def deliveries(
-    inbox: bytes,
-    channel: str,
-    seqs: Sequence[int],
-    times: Sequence[int],
-    replies: Sequence[str],
-    datas: Sequence[bytes],
-) -> bytes:
-    """Return the frames that bring messages for the first time to an inbox."""
-    frames = []
-    for seq, ts, reply, data in zip(seqs, times, replies, datas, strict=True):
-        body = MsgProto(
-            sequence=seq, subject=channel, reply=reply, data=data, timestamp=ts
-        ).SerializeToString()
-        frames.append(b"PUB %b %d\r\n%b\r\n" % (inbox, len(body), body))
-    return b"".join(frames)
-
-
-def redelivery(inbox: bytes, channel: str, seq: int, ts: int, reply: str, data: bytes, count: int) -> bytes:
-    """Return the frame that brings a message again."""
-    body = MsgProto(
+def message_body(channel: str, seq: int, ts: int, reply: str, data: bytes, redelivered: int = 0) -> bytes:
+    """Return a message as a subscriber gets it, for the first time or again for the n-th."""
+    body: bytes = MsgProto(
         sequence=seq,
         subject=channel,
         reply=reply,
         data=data,
         timestamp=ts,
-        redelivered=True,
-        redeliveryCount=count,
+        redelivered=redelivered > 0,
+        redeliveryCount=redelivered,
     ).SerializeToString()
-    return b"PUB %b %d\r\n%b\r\n" % (inbox, len(body), body)
+    return body

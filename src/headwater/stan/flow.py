@@ -1,0 +1,221 @@
+"""The flow of a channel's messages to one subscription, or to the members of a queue group that share it.
+
+What was sent is held by a member until it is acknowledged. What nobody holds any more, since its holder left
+or the engine was started anew, waits to be sent again, and nothing new is sent before that is done. Pure
+code: it is told the time and what the channel holds, and says which messages go to whom.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap64
+
+NEAR_NS = 15_000_000
+"""Messages that expire within this time are sent again together."""
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """One subscription's part in a flow."""
+
+    max_in_flight: int
+    ack_wait_ns: int
+    is_ready: bool = True
+    """Whether it may be sent anything: its client knows of it and listens."""
+    in_doubt: bool = False
+    """Whether its client leaves heartbeats unanswered."""
+    first: dict[int, int] = field(default_factory=dict)
+    """When each message that was sent once expires, in the order of sending, which is that of expiry too."""
+    again: dict[int, int] = field(default_factory=dict)
+    """When each message that was sent more than once expires, in no order."""
+
+    @property
+    def held(self) -> int:
+        """Return how many messages wait for its acknowledgement."""
+        return len(self.first) + len(self.again)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Return whether it gets nothing new before it acknowledges something."""
+        return self.held >= self.max_in_flight
+
+    @property
+    def room(self) -> int:
+        """Return how many new messages it may be sent."""
+        return max(0, self.max_in_flight - self.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A message to be sent again, to whom, and how often it has been."""
+
+    member: Member
+    seq: int
+    count: int
+
+
+class Flow:
+    """What was sent, to whom, and what is due."""
+
+    def __init__(self, last_sent: int, unheld: Iterable[int] = ()) -> None:
+        self.last_sent = last_sent
+        self.members: list[Member] = []
+        self._unheld = BitMap64(unheld)
+        self._counts: dict[int, int] = {}
+        self._turn = 0
+
+    @property
+    def pending(self) -> BitMap64:
+        """Return what was sent and not acknowledged."""
+        pending = BitMap64(self._unheld)
+        for member in self.members:
+            pending.update(member.first, member.again)
+        return pending
+
+    @property
+    def has_unheld(self) -> bool:
+        """Return whether something is to be sent again now, and there is somebody to send it to."""
+        return bool(self._unheld) and bool(self._takers())
+
+    def join(self, member: Member) -> None:
+        """Let a member take part."""
+        self.members.append(member)
+
+    def leave(self, member: Member) -> None:
+        """Let a member go; what it held is to be sent again, to others or to whoever comes."""
+        self.members.remove(member)
+        self.let_go(member)
+
+    def let_go(self, member: Member) -> None:
+        """Have what a member holds sent again before anything new: it may never have arrived."""
+        self._unheld.update(member.first, member.again)
+        member.first.clear()
+        member.again.clear()
+
+    def room(self) -> int:
+        """Return how many new messages can be sent now."""
+        return 0 if self._unheld else sum(member.room for member in self._takers())
+
+    def _takers(self) -> list[Member]:
+        """Return the members to send to: those in doubt only if there is no other."""
+        ready = [member for member in self.members if member.is_ready]
+        return [member for member in ready if not member.in_doubt] or ready
+
+    def send(self, seqs: Sequence[int], through_seq: int, now_ns: int) -> list[tuple[Member, list[int]]]:
+        """Return who gets which of these new messages; there must be room.
+
+        `through_seq` is how far the channel was looked through for them.
+        """
+        assert through_seq >= self.last_sent
+        self.last_sent = through_seq
+        takers = self._takers()
+        if len(takers) == 1:
+            shares = {takers[0]: list(seqs)}
+        else:
+            shares = self._shared(takers, seqs)
+        for member, share in shares.items():
+            assert len(share) <= member.room
+            member.first.update(dict.fromkeys(share, now_ns + member.ack_wait_ns))
+        return [(member, share) for member, share in shares.items() if share]
+
+    def _shared(self, takers: list[Member], seqs: Sequence[int]) -> dict[Member, list[int]]:
+        """Return what each member gets: whoever holds least is next, in turns where several do."""
+        shares: dict[Member, list[int]] = {member: [] for member in takers}
+        count = len(takers)
+        heap = [
+            (member.held, (index - self._turn) % count, member.max_in_flight, member)
+            for index, member in enumerate(takers)
+            if member.room
+        ]
+        heapq.heapify(heap)
+        for seq in seqs:
+            held, turn, limit, member = heap[0]
+            shares[member].append(seq)
+            if held + 1 >= limit:
+                heapq.heappop(heap)
+            else:
+                heapq.heapreplace(heap, (held + 1, turn, limit, member))
+        if count:
+            self._turn = (self._turn + len(seqs)) % count
+        return shares
+
+    def acknowledge(self, member: Member, seq: int) -> bool:
+        """Take an acknowledgement, whoever holds the message by now; return whether it changed anything."""
+        holders = (member, *(other for other in self.members if other is not member))
+        for holder in holders:
+            if holder.first.pop(seq, None) is not None or holder.again.pop(seq, None) is not None:
+                self._counts.pop(seq, None)
+                return True
+        return self.forget(seq)
+
+    def forget(self, seq: int) -> bool:
+        """Let go of a message that nobody holds; return whether there was one."""
+        self._counts.pop(seq, None)
+        if seq in self._unheld:
+            self._unheld.remove(seq)
+            return True
+        return False
+
+    def due(self, now_ns: int) -> list[Again]:
+        """Return what is to be sent again now: first what nobody holds, then what has expired."""
+        if not self._takers():
+            return []
+        unheld, self._unheld = list(self._unheld), BitMap64()
+        expired = sorted(
+            (expiry, seq, member)
+            for member in self.members
+            for seq, expiry in self._expired(member, now_ns + NEAR_NS)
+        )
+        due = [self._again(self._best(), seq, now_ns, now_ns) for seq in unheld]
+        for expiry, seq, member in expired:
+            to = self._best() if len(self.members) > 1 else member
+            if to.in_doubt or not to.is_ready:
+                # Whoever may not be there gets nothing now; the message stays with it for another while.
+                member.again[seq] = max(expiry, now_ns) + member.ack_wait_ns
+                continue
+            due.append(self._again(to, seq, expiry, now_ns))
+        return due
+
+    def _expired(self, member: Member, until_ns: int) -> list[tuple[int, int]]:
+        """Take out and return what has expired with a member."""
+        expired = []
+        for seq, expiry in member.first.items():
+            if expiry > until_ns:
+                break
+            expired.append((seq, expiry))
+        expired += [(seq, expiry) for seq, expiry in member.again.items() if expiry <= until_ns]
+        for seq, _ in expired:
+            member.first.pop(seq, None)
+            member.again.pop(seq, None)
+        return expired
+
+    def _best(self) -> Member:
+        """Return who gets the next message again: whoever holds least, full or not."""
+        takers = self._takers()
+        turn = self._turn % len(takers)
+        self._turn = turn + 1
+        return min(takers[turn:] + takers[:turn], key=lambda member: member.held)
+
+    def _again(self, member: Member, seq: int, expiry_ns: int, now_ns: int) -> Again:
+        count = self._counts[seq] = self._counts.get(seq, 0) + 1
+        # From the old time on, so that the rhythm does not drift, but never into the past.
+        next_ns = expiry_ns + member.ack_wait_ns
+        member.again[seq] = next_ns if next_ns > now_ns else now_ns + member.ack_wait_ns
+        return Again(member, seq, count)
+
+    def next_due_ns(self, now_ns: int) -> int | None:
+        """Return when something is to be sent again; None while there is nobody to send it to."""
+        if not self._takers():
+            return None
+        if self._unheld:
+            return now_ns
+        times = []
+        for member in self.members:
+            if member.first:
+                times.append(next(iter(member.first.values())))
+            if member.again:
+                times.append(min(member.again.values()))
+        return min(times, default=None)
