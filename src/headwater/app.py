@@ -20,8 +20,9 @@ from headwater.clock import SystemClock
 from headwater.control.catalog import Catalog
 from headwater.control.store_lock import StoreLock
 from headwater.errors import Error
+from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
-from headwater.seat import Premises, Server, connect_options, reach_server, seated
+from headwater.seat import ENGINE, Premises, Server, reach_server, seated
 from headwater.settings import Settings
 from headwater.stream.view import RunCache
 
@@ -43,13 +44,13 @@ async def serve(settings: Settings) -> None:
         lock.take()
         stack.callback(lock.release)
         if settings.seats:
-            premises = _open_premises(settings, _first_seat(settings.seats), stack)
+            premises = _open_premises(settings, stack)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
                     seats.create_task(_keep_seated(premises, seat, began))
             return
         server = await _the_server(settings, store, stack)
-        premises = _open_premises(settings, server.options, stack)
+        premises = _open_premises(replace(settings, nats_url=",".join(server.options.servers)), stack)
         await _sit(premises, settings, server, began)
 
 
@@ -62,17 +63,12 @@ async def _the_server(settings: Settings, store: Path, stack: AsyncExitStack) ->
     )
     await embedded.start()
     stack.push_async_callback(embedded.stop)
-    options = ConnectOptions(servers=(embedded.client_url,), name="headwater engine")
+    options = ConnectOptions(servers=(embedded.client_url,), name=ENGINE)
     leaf = replace(options, servers=(embedded.leaf_url,), name="headwater")
     return Server(options, leaf, embedded.client_url)
 
 
-def _first_seat(seats: tuple[Settings, ...]) -> ConnectOptions:
-    assert seats[0].nats_url is not None
-    return connect_options(seats[0], seats[0].nats_url)
-
-
-def _open_premises(settings: Settings, options: ConnectOptions, stack: AsyncExitStack) -> Premises:
+def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
     """Return what the seats share, each part closed when the engine ends."""
     assert settings.store is not None
     catalog = Catalog(settings.store / "catalog.db")
@@ -83,7 +79,9 @@ def _open_premises(settings: Settings, options: ConnectOptions, stack: AsyncExit
     stack.callback(work_executor.shutdown)
     stack.callback(sync_executor.shutdown)
     owns = settings.replicator == "own"
-    supervisor = Supervisor(settings, options, catalog.store_id)
+    path = settings.store / handover.NAME
+    handover.write(path, handover.seats_of(settings))
+    supervisor = Supervisor(settings, path, catalog.store_id)
     stack.push_async_callback(supervisor.stop)
     return Premises(
         store=settings.store,
@@ -97,6 +95,7 @@ def _open_premises(settings: Settings, options: ConnectOptions, stack: AsyncExit
         replicator_problem=lambda: supervisor.problem,
     )
 
+        handover=path,
 
 async def _sit(premises: Premises, settings: Settings, server: Server, began: float) -> None:
     """Serve one account until cancelled."""

@@ -37,6 +37,8 @@ from headwater.stream.view import RunCache
 
 logger = logging.getLogger(__name__)
 
+ENGINE = "headwater engine"
+
 
 class Server(NamedTuple):
     """A nats-server to work with: how to connect, as a client and as a leaf, and how a person names it."""
@@ -51,6 +53,8 @@ class Premises:
     """What all seats of an engine share: the store, the threads, the replicator."""
 
     store: Path
+    handover: Path
+    """The file by which transfers connect as the seat does."""
     catalog: Catalog
     clock: Clock
     cache: RunCache
@@ -101,7 +105,7 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
             connection,
             premises.clock,
             premises.catalog.store_id,
-            _origin(server.options),
+            NatsOrigin(api_prefix="", stream="", config=str(premises.handover), seat=settings.streams_folder),
             is_single=premises.has_own_replicator,
         )
         upstreams.on_needed = premises.need_replicator
@@ -131,31 +135,13 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
 async def reach_server(settings: Settings) -> Server:
     """Return the running nats-server that the settings name, once it was found fit."""
     assert settings.nats_url is not None
-    options = connect_options(settings, settings.nats_url)
-    wanted = connect_options(settings, settings.leaf_url) if settings.leaf_url else None
+    options = ConnectOptions.of(settings, settings.nats_url, ENGINE)
+    wanted = ConnectOptions.of(settings, settings.leaf_url, ENGINE) if settings.leaf_url else None
     for limit in await preflight(options, wanted, settings.domain or ""):
         if wanted is not None:
             raise limit  # who names a leaf port means to have messages delivered
         logger.warning("%s", limit)
     return Server(options, wanted, settings.nats_url.rsplit("@", 1)[-1])
-
-
-def connect_options(settings: Settings, url: str) -> ConnectOptions:
-    """Return how the settings say to connect to these addresses."""
-    return ConnectOptions(
-        servers=tuple(url.split(",")),
-        name="headwater engine",
-        user=settings.user or "",
-        password=settings.password or "",
-        password_file=str(settings.password_file or ""),
-        token=settings.token or "",
-        nkey_file=str(settings.nkey or ""),
-        creds_file=str(settings.creds or ""),
-        tls_ca=str(settings.tls_ca or ""),
-        tls_cert=str(settings.tls_cert or ""),
-        tls_key=str(settings.tls_key or ""),
-        tls_first=settings.tls_first,
-    )
 
 
 def prefixes(settings: Settings) -> tuple[str, ...]:
@@ -219,20 +205,3 @@ async def _open_consumers(
         await leaf.connect()
         stack.push_async_callback(leaf.close)
     return consumers
-
-
-def _origin(options: ConnectOptions) -> NatsOrigin:
-    """Return how a transfer task reaches an origin: the way that we reach nats-server ourselves."""
-    return NatsOrigin(
-        servers=options.servers,
-        api_prefix="",
-        stream="",
-        user=options.user,
-        password=options.password,
-        token=options.token,
-        nkey_file=options.nkey_file,
-        creds_file=options.creds_file,
-        tls_ca=options.tls_ca,
-        tls_cert=options.tls_cert,
-        tls_key=options.tls_key,
-    )

@@ -10,10 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from headwater.cli.main import headwater, main
-from headwater.cli.replicator import connection_of
 from headwater.replication import replicator
 from headwater.replication.replicator import ReplicatorOptions
-from headwater.settings import Settings
 
 NEEDED = ["--nats", "nats://127.0.0.1:1", "--store-id", "id1"]
 
@@ -56,8 +54,8 @@ def test_flags_say_where_to_connect_and_where_to_run() -> None:
     options = options_of([*NEEDED, "--master", "spark://hub:7077", "--user", "me", "--password", "hush"])
     (engine,) = options.engines
     assert (engine.store_id, options.master, options.driver_memory) == ("id1", "spark://hub:7077", "1g")
-    assert engine.nats["servers"] == ["nats://127.0.0.1:1"]
-    assert (engine.nats["user"], engine.nats["password"]) == ("me", "hush")
+    assert engine.options.servers == ("nats://127.0.0.1:1",)
+    assert (engine.options.user, engine.options.password) == ("me", "hush")
     assert options.parent is None
 
 
@@ -65,7 +63,7 @@ def test_the_environment_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_NATS_URL", "nats://a:1,nats://b:2")
     monkeypatch.setenv("HEADWATER_SPARK_MASTER", "local[3]")
     options = options_of(["--store-id", "id1", "--parent", "7"])
-    assert options.engines[0].nats["servers"] == ["nats://a:1", "nats://b:2"]
+    assert options.engines[0].options.servers == ("nats://a:1", "nats://b:2")
     assert (options.master, options.parent) == ("local[3]", 7)
 
 
@@ -75,10 +73,21 @@ def test_several_engines_are_named_with_their_settings_files(
     for name in ("hub", "edge"):
         (tmp_path / f"{name}.toml").write_text(f'nats_url = "nats://{name}:1"\nstore = "s"\n')
     named = [f"--engine=id-{name}={tmp_path}/{name}.toml" for name in ("hub", "edge")]
-    found = [(engine.store_id, engine.nats["servers"]) for engine in options_of(named).engines]
-    assert found == [("id-hub", ["nats://hub:1"]), ("id-edge", ["nats://edge:1"])]
+    found = [(engine.store_id, engine.options.servers) for engine in options_of(named).engines]
+    assert found == [("id-hub", ("nats://hub:1",)), ("id-edge", ("nats://edge:1",))]
     assert left_with(["--engine", "id"]) == 2
     assert "ID=FILE" in capsys.readouterr().err
+
+
+def test_an_engine_with_several_seats_is_asked_at_each_of_them(tmp_path: Path) -> None:
+    seats = [f'[[seat]]\naccount = "{name}"\nnats_url = "nats://{name}:1"\n' for name in ("A", "B")]
+    (tmp_path / "seats.toml").write_text("".join(seats))
+    for arguments in (
+        [f"--engine=id1={tmp_path}/seats.toml"],
+        ["--store-id", "id1", "--config", f"{tmp_path}/seats.toml"],
+    ):
+        found = [(engine.store_id, engine.options.servers) for engine in options_of(arguments).engines]
+        assert found == [("id1", ("nats://A:1",)), ("id1", ("nats://B:1",))]
 
 
 def test_a_missing_java_is_said_in_one_sentence_with_what_to_do(
@@ -107,9 +116,3 @@ def test_help_shows_what_a_replicator_needs_and_no_setting_of_the_engine() -> No
     assert all(flag in text for flag in ("--nats", "--store-id", "--master", "--creds", "--log-level"))
     assert "--fold-bytes" not in text
     assert "Examples:" in text
-
-
-def test_every_credential_of_the_settings_is_handed_on(tmp_path: Path) -> None:
-    settings = Settings(nats_url="n", creds=tmp_path / "c", tls_ca=tmp_path / "a")
-    connection = connection_of(settings)
-    assert (connection.creds, connection.tls_ca) == (str(tmp_path / "c"), str(tmp_path / "a"))

@@ -10,6 +10,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
+from doors import connected
 from headwater.replication import exchange
 from headwater.replication.exchange import EngineAwayError, Exchange, portions
 from headwater.replication.work import EXCHANGE_BYTES, Committed, Plan, Receipt, encode, plan_subject
@@ -48,66 +49,82 @@ async def test_plans_and_commits_travel_over_nats() -> None:
     engine = FakeEngine()
     engine.offer(work_of(stop_seq=3), work_of(id="w2", stop_seq=4))
     async with nats_server() as server, serving(server.client_url, engine):
-        client = await nats.connect(server.client_url)
-        line = Exchange(client, STORE_ID)
+        connection = await connected(server.client_url)
+        line = Exchange(connection, STORE_ID)
         assert await line.plan() == Plan(works=(work_of(stop_seq=3), work_of(id="w2", stop_seq=4)))
         assert await line.commit([receipt("w1"), receipt("w2")]) == Committed(taken=(0, 0), refused=("", ""))
         assert await line.plan() == Plan()
-        await client.close()
+        await connection.close()
     assert (await engine.receipt()).work == "w1"
 
 
 async def test_an_engine_that_is_not_there_is_away() -> None:
     async with nats_server() as server:
-        client = await nats.connect(server.client_url)
+        connection = await connected(server.client_url)
         with pytest.raises(EngineAwayError, match="no engine answers"):
-            await Exchange(client, STORE_ID).plan()
-        await client.close()
-        with pytest.raises(EngineAwayError, match="connection"):
-            await Exchange(client, STORE_ID).plan()
+            await Exchange(connection, STORE_ID).plan()
+        await connection.close()
+        with pytest.raises(EngineAwayError, match="no connection"):
+            await Exchange(connection, STORE_ID).plan()
 
 
 async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
     async with nats_server() as server:
         client = await nats.connect(server.client_url)
+        connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
+        await client.flush()
         with patch.object(exchange, "PLAN_WAIT_S", 0.05), pytest.raises(EngineAwayError, match="no answer"):
-            await Exchange(client, STORE_ID).plan()
+            await Exchange(connection, STORE_ID).plan()
         await heard.unsubscribe()
+        await client.flush()
 
         async def talk_nonsense(message: Msg) -> None:
             await message.respond(b"nonsense")
 
         await client.subscribe(plan_subject(STORE_ID), cb=talk_nonsense)
+        await client.flush()
         with pytest.raises(EngineAwayError, match="not understood"):
-            await Exchange(client, STORE_ID).plan()
+            await Exchange(connection, STORE_ID).plan()
+        await connection.close()
         await client.close()
 
 
 async def test_a_lost_connection_ends_the_question_that_waits_for_an_answer() -> None:
     async with nats_server() as server:
         client = await nats.connect(server.client_url)
+        connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
-        line = Exchange(client, STORE_ID)
+        await client.flush()
+        line = Exchange(connection, STORE_ID)
         asking = asyncio.create_task(line.plan())
         await heard.next_msg(timeout=10)
         line.interrupt()
         with pytest.raises(EngineAwayError, match="broke"):
             await asking
+        asking = asyncio.create_task(line.plan())
+        await heard.next_msg(timeout=10)
+        line.interrupt("no permission to publish")
+        with pytest.raises(EngineAwayError, match="no permission to publish"):
+            await asking
         line.interrupt()
+        await connection.close()
         await client.close()
 
 
 async def test_a_replicator_asks_under_one_name() -> None:
     async with nats_server() as server:
         client = await nats.connect(server.client_url)
+        connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
+        await client.flush()
         names = []
-        for line in (one := Exchange(client, STORE_ID), one, Exchange(client, STORE_ID)):
+        for line in (one := Exchange(connection, STORE_ID), one, Exchange(connection, STORE_ID)):
             asking = asyncio.create_task(line.plan())
             question = await heard.next_msg(timeout=10)
             names.append(question.data)
             await question.respond(encode(Plan()))
             await asking
+        await connection.close()
         await client.close()
     assert names[0] == names[1] != names[2]

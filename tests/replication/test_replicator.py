@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
+from headwater.bus.options import ConnectOptions
 from headwater.replication import replicator
 from headwater.replication.replicator import EngineAt, ReplicatorOptions, replicate
 from replication.fake_engine import STORE_ID, FakeEngine, Inline, serving
@@ -24,7 +25,9 @@ async def replicating(
 ) -> AsyncIterator[tuple[Inline, asyncio.Task[None]]]:
     """Run a replicator on a cluster of this process."""
     cluster = Inline()
-    engines = tuple(EngineAt(STORE_ID, {"servers": [each.client_url]}) for each in (server, *others))
+    engines = tuple(
+        EngineAt(STORE_ID, ConnectOptions(servers=(each.client_url,))) for each in (server, *others)
+    )
     options = ReplicatorOptions(engines, parent=parent)
     with patch.object(replicator, "SparkCluster", lambda master, memory: cluster):
         task = asyncio.create_task(replicate(options))
@@ -99,4 +102,5 @@ async def test_a_replicator_whose_engine_lives_goes_on() -> None:
 
 
 def test_secrets_do_not_show_in_the_options() -> None:
-    assert "hush" not in repr(ReplicatorOptions((EngineAt(STORE_ID, {"password": "hush"}),)))
+    options = ConnectOptions(servers=("nats://me:hush@hub:4222",), user="me", password="hush", token="hush")
+    assert "hush" not in repr(ReplicatorOptions((EngineAt(STORE_ID, options),)))

@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import pytest
 
-from headwater.bus.options import ConnectOptions
 from headwater.replication import supervisor
 from headwater.replication.supervisor import (
     LONGEST_WAIT_S,
@@ -26,7 +25,8 @@ from headwater.replication.supervisor import (
 )
 from headwater.settings import Settings
 
-OPTIONS = ConnectOptions(servers=("nats://a:1", "nats://u:hush@b:2"), user="me", password="hush")
+HANDOVER = Path("/store/replicator.toml")
+SETTINGS = Settings(nats_url="nats://u:hush@b:2", user="me", password="hush")
 LINE = {
     "time": "t",
     "level": "info",
@@ -39,8 +39,8 @@ SCRIPT = """
 import json, os, pathlib, signal, sys, time
 here = pathlib.Path(__file__).parent
 with (here / "starts").open("a") as starts:
-    url = os.environ["HEADWATER_NATS_URL"]
-    starts.write(json.dumps({"argv": sys.argv[1:], "pid": os.getpid(), "url": url}) + "\\n")
+    environ = dict(os.environ)
+    starts.write(json.dumps({"argv": sys.argv[1:], "pid": os.getpid(), "environ": environ}) + "\\n")
 print(__LINE__, file=sys.stderr, flush=True)
 print("26/11/15 WARN something of Java", file=sys.stderr, flush=True)
 if (here / "fail").exists():
@@ -61,7 +61,7 @@ class StandIn:
 
     def supervisor(self) -> Supervisor:
         """Return a supervisor of the script."""
-        return Supervisor(Settings(), OPTIONS, "id1", (sys.executable, str(self.path)))
+        return Supervisor(SETTINGS, HANDOVER, "id1", (sys.executable, str(self.path)))
 
     @property
     def starts(self) -> list[dict[str, object]]:
@@ -106,19 +106,21 @@ async def test_nothing_is_started_before_it_is_wanted_and_one_process_however_of
     await until(lambda: len(stand_in.starts) == 1)
     (start,) = stand_in.starts
     assert start["pid"] == watched.pid
-    assert start["argv"] == ["replicator", "--store-id", "id1", "--parent", str(os.getpid())]
+    assert start["argv"] == ["replicator", "--engine", f"id1={HANDOVER}", "--parent", str(os.getpid())]
     await watched.stop()
     assert not is_alive(int(str(start["pid"])))
 
 
-async def test_secrets_are_in_the_environment_and_not_among_the_arguments(stand_in: StandIn) -> None:
+async def test_secrets_are_neither_in_the_environment_nor_among_the_arguments(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWATER_PASSWORD", "hush")
     watched = stand_in.supervisor()
     watched.ensure()
     await until(lambda: len(stand_in.starts) == 1)
     await watched.stop()
     (start,) = stand_in.starts
-    assert "hush" not in str(start["argv"])
-    assert start["url"] == "nats://a:1,nats://u:hush@b:2"
+    assert "hush" not in str(start)
 
 
 async def test_a_replicator_that_dies_is_started_again(
@@ -148,7 +150,7 @@ async def test_why_it_cannot_run_is_told_until_it_runs_again(stand_in: StandIn) 
 
 
 async def test_a_program_that_cannot_be_started_is_a_problem_too(tmp_path: Path) -> None:
-    watched = Supervisor(Settings(), OPTIONS, "id1", (str(tmp_path / "nothing"),))
+    watched = Supervisor(SETTINGS, HANDOVER, "id1", (str(tmp_path / "nothing"),))
     watched.ensure()
     await until(lambda: "cannot be started" in watched.problem)
     await watched.stop()
@@ -187,12 +189,12 @@ async def test_a_replicator_dies_with_an_engine_that_was_killed(stand_in: StandI
     engine = f"""
 import asyncio, sys
 sys.path[:0] = {sys.path!r}
-from headwater.bus.options import ConnectOptions
+from pathlib import Path
 from headwater.replication.supervisor import Supervisor
 from headwater.settings import Settings
 
 async def main():
-    Supervisor(Settings(), ConnectOptions(), "id1", (sys.executable, {str(stand_in.path)!r})).ensure()
+    Supervisor(Settings(), Path("x"), "id1", (sys.executable, {str(stand_in.path)!r})).ensure()
     await asyncio.sleep(600)
 
 asyncio.run(main())
@@ -207,10 +209,9 @@ asyncio.run(main())
 
 def test_the_environment_holds_what_a_replicator_needs_and_none_of_our_own_variables() -> None:
     settings = Settings(spark_master="local[2]", log_level="debug")
-    inherited = {"PATH": "/bin", "HEADWATER_STORE": "/s", "HEADWATER_CONFIG": "/c"}
-    made = environment(settings, OPTIONS, inherited)
+    inherited = {"PATH": "/bin", "HEADWATER_STORE": "/s", "HEADWATER_CONFIG": "/c", "HEADWATER_TOKEN": "hush"}
+    made = environment(settings, inherited)
     assert made["PATH"] == "/bin"
-    assert (made["HEADWATER_USER"], made["HEADWATER_PASSWORD"]) == ("me", "hush")
     assert (made["HEADWATER_SPARK_MASTER"], made["HEADWATER_LOG_LEVEL"]) == ("local[2]", "debug")
     assert not {"HEADWATER_STORE", "HEADWATER_CONFIG", "HEADWATER_TOKEN"} & set(made)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import BusError
+from headwater.settings import Settings
 
 CLIENT_PORT = 4222
 LEAF_PORT = 7422
@@ -45,7 +46,8 @@ class Address:
 class ConnectOptions:
     """The servers of one connection, its credentials and its bounds."""
 
-    servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
+    # An address may carry a password.
+    servers: tuple[str, ...] = field(default=("nats://127.0.0.1:4222",), repr=False)
     name: str = "headwater"
     user: str = ""
     password: str = field(default="", repr=False)
@@ -71,6 +73,24 @@ class ConnectOptions:
             raise BusError("No server to connect to.", "nats://127.0.0.1:4222")
         if bool(self.tls_cert) != bool(self.tls_key):
             raise BusError("A TLS client certificate needs its key and the key its certificate.")
+
+    @classmethod
+    def of(cls, settings: Settings, url: str, name: str) -> ConnectOptions:
+        """Return how the settings say to connect to these addresses."""
+        return cls(
+            servers=tuple(url.split(",")),
+            name=name,
+            user=settings.user or "",
+            password=settings.password or "",
+            password_file=str(settings.password_file or ""),
+            token=settings.token or "",
+            nkey_file=str(settings.nkey or ""),
+            creds_file=str(settings.creds or ""),
+            tls_ca=str(settings.tls_ca or ""),
+            tls_cert=str(settings.tls_cert or ""),
+            tls_key=str(settings.tls_key or ""),
+            tls_first=settings.tls_first,
+        )
 
     @property
     def wants_tls(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from headwater.cli.connection import Connection
 from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.cli.serve import run_until_told
@@ -63,19 +62,23 @@ def replicator(
     It is a PySpark application and needs Java 17. It waits for an engine that is away, however long.
     """
     settings = load_from(config, flags).settings
-    reached = [_engine_of(each) for each in others]
-    if store_id is not None:
-        reached.insert(0, (store_id, settings))
+    reached = [(store_id, seat) for seat in settings.seats or (settings,)] if store_id is not None else []
+    for each in others:
+        reached += _engine_of(each)
     if not reached:
         raise SettingsError("whose upstreams? say --store-id ID and --nats URL, or --engine ID=FILE")
-    if any(where.nats_url is None for _, where in reached):
+    if any(seat.nats_url is None for _, seat in reached):
         raise SettingsError("nats_url is missing: say where the engine's nats-server is with --nats URL")
     start_journal(settings.log_level, settings.log_format)
     # Imported here: help and usage errors need not wait for Spark's libraries.
+    from headwater.bus.options import ConnectOptions
     from headwater.replication.replicator import EngineAt, ReplicatorOptions, replicate
 
     options = ReplicatorOptions(
-        engines=tuple(EngineAt(name, connection_of(where).options()) for name, where in reached),
+        engines=tuple(
+            EngineAt(name, ConnectOptions.of(seat, seat.nats_url or "", "headwater replicator"))
+            for name, seat in reached
+        ),
         master=settings.spark_master,
         driver_memory=settings.spark_driver_memory,
         parent=parent,
@@ -83,25 +86,10 @@ def replicator(
     run_until_told(replicate(options))
 
 
-def _engine_of(said: str) -> tuple[str, Settings]:
-    """Return a store's id and how its engine is reached; of several accounts, through the first."""
+def _engine_of(said: str) -> list[tuple[str, Settings]]:
+    """Return a store's id with each seat of its engine."""
     store_id, _, file = said.partition("=")
     if not store_id or not file:
         raise SettingsError(f"--engine wants ID=FILE, not {said!r}")
     settings = load(config=Path(file)).settings
-    return store_id, next(iter(getattr(settings, "seats", ())), settings)
-
-
-def connection_of(settings: Settings) -> Connection:
-    """Return how the settings say to connect."""
-    return Connection(
-        server=settings.nats_url or "",
-        user=settings.user or "",
-        password=settings.password or "",
-        token=settings.token or "",
-        creds=str(settings.creds or ""),
-        nkey=str(settings.nkey or ""),
-        tls_cert=str(settings.tls_cert or ""),
-        tls_key=str(settings.tls_key or ""),
-        tls_ca=str(settings.tls_ca or ""),
-    )
+    return [(store_id, seat) for seat in settings.seats or (settings,)]

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
-import nats.errors
-from nats.aio.client import Client
-from nats.aio.msg import Msg
 
-from headwater.errors import Error
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.errors import BusError, Error
 from headwater.model.unique import unique_id
 from headwater.replication.work import (
     EXCHANGE_BYTES,
@@ -24,6 +22,7 @@ from headwater.replication.work import (
     encode,
     plan_subject,
 )
+from headwater.wire.frames import Frame
 
 T = TypeVar("T")
 
@@ -39,18 +38,20 @@ class EngineAwayError(Error):
 
 
 class Exchange:
-    """The engine of one store, asked over a connected client."""
+    """The engine of one store, asked over a connection."""
 
-    def __init__(self, client: Client, store_id: str) -> None:
-        self._client = client
+    def __init__(self, connection: Connection, store_id: str) -> None:
+        self._connection = connection
         self._plan = plan_subject(store_id)
         self._commit = commit_subject(store_id)
         self._name = unique_id().encode()
-        self._asking: asyncio.Task[Msg] | None = None
+        self._asking: asyncio.Task[Frame] | None = None
+        self._why = ""
 
-    def interrupt(self) -> None:
-        """Give up the question that is open: the connection that would bring its answer is lost."""
+    def interrupt(self, why: str = "the connection broke") -> None:
+        """Give up the question that is open: there will be no answer, for this reason."""
         if self._asking is not None:
+            self._why = why
             self._asking.cancel()
 
     async def plan(self) -> Plan:
@@ -67,18 +68,21 @@ class Exchange:
         )
 
     async def _ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
-        self._asking = asking = asyncio.create_task(self._client.request(subject, body, timeout=wait_s))
+        if not self._connection.connected:
+            raise EngineAwayError("there is no connection to its nats-server")
+        request = self._connection.request(subject.encode(), body, wait_s)
+        self._asking = asking = asyncio.create_task(request)
         try:
             await asyncio.wait({asking})
             if asking.cancelled():
-                raise EngineAwayError("the connection broke")
-            return asking.result().data
-        except nats.errors.NoRespondersError:
+                raise EngineAwayError(self._why)
+            return asking.result()[3]
+        except NoRespondersError:
             raise EngineAwayError(f"no engine answers on {subject}") from None
-        except nats.errors.TimeoutError:
+        except TimeoutError:
             raise EngineAwayError(f"no answer on {subject} within {wait_s:g} s") from None
-        except (nats.errors.Error, OSError) as error:
-            raise EngineAwayError(f"the connection broke: {error}") from None
+        except BusError as error:
+            raise EngineAwayError(error.problem) from None
         finally:
             asking.cancel()
 

@@ -6,18 +6,18 @@ import asyncio
 import logging
 import os
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from nats.aio.client import Client
-
+from headwater.bus.connection import Connection
+from headwater.bus.options import ConnectOptions
+from headwater.errors import BusError
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
 from headwater.replication.spark import SparkCluster
 
 logger = logging.getLogger(__name__)
 
-_RECONNECT_WAIT_S = 1
+_CONNECT_WAIT_S = 1.0
 _PARENT_CHECK_S = 1.0
 
 
@@ -26,8 +26,7 @@ class EngineAt:
     """An engine by its store, and how to reach it."""
 
     store_id: str
-    nats: dict[str, Any] = field(repr=False)
-    """Keywords for the NATS client: servers and credentials."""
+    options: ConnectOptions
 
 
 @dataclass(frozen=True)
@@ -59,38 +58,30 @@ async def replicate(options: ReplicatorOptions) -> None:
 
 async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
     """Copy what one engine plans, until cancelled; a server that comes late holds up no other."""
-    client = Client()
-    exchange = Exchange(client, engine.store_id)
+    connection = Connection(
+        engine.options,
+        on_disconnected=lambda _: exchange.interrupt(),
+        on_denied=lambda denied: exchange.interrupt(f"no permission to {denied.operation} {denied.subject}"),
+    )
+    exchange = Exchange(connection, engine.store_id)
     try:
-        await _connect(client, exchange, engine.nats)
+        await _connect(connection)
         await Driver(exchange, cluster).drive()
     finally:
-        await client.close()
+        await connection.close()
 
 
-async def _connect(client: Client, exchange: Exchange, options: dict[str, Any]) -> None:
-    """Return once the client is connected; it keeps itself so, for ever."""
-
-    async def hear(error: Exception) -> None:
-        logger.debug("nats: %s", error)
-
-    async def say_lost() -> None:
-        exchange.interrupt()
-        if not client.is_closed:
-            logger.warning("lost the connection to nats-server")
-
-    async def say_found() -> None:
-        logger.info("connected to nats-server again")
-
-    await client.connect(
-        name="headwater replicator",
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=_RECONNECT_WAIT_S,
-        error_cb=hear,
-        disconnected_cb=say_lost,
-        reconnected_cb=say_found,
-        **options,
-    )
+async def _connect(connection: Connection) -> None:
+    """Return once connected, however long it takes; from then on the connection mends itself."""
+    said = ""
+    while True:
+        try:
+            return await connection.connect()
+        except BusError as error:
+            # Once for each reason: a server may be away for days.
+            logger.log(logging.DEBUG if said == error.problem else logging.WARNING, "%s", error)
+            said = error.problem
+        await asyncio.sleep(_CONNECT_WAIT_S)
 
 
 async def _until_orphaned(parent: int | None) -> None:

@@ -9,10 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from headwater.bus.embedded import die_with_parent
-from headwater.bus.options import ConnectOptions
 from headwater.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -32,14 +32,14 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        options: ConnectOptions,
+        handover: Path,
         store_id: str,
         program: Sequence[str] = (sys.executable, "-m", "headwater"),
     ) -> None:
         self.problem = ""
         """Why there is no replicator now, in one sentence; empty while there is one or none is wanted."""
-        self._command = [*program, "replicator", "--store-id", store_id]
-        self._environment = environment(settings, options, os.environ)
+        self._command = [*program, "replicator", "--engine", f"{store_id}={handover}"]
+        self._environment = environment(settings, os.environ)
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
 
@@ -122,18 +122,9 @@ class Supervisor:
             logging.getLogger(name).log(level, "%s", event, extra=fields)
 
 
-def environment(settings: Settings, options: ConnectOptions, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the replicator's environment: secrets are in it, and in nobody's list of processes."""
+def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the replicator's environment; who it is stands in the handover, for others can read this."""
     passed = {
-        "nats_url": ",".join(options.servers),
-        "user": options.user,
-        "password": options.password,
-        "token": options.token,
-        "nkey": options.nkey_file,
-        "creds": options.creds_file,
-        "tls_ca": options.tls_ca,
-        "tls_cert": options.tls_cert,
-        "tls_key": options.tls_key,
         "spark_master": settings.spark_master,
         "spark_driver_memory": settings.spark_driver_memory,
         "log_level": settings.log_level,

@@ -19,9 +19,14 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
 class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """An origin that is read through its API."""
 
-    servers: tuple[str, ...]
     api_prefix: str
     stream: str
+    config: str = ""
+    """The settings file that says where the server is and who we are there; no secret stands in a plan."""
+    seat: str = ""
+    """The seat of that file, by its folder."""
+    servers: tuple[str, ...] = ()
+    """Where there is no such file; who we are stands beside it then."""
     identity: str = ""
     """Of the stream that was planned on, as `hash8` of its creation; where it is empty, any will do."""
     user: str = ""
