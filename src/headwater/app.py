@@ -85,6 +85,7 @@ def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
     stack.push_async_callback(supervisor.stop)
     return Premises(
         store=settings.store,
+        handover=path,
         catalog=catalog,
         clock=SystemClock(),
         cache=RunCache(settings.read_cache_bytes),
@@ -95,7 +96,6 @@ def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
         replicator_problem=lambda: supervisor.problem,
     )
 
-        handover=path,
 
 async def _sit(premises: Premises, settings: Settings, server: Server, began: float) -> None:
     """Serve one account until cancelled."""
