@@ -31,7 +31,7 @@ class KeptSink:
         return self.frames
 
 
-async def until(condition: Callable[[], object], within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], object], within_s: float = 60.0) -> None:
     """Return once the condition holds; fail when it does not come to that."""
     async with asyncio.timeout(within_s):
         while not condition():

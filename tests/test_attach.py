@@ -26,8 +26,8 @@ class Beside:
         self.server = server
         self.engine = running
         self.client = client
-        self.lake: JetStreamContext = client.jetstream(domain="lake", timeout=20)
-        self.own: JetStreamContext = client.jetstream(timeout=20)
+        self.lake: JetStreamContext = client.jetstream(domain="lake", timeout=60)
+        self.own: JetStreamContext = client.jetstream(timeout=60)
 
 
 @pytest.fixture
@@ -68,22 +68,22 @@ async def test_pull_push_and_ordered_consumers_of_a_domain(beside: Beside) -> No
     await beside.lake.add_stream(StreamConfig(name="ORDERS", subjects=["orders.>"]))
     await fill(beside.lake)
     pulled = await beside.lake.pull_subscribe("orders.>", "puller", stream="ORDERS")
-    taken = await pulled.fetch(COUNT, timeout=20)
+    taken = await pulled.fetch(COUNT, timeout=60)
     assert [message.data for message in taken] == [b"%d" % number for number in range(COUNT)]
     for message in taken:
-        await message.ack_sync(timeout=20)
+        await message.ack_sync(timeout=60)
     assert (await pulled.consumer_info()).num_ack_pending == 0
 
     pushed = await beside.lake.subscribe("orders.>", durable="pusher", stream="ORDERS", manual_ack=True)
-    first = await pushed.next_msg(timeout=20)
-    await first.ack_sync(timeout=20)
+    first = await pushed.next_msg(timeout=60)
+    await first.ack_sync(timeout=60)
     assert (first.subject, first.metadata.sequence.stream, first.metadata.num_pending) == (
         "orders.new",
         1,
         COUNT - 1,
     )
     ordered = await beside.lake.subscribe("orders.>", ordered_consumer=True, stream="ORDERS")
-    seen = [(await ordered.next_msg(timeout=20)).metadata.sequence.stream for _ in range(COUNT)]
+    seen = [(await ordered.next_msg(timeout=60)).metadata.sequence.stream for _ in range(COUNT)]
     assert seen == list(range(1, COUNT + 1))
 
 
@@ -94,12 +94,12 @@ async def test_key_value_buckets_of_a_domain(beside: Beside) -> None:
     entry = await bucket.get("colour")
     assert (entry.value, entry.revision) == (b"green", revision)
     watch = await bucket.watchall()
-    update = await watch.updates(timeout=20)  # type: ignore[no-untyped-call]
+    update = await watch.updates(timeout=60)  # type: ignore[no-untyped-call]
     assert update is not None
     assert update.value == b"green"
     await bucket.delete("colour")
     # Other clients name the domain before the subject, for leaf nodes let nothing of `$KV.>` pass.
-    reply = await beside.client.request("$JS.lake.API.$KV.settings.size", b"12", timeout=20)
+    reply = await beside.client.request("$JS.lake.API.$KV.settings.size", b"12", timeout=60)
     assert json.loads(reply.data)["stream"] == "KV_settings"
     assert (await bucket.get("size")).value == b"12"
 
@@ -111,20 +111,20 @@ async def test_everything_goes_on_when_the_server_was_killed(beside: Beside) -> 
         "orders.>", stream="ORDERS", durable="pusher", config=ConsumerConfig(idle_heartbeat=1)
     )
     await fill(beside.lake, 5)
-    assert len(await pulled.fetch(5, timeout=20)) == 5
-    assert [(await pushed.next_msg(timeout=20)).data for _ in range(5)] == [b"%d" % n for n in range(5)]
+    assert len(await pulled.fetch(5, timeout=60)) == 5
+    assert [(await pushed.next_msg(timeout=60)).data for _ in range(5)] == [b"%d" % n for n in range(5)]
     await beside.server.kill()
     await beside.server.start()
     await answered(beside.lake)
     await fill(beside.lake, 5, start=5)
-    found = await pulled.fetch(5, timeout=20)
+    found = await pulled.fetch(5, timeout=60)
     assert [message.data for message in found] == [b"%d" % number for number in range(5, 10)]
-    assert [(await pushed.next_msg(timeout=20)).data for _ in range(5)] == [b"%d" % n for n in range(5, 10)]
+    assert [(await pushed.next_msg(timeout=60)).data for _ in range(5)] == [b"%d" % n for n in range(5, 10)]
 
 
 async def answered(lake: JetStreamContext) -> None:
     """Return once the domain is served again."""
-    for _ in range(200):
+    for _ in range(1200):
         try:
             await lake.account_info()
         except (nats.errors.Error, nats.js.errors.Error):
@@ -139,16 +139,16 @@ async def test_everything_goes_on_when_the_engine_was_killed(beside: Beside) -> 
     pulled = await beside.lake.pull_subscribe("orders.>", "puller", stream="ORDERS")
     pushed = await beside.lake.subscribe("orders.>", stream="ORDERS", durable="pusher")
     await fill(beside.lake, 5)
-    for message in await pulled.fetch(5, timeout=20):
-        await message.ack_sync(timeout=20)
+    for message in await pulled.fetch(5, timeout=60):
+        await message.ack_sync(timeout=60)
     await beside.engine.kill()
     await beside.engine.start()
     await fill(beside.lake, 5, start=5)
-    found = await pulled.fetch(5, timeout=20)
+    found = await pulled.fetch(5, timeout=60)
     assert [message.data for message in found] == [b"%d" % number for number in range(5, 10)]
     seen: list[bytes] = []
     while b"9" not in seen:
-        seen.append((await pushed.next_msg(timeout=20)).data)
+        seen.append((await pushed.next_msg(timeout=60)).data)
     assert set(seen) == {b"%d" % number for number in range(10)}
 
 
@@ -156,7 +156,7 @@ async def test_without_a_leaf_port_the_engine_says_so_and_serves_all_but_deliver
     async with nats_server(jetstream="hub") as server:
         async with engine(tmp_path, "--nats", server.client_url, "--domain", "lake") as running:
             client = await nats.connect(server.client_url)
-            lake = client.jetstream(domain="lake", timeout=20)
+            lake = client.jetstream(domain="lake", timeout=60)
             await lake.add_stream(StreamConfig(name="ORDERS", subjects=["orders.>"], allow_direct=True))
             await fill(lake, 1)
             assert (await lake.get_msg("ORDERS", 1)).data == b"0"

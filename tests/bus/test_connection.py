@@ -46,7 +46,7 @@ async def test_an_official_client_and_ours_understand_each_other() -> None:
         connection.subscribe(b"orders.*", sink, b"workers")
         await connection.flush()
         client = await nats.connect(server.client_url)
-        pending = asyncio.create_task(client.request("orders.new", b"hello", timeout=10, headers={"A": "b"}))
+        pending = asyncio.create_task(client.request("orders.new", b"hello", timeout=60, headers={"A": "b"}))
         ((subject, reply, headers, data),) = await sink.got(1)
         assert (subject, data) == (b"orders.new", b"hello")
         assert b"A: b" in headers

@@ -48,7 +48,7 @@ async def test_an_official_client_sees_the_stored_subject_and_the_ack_reply() ->
         assert leaf.deliver(b"inbox.1", ACK + b"@stored.subject", b"", b"plain")
         assert leaf.deliver(b"inbox.1", ACK + b"@stored.subject", HEADERS, b"headed")
         leaf.write(lmsgs(b"inbox.1", [(ACK + b"@s.%d" % i, b"", b"%d" % i) for i in range(3)]))
-        got = [await subscription.next_msg(timeout=10) for _ in range(5)]
+        got = [await subscription.next_msg(timeout=60) for _ in range(5)]
         assert [m.subject for m in got] == ["stored.subject"] * 2 + ["s.0", "s.1", "s.2"]
         assert {m.reply for m in got} == {ACK.decode()}
         assert got[1].headers == {"K": "V"}

@@ -205,6 +205,6 @@ async def test_closing_in_the_midst_of_reconnecting_ends_it() -> None:
         connection = Connection(options)
         await connection.connect()
     await until(lambda: not connection.connected)
-    await asyncio.wait_for(connection.close(), 10)
+    await asyncio.wait_for(connection.close(), 60)
     with pytest.raises(ConnectionError):
         await connection.flush()

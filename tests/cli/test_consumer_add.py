@@ -134,7 +134,7 @@ def test_on_a_terminal_what_is_missing_is_asked(shell: Shell, stream: str) -> No
             while not seen[before:].rstrip().endswith(b":"):
                 seen += os.read(ours, 4096)
             os.write(ours, answer.encode() + b"\n")
-        out, _ = process.communicate(timeout=10)
+        out, _ = process.communicate(timeout=60)
         os.close(ours)
     assert process.returncode == 0
     assert b"? Consumer name: " in seen

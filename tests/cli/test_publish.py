@@ -117,7 +117,7 @@ def test_a_request_shows_its_answer(shell: Shell, name: str) -> None:
         answer = shell("req", f"svc.{name}", "--json", stdin="piped").json
         assert (answer["data"], answer["headers"]) == ("pong piped", {"n": "2"})
         assert answer["rtt_ns"] > 0
-        assert service_process.wait(10) == 0
+        assert service_process.wait(60) == 0
 
 
 def test_a_request_may_have_many_answers_or_none_in_time(shell: Shell, name: str) -> None:
@@ -126,7 +126,7 @@ def test_a_request_may_have_many_answers_or_none_in_time(shell: Shell, name: str
             answers = shell.ok("req", f"svc.{name}", "?", "--raw", "--replies", "2").split()
             assert sorted(answers) == ["one", "two"]
             answers = shell.ok(
-                "req", f"svc.{name}", "?", "--raw", "--replies", "0", "--timeout", "1s"
+                "req", f"svc.{name}", "?", "--raw", "--replies", "0", "--timeout", "3s"
             ).split()
             assert sorted(answers) == ["one", "two"]
     with shell.beside("Subscribing on", "sub", f"svc.{name}"):

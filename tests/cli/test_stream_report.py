@@ -93,7 +93,7 @@ def test_a_report_can_be_watched_until_ctrl_c(story: Shell) -> None:
         while seen < 2 and (line := process.stdout.readline()):
             seen += "Replication Report" in line
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert (seen, process.returncode, err) == (2, 0, "")

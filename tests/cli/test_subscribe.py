@@ -44,7 +44,7 @@ def test_messages_are_shown_as_they_come_until_there_were_enough(shell: Shell, n
     with shell.beside("Subscribing on", "sub", f"{name}.>", "--count", "2", "-I", f"{name}.no") as process:
         shell.ok("pub", f"{name}.a", "hello", "-H", "k: v", "--reply", "back", "-q")
         shell.ok("pub", f"{name}.b", "bye", "-q")
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert out == (
         f'[#1] Received on "{name}.a" with reply "back"\nk: v\n\nhello\n\n'
@@ -58,7 +58,7 @@ def test_ctrl_c_is_a_clean_end(shell: Shell, name: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == f"{name}.a\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -124,7 +124,7 @@ def test_ctrl_c_leaves_no_consumer_behind_either(shell: Shell, stream: str) -> N
         assert [process.stdout.readline() for _ in "abc"] == [f"{stream}.{token}\n" for token in "abc"]
         assert len(shell.json("consumer", "ls", stream)) == 1
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "")
     assert shell.json("consumer", "ls", stream) == []
 

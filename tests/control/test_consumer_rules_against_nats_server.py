@@ -47,7 +47,7 @@ async def ask(server: RunningServer) -> dict[str, list[Answer]]:
     for title, scenario in REQUESTS.items():
         await create(client, scenario)
         answers[title] = [await send(client, step) for step in scenario.steps]
-        await client.request("$JS.API.STREAM.DELETE.S", b"", timeout=5)
+        await client.request("$JS.API.STREAM.DELETE.S", b"", timeout=60)
         await server.forgotten("S")
     await client.close()
     return answers
@@ -57,7 +57,7 @@ async def create(client: Any, scenario: Scenario) -> None:
     """Make the scenario's stream; its predecessor of the same name may be in the way for a moment."""
     answer: Answer = {}
     for _ in range(ATTEMPTS):
-        reply = await client.request("$JS.API.STREAM.CREATE.S", stream_body(scenario), timeout=5)
+        reply = await client.request("$JS.API.STREAM.CREATE.S", stream_body(scenario), timeout=60)
         answer = json.loads(reply.data)
         if "error" not in answer:
             return
@@ -67,7 +67,7 @@ async def create(client: Any, scenario: Scenario) -> None:
 
 async def send(client: Any, step: Step) -> Answer:
     """Return the error or the config of the answer."""
-    reply = await client.request(f"$JS.API.CONSUMER.{step.subject}", step.body, timeout=5)
+    reply = await client.request(f"$JS.API.CONSUMER.{step.subject}", step.body, timeout=60)
     answer = json.loads(reply.data)
     return answer.get("error") or comparable(answer["config"], step)
 

@@ -35,9 +35,9 @@ async def ask(server: RunningServer) -> dict[str, list[Answer]]:
     answers: dict[str, list[Answer]] = {}
     for title, steps in REQUESTS.items():
         answers[title] = [await send(client, step) for step in steps]
-        listed = await client.request("$JS.API.STREAM.NAMES", b"", timeout=5)
+        listed = await client.request("$JS.API.STREAM.NAMES", b"", timeout=60)
         for name in json.loads(listed.data).get("streams") or []:
-            await client.request(f"$JS.API.STREAM.DELETE.{name}", b"", timeout=5)
+            await client.request(f"$JS.API.STREAM.DELETE.{name}", b"", timeout=60)
             await server.forgotten(name)
     await client.close()
     return answers
@@ -45,7 +45,7 @@ async def ask(server: RunningServer) -> dict[str, list[Answer]]:
 
 async def send(client: Any, step: Step) -> Answer:
     """Return the error or the config of the answer."""
-    reply = await client.request(f"$JS.API.STREAM.{step.verb}.{step.name}", step.body, timeout=5)
+    reply = await client.request(f"$JS.API.STREAM.{step.verb}.{step.name}", step.body, timeout=60)
     answer = json.loads(reply.data)
     shown: Answer = answer.get("error") or answer["config"]
     return shown

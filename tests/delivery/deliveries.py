@@ -19,7 +19,7 @@ from headwater.delivery.timers import Timers
 from headwater.model.consumer import AckPolicy, ConsumerConfig
 from stream.streams import Workshop, publish
 
-ROUNDS = 4000
+ROUNDS = 60_000
 SECOND = 1_000_000_000
 
 

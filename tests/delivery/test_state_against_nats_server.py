@@ -49,7 +49,7 @@ class Pair:
 
     async def request(self, subject: str, body: bytes = b"") -> Any:
         """Return the answer to a request of the API."""
-        reply = await self.client.request(f"$JS.API.{subject}", body, timeout=5)
+        reply = await self.client.request(f"$JS.API.{subject}", body, timeout=60)
         return json.loads(reply.data)
 
     async def step(self) -> None:
@@ -66,7 +66,7 @@ class Pair:
         request = json.dumps({"batch": batch, "no_wait": True}).encode()
         await self.client.publish(subject, request, reply=f"inbox.{self.name}")
         for _ in range(batch):
-            message = await self.inbox.next_msg(timeout=5)
+            message = await self.inbox.next_msg(timeout=60)
             again = self.state.next_redelivery()
             if not message.reply:
                 assert again is None
@@ -80,7 +80,7 @@ class Pair:
     async def settle(self, kind: str, ack: AckSubject) -> None:
         """Say the same of a message to both."""
         subject = b"$JS.ACK.%s.%s.%d.%d.%d.%d.%d" % ack
-        await self.client.request(subject.decode(), BODIES[kind], timeout=5)
+        await self.client.request(subject.decode(), BODIES[kind], timeout=60)
         if kind == "nak":
             self.state.nak(ack.stream_seq, None, 1)
         elif kind == "progress":

@@ -42,7 +42,7 @@ class Site:
 
     async def ask(self, endpoint: str, body: bytes = b"") -> Any:
         """Return the answer of an endpoint."""
-        answer = json.loads((await self.client.request(f"$JS.API.{endpoint}", body, timeout=10)).data)
+        answer = json.loads((await self.client.request(f"$JS.API.{endpoint}", body, timeout=60)).data)
         assert "error" not in answer, answer
         return answer
 

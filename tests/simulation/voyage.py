@@ -213,7 +213,7 @@ class Voyage:
 
     async def check_it_goes_on(self) -> None:
         """Publishes are taken, without a restart, once the disk allows it."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self.stream._committer.failure is not None:
                 await asyncio.sleep(0.001)
         errors = self.errors
