@@ -19,9 +19,9 @@ READY_WORDS = "headwater is ready"
 class RunningEngine:
     """`headwater serve` on one store: with a nats-server of its own, or attached to another by `options`."""
 
-    def __init__(self, directory: Path, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, options: tuple[str, ...] = (), store: Path | None = None) -> None:
         self.directory = directory
-        self.store = directory / "store"
+        self.store = store or directory / "store"
         self.port = 0 if "--nats" in options else free_port()
         self.options = options if "--nats" in options else (*options, "--port", str(self.port))
         self._log = directory / "engine.log"
@@ -56,14 +56,18 @@ class RunningEngine:
         """Return once the engine serves."""
         runs = self.log.count(READY_WORDS)
         self.launch()
+        await self.says(READY_WORDS, runs + 1)
+
+    async def says(self, words: str, times: int = 1) -> None:
+        """Return once the engine has said something so often."""
         for _ in range(READY_ROUNDS):
-            if self.log.count(READY_WORDS) > runs:
+            if self.log.count(words) >= times:
                 return
             assert self._process is not None
             if self._process.poll() is not None:
                 raise AssertionError(f"the engine ended: {self.log}")
             await asyncio.sleep(0.01)
-        raise AssertionError(f"the engine does not get ready: {self.log}")
+        raise AssertionError(f"the engine does not say {words!r}: {self.log}")
 
     def launch(self) -> None:
         """Start the process."""

@@ -36,13 +36,16 @@ LONGEST_WAIT_S = 15.0
 
 async def serve(settings: Settings) -> None:
     """Serve the streams of a store until cancelled."""
-    began = time.monotonic()
     async with AsyncExitStack() as stack:
         store = settings.store
         assert store is not None
         lock = StoreLock(store)
-        lock.take()
+        if settings.standby:
+            await lock.wait(lambda owner: _tell_waiting(store, owner))
+        else:
+            lock.take()
         stack.callback(lock.release)
+        began = time.monotonic()
         if settings.seats:
             premises = _open_premises(settings, stack)
             async with asyncio.TaskGroup() as seats:
@@ -52,6 +55,13 @@ async def serve(settings: Settings) -> None:
         server = await _the_server(settings, store, stack)
         premises = _open_premises(replace(settings, nats_url=",".join(server.options.servers)), stack)
         await _sit(premises, settings, server, began)
+
+
+def _tell_waiting(store: Path, owner: str) -> None:
+    """Say on one line that there is nothing to do for now."""
+    print(
+        f"headwater waits: {store} is served by the engine with process id {owner or 'unknown'}", flush=True
+    )
 
 
 async def _the_server(settings: Settings, store: Path, stack: AsyncExitStack) -> Server:

@@ -27,3 +27,12 @@ def test_a_flag_that_was_not_given_does_not_hide_the_environment(
     monkeypatch.setenv("HEADWATER_STORE", str(tmp_path))
     loaded = load_from(None, {"store": None, "port": "5"})
     assert (loaded.settings.store, loaded.settings.port) == (tmp_path, 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [([], False), (["--standby"], True), (["--standby", "false"], False)]
+)
+def test_a_flag_of_yes_or_no_needs_no_value(given: list[str], meant: bool) -> None:
+    shown = CliRunner().invoke(headwater, ["settings", *given]).output
+    (line,) = [line for line in shown.splitlines() if line.startswith("standby")]
+    assert line.split()[1] == str(meant)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.bus.embedded import free_port
 from headwater.cli.main import main
 from headwater.cli.serve import run_until_told
 
@@ -57,9 +58,19 @@ def test_an_error_of_the_work_reaches_the_caller() -> None:
 
 
 @contextmanager
-def engine(store: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run an engine on a free port, and leave no process behind."""
-    command = [sys.executable, "-m", "headwater", "serve", "--store", str(store), "--port", "0"]
+def engine(store: Path, *options: str, port: int = 0) -> Iterator[subprocess.Popen[str]]:
+    """Run an engine, on a free port if need be, and leave no process behind."""
+    command = [
+        sys.executable,
+        "-m",
+        "headwater",
+        "serve",
+        "--store",
+        str(store),
+        "--port",
+        str(port),
+        *options,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -86,3 +97,31 @@ def test_a_store_that_another_engine_holds_is_refused_in_one_sentence(tmp_path: 
     assert (second.returncode, output) == (1, "")
     assert errors.startswith("headwater: ")
     assert errors.count("\n") == 1
+
+
+def test_a_standby_says_whom_it_waits_for_and_takes_over_the_store_and_the_port(tmp_path: Path) -> None:
+    port = free_port()
+    with engine(tmp_path / "store", port=port) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline().startswith("headwater is ready")
+        with engine(tmp_path / "store", "--standby", port=port) as second:
+            assert second.stdout is not None
+            assert second.stdout.readline().rstrip().endswith(f"the engine with process id {first.pid}")
+            first.kill()
+            assert second.stdout.readline().startswith(f"headwater is ready: on nats://127.0.0.1:{port}")
+            second.send_signal(signal.SIGTERM)
+            second.communicate()
+    assert second.returncode == 0
+
+
+def test_a_standby_that_is_told_to_stop_while_it_waits_ends_without_error(tmp_path: Path) -> None:
+    with engine(tmp_path / "store") as first:
+        assert first.stdout is not None
+        assert first.stdout.readline()
+        with engine(tmp_path / "store", "--standby") as second:
+            assert second.stdout is not None
+            assert second.stdout.readline().startswith("headwater waits")
+            second.send_signal(signal.SIGTERM)
+            output, errors = second.communicate()
+        assert first.poll() is None
+    assert (second.returncode, output, errors) == (0, "", "")

@@ -26,6 +26,7 @@ CONFIG_NAME = "nats-server.conf"
 READY_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5.0
 _POLL_S = 0.005
+_PORT_TRIES = 50
 _LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
 _LEVEL = re.compile(r"\[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
 _PR_SET_PDEATHSIG = 1
@@ -115,7 +116,7 @@ class EmbeddedServer:
         """Return once the server takes clients and leaves; afterwards keep it running."""
         self._path = find_server()
         self.port = self.options.port or free_port()
-        _refuse_taken_port(self.port)
+        await _usable(self.port)
         self.leaf_port = free_port()
         self.options.directory.mkdir(parents=True, exist_ok=True)
         _write_private(self._config, config_text(self.options, self.port, self.leaf_port))
@@ -211,14 +212,20 @@ class EmbeddedServer:
             logger.log(_LEVELS.get(level, quiet), "nats-server: %s", text)
 
 
-def _refuse_taken_port(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            problem = f"The port {port} cannot be used: {(error.strerror or str(error)).lower()}."
-            raise BusError(problem, "headwater serve --port PORT") from None
+async def _usable(port: int) -> None:
+    """Return once the port can be had: the server of an engine that was just killed takes a moment to go."""
+    for tries_left in reversed(range(_PORT_TRIES)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                if not tries_left:
+                    problem = f"The port {port} cannot be used: {(error.strerror or str(error)).lower()}."
+                    raise BusError(problem, "headwater serve --port PORT") from None
+            else:
+                return
+        await asyncio.sleep(_POLL_S)
 
 
 def _write_private(path: Path, text: str) -> None:

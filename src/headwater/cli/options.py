@@ -14,7 +14,7 @@ from headwater.settings import CONFIG_VARIABLE, Loaded, flag_of, load, rows
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT", "bool": "true|false"}
+_METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT", "bool": "[true|false]"}
 
 
 class GroupedCommand(click.Command):
@@ -39,7 +39,8 @@ def settings_flags(command: Command, is_wanted: Callable[[Field[Any]], bool] = l
         choices = row.metadata.get("choices")
         metavar = "|".join(choices) if choices else _METAVARS[kind]
         # Text, because settings convert and refuse in one place, whatever the value came from.
-        option = click.option(flag_of(row), row.name, metavar=metavar, help=row.metadata["doc"])
+        alone: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if kind == "bool" else {}
+        option = click.option(flag_of(row), row.name, metavar=metavar, help=row.metadata["doc"], **alone)
         command = option(command)
     path = click.Path(dir_okay=False, path_type=Path)
     return click.option("--config", type=path, help=f"TOML file with settings (or {CONFIG_VARIABLE}).")(

@@ -1,0 +1,152 @@
+"""Engines that wait for one store: when the one that serves is killed, another goes on; nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from durability.test_consumer_kill import ask, declare
+from durability.worker import Ledger, Worker
+from engines import READY_WORDS, RunningEngine
+from servers import nats_server
+
+logger = logging.getLogger(__name__)
+
+ROUNDS = int(os.environ.get("TEST_ROUNDS", "4"))
+ENGINES = 3
+SEED = 20261115
+WAITING_WORDS = "headwater waits"
+
+
+class Publisher:
+    """Publishes numbered messages one after the other, each until it is acknowledged."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self.stored: list[str] = []
+        self.acked_at = 0.0
+        self.is_done = False
+
+    async def work(self, client: Client) -> None:
+        """Publish until told that it is enough."""
+        while not self.is_done:
+            name = f"{self._subject}-{len(self.stored)}"
+            with suppress(nats.errors.Error):
+                # Nobody to answer says so at once; a request that a killed engine took with it is sent again.
+                reply = await client.request(
+                    self._subject, name.encode(), timeout=0.25, headers={"Nats-Msg-Id": name}
+                )
+                assert "error" not in json.loads(reply.data), reply.data
+                self.stored.append(name)
+                self.acked_at = time.monotonic()
+
+
+@dataclass
+class Crossing:
+    """What is left after every engine was killed and another took over."""
+
+    stored: set[str]
+    ledger: Ledger
+    messages: int
+    """How many messages the stream holds."""
+    read: list[str]
+    logs: list[str]
+    silent_s: list[float] = field(default_factory=list)
+    """For how long nobody was acknowledged, each time."""
+
+
+async def cross(directory: Path) -> Crossing:
+    """Kill whichever engine serves, again and again, under publishers and consumers."""
+    chance, publisher, ledger = Random(SEED), Publisher("kept.x"), Ledger()
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(nats_server(leaf=True))
+        options = ("--nats", server.client_url, "--leaf", server.leaf_url, "--standby")
+        waiting: list[RunningEngine] = []
+        for number in range(ENGINES):
+            (directory / f"{number}").mkdir()
+            running = RunningEngine(directory / f"{number}", options, directory / "store")
+            stack.push_async_callback(running.stop)
+            running.launch()
+            await running.says(WAITING_WORDS if number else READY_WORDS)
+            waiting.append(running)
+        serving = waiting.pop(0)
+        client = await nats.connect(server.client_url)
+        stack.push_async_callback(client.close)
+        await declare(client, "kept", "limits")
+        worker = Worker("kept", "c", ledger, chance, settle=0.9)
+        tasks = [asyncio.create_task(work.work(client)) for work in (publisher, worker)]
+        silent_s = []
+        for life in range(ROUNDS):
+            ledger.life = life
+            await asyncio.sleep(chance.uniform(0.2, 1.0))
+            told = {engine: engine.log.count(READY_WORDS) for engine in waiting}
+            await serving.kill()
+            killed_at = time.monotonic()
+            serving, dead = await _next_to_serve(told), serving
+            while publisher.acked_at < killed_at:
+                await asyncio.sleep(0.01)
+            silent_s.append(publisher.acked_at - killed_at)
+            waiting.remove(serving)
+            calls = dead.log.count(WAITING_WORDS)
+            dead.launch()
+            await dead.says(WAITING_WORDS, calls + 1)
+            waiting.append(dead)
+        publisher.is_done = True
+        await tasks[0]
+        while (info := await ask(client, "CONSUMER.INFO.kept.c"))["num_pending"] or info["num_ack_pending"]:
+            await asyncio.sleep(0.05)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        state = (await ask(client, "STREAM.INFO.kept"))["state"]
+        manager = client.jetstream()
+        read = []
+        for seq in range(state["first_seq"], state["last_seq"] + 1):
+            data = (await manager.get_msg("kept", seq)).data
+            read.append((data or b"").decode())
+        logs = [engine.log for engine in (serving, *waiting)]
+        return Crossing(set(publisher.stored), ledger, state["messages"], read, logs, silent_s)
+
+
+async def _next_to_serve(told: dict[RunningEngine, int]) -> RunningEngine:
+    """Return the engine that is ready since it was last asked."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for engine, before in told.items():
+            if engine.log.count(READY_WORDS) > before:
+                return engine
+        await asyncio.sleep(0.01)
+    raise AssertionError("nobody takes over:\n" + "\n".join(engine.log for engine in told))
+
+
+@pytest.fixture(scope="module")
+def crossing(tmp_path_factory: pytest.TempPathFactory) -> Crossing:
+    return asyncio.run(cross(tmp_path_factory.mktemp("crossing")))
+
+
+def test_nothing_that_was_acknowledged_is_lost_or_stored_twice(crossing: Crossing) -> None:
+    assert len(crossing.stored) > ROUNDS
+    assert crossing.stored - set(crossing.read) == set()
+    assert len(crossing.read) == len(set(crossing.read)) == crossing.messages
+
+
+def test_every_message_is_consumed_and_no_confirmed_ack_forgotten(crossing: Crossing) -> None:
+    assert set(crossing.read) - crossing.ledger.done == set()
+    assert crossing.ledger.repeated == []
+
+
+def test_another_engine_took_over_each_time(crossing: Crossing) -> None:
+    assert len(crossing.silent_s) == ROUNDS
+    assert sum(log.count(READY_WORDS) for log in crossing.logs) == ROUNDS + 1
+    assert not any("Traceback" in log for log in crossing.logs)
+    logger.warning("silent for %s s", [round(silent, 2) for silent in crossing.silent_s])
