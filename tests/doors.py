@@ -247,6 +247,7 @@ async def opened_door(
                     catalog.store_id,
                 )
                 await api.stop()
+                await upstreams.close()
                 await consumers.close()
                 if leaf is not None:
                     await leaf.close()

@@ -10,6 +10,7 @@ from delivery.deliveries import Delivery, Desk, desk, until
 from headwater.delivery.state import ConsumerState
 from headwater.model.consumer import AckPolicy
 from headwater.model.stream import Retention
+from headwater.stream.hold import Hold
 from stream.streams import Workshop, everything
 
 
@@ -288,3 +289,39 @@ async def test_two_thousand_consumers_that_nobody_asks_cost_no_tasks(desk: Desk)
     await desk.publish(*(b"s.%d" % n for n in range(10)))
     await until(lambda: len(desk.outlet.sent) == len(busy))
     assert not any(consumer._task for consumer in consumers[20:])
+
+
+async def test_a_queue_keeps_an_acked_message_that_an_upstream_needs(workshop: Workshop) -> None:
+    async with desk(workshop, retention=Retention.WORKQUEUE) as running:
+        consumer = running.add()
+        running.stream.holds.add(hold := Hold(floor=1))
+        await running.publish(b"a", b"b", b"c")
+        for delivery in await delivered(running, consumer, 2):
+            running.ack(delivery)
+        assert await left(running) == [2, 3]
+        hold.floor = 3
+        await running.stream.drop_unneeded(1, 3)
+        assert await left(running) == [3]
+
+
+async def test_everything_leaves_at_once_when_every_upstream_has_it(workshop: Workshop) -> None:
+    async with desk(workshop, retention=Retention.WORKQUEUE) as running:
+        running.stream.holds.add(hold := Hold())
+        await running.publish(b"a", b"b")
+        hold.floor = 2
+        await running.stream.drop_unneeded(1, 2)
+        assert await left(running) == []
+        await running.publish(b"a")
+        await running.stream.drop_unneeded(1, 2)
+        assert await left(running) == [3]
+
+
+async def test_a_consumer_that_goes_lets_a_queue_go_of_what_upstreams_have(workshop: Workshop) -> None:
+    async with desk(workshop, retention=Retention.WORKQUEUE) as running:
+        consumer = running.add()
+        running.stream.holds.add(Hold(("a",), floor=3))
+        await running.publish(b"a", b"b", b"a", b"a")
+        await running.stream.drop_unneeded(1, 3)
+        assert await left(running) == [1, 2, 3, 4]
+        await running.consumers.remove(consumer)
+        assert await left(running) == [2, 4]

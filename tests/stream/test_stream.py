@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from headwater.errors import ApiError
 from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
+from headwater.model.run import Run
 from headwater.model.stream import Retention
 from headwater.stream import committer
 from headwater.stream.head import HeadEntry
@@ -51,8 +54,11 @@ class Followed:
     def wants(self, subject: bytes) -> bool:
         return subject in self.wanted
 
-    def needs(self, seq: int, subject: bytes) -> bool:
-        return seq in self.needed
+    def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        return np.array([row for row in rows.tolist() if int(run.seqs[row]) not in self.needed], np.intp)
+
+    def is_done_with(self, first_seq: int, last_seq: int) -> bool:
+        return False
 
     def dump(self) -> dict[str, list[bytes]]:
         return {"C": [b"state of C"]}

@@ -20,6 +20,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control import receipts
 from headwater.control.domain import Domain
+from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
 from headwater.errors import ApiError, Error, api_error
 from headwater.model.stream import StreamConfig
@@ -87,6 +88,7 @@ class Upstreams:
         self._store_id = store_id
         self._origin = origin
         self._origins = Origins(domain, connection)
+        self._holds = Holds(domain)
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
         """The identity of the origin that each piece of work under way was planned on."""
@@ -110,6 +112,7 @@ class Upstreams:
 
     async def close(self) -> None:
         """Answer nobody any more; what is being committed ends first."""
+        await self._holds.close()
         for task in self._tasks:
             if task.get_name() == "plan":
                 task.cancel()
@@ -122,6 +125,7 @@ class Upstreams:
         """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""
         while True:
             await asyncio.sleep(WATCH_S)
+            self._holds.look_again()
             for upstream in list(self):
                 now_ns = self._clock.now_ns()
                 if now_ns - upstream.looked_ns < WATCH_S * 1e9 or upstream.next_try_ns > now_ns:
@@ -138,6 +142,7 @@ class Upstreams:
     def on_opened(self, stream: Stream) -> None:
         """Take up the stream's upstreams; it may be the origin of others, too."""
         stream.watchers.add(self._grown.set)
+        self._holds.opened(stream)
         self._declare(stream, upstreams_of(stream, stream.config))
         self._grown.set()
 
@@ -152,9 +157,12 @@ class Upstreams:
         """Forget the stream's upstreams."""
         stream.watchers.discard(self._grown.set)
         self._by_target.pop(stream.name, None)
+        self._holds.declare(stream.name, ())
+        self._holds.closed(stream)
 
     def _declare(self, stream: Stream, upstreams: list[Upstream]) -> None:
         self._by_target[stream.name] = upstreams
+        self._holds.declare(stream.name, upstreams)
         now_ns = self._clock.now_ns()
         for upstream in upstreams:
             upstream.moved_ns = upstream.moved_ns or now_ns
@@ -355,6 +363,7 @@ class Upstreams:
             upstream.failed(_failed(upstream, str(error)), now_ns)
             return 0, str(error)
         finally:
+            self._holds.committed(upstream)
             # A file that the target's log names is its own from then on; others are swept when it opens.
             if receipt.path and receipt.adopted is None:
                 await asyncio.to_thread(Path(receipt.path).unlink, missing_ok=True)

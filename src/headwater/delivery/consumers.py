@@ -6,6 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from headwater.clock import Clock
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
@@ -13,8 +16,10 @@ from headwater.delivery.outlet import Outlet
 from headwater.delivery.tallies import Tallies, Tally
 from headwater.delivery.timers import Timers
 from headwater.model.adopted import Adopted
+from headwater.model.run import Run
 from headwater.model.stream import Retention
 from headwater.stream.head import HeadEntry
+from headwater.stream.hold import Holder, is_released
 from headwater.stream.notes import GONE
 from headwater.stream.removal import Removal
 from headwater.stream.stream import Stream
@@ -114,8 +119,9 @@ class StreamConsumers:
         await self.drop_unneeded()
 
     async def drop_unneeded(self) -> None:
-        """Let go of what no consumer needs any more, where messages stay only for them."""
-        if self.stream.config.retention == Retention.INTEREST:
+        """Let go of what nobody holds any more, where messages stay only for those who do."""
+        retention = self.stream.config.retention
+        if retention == Retention.INTEREST or (retention == Retention.WORKQUEUE and self.stream.holds):
             await self.stream.drop_unneeded()
 
     def rejoined(self, consumer: Consumer, tally: Tally) -> None:
@@ -175,11 +181,33 @@ class StreamConsumers:
         return bool(self.tallies.of(subject))
 
     def needs(self, seq: int, subject: bytes) -> bool:
-        """Return whether any consumer still needs a message."""
+        """Return whether any consumer, or any upstream copied from here, still needs a message."""
         for tally in self.tallies.of(subject):
             if any(consumer.state.needs(seq) for consumer in self._by_tally.get(tally, ())):
                 return True
-        return False
+        return self.stream.holds.needs(seq, subject)
+
+    def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return which of these messages nobody holds any more, as the retention has it."""
+        retention, subjects, seqs = self.stream.config.retention, run.subjects, run.seqs.tolist()
+        takers: dict[bytes, list[Holder]] = {}
+        chosen = []
+        for row in rows.tolist():
+            subject = subjects[row]
+            if subject not in takers:
+                takers[subject] = self._takers(subject)
+            if is_released(retention, takers[subject], seqs[row]):
+                chosen.append(row)
+        return np.array(chosen, np.intp)
+
+    def _takers(self, subject: bytes) -> list[Holder]:
+        """Return the states and holds whose filters take a subject."""
+        consumers = [c for tally in self.tallies.of(subject) for c in self._by_tally.get(tally, ())]
+        return [*self.stream.holds.of(subject), *(consumer.state for consumer in consumers)]
+
+    def is_done_with(self, first_seq: int, last_seq: int) -> bool:
+        """Return whether it is plain that nobody holds anything of a range any more."""
+        return not self._by_name and self.stream.holds.have_settled(first_seq, last_seq)
 
     def dump(self) -> dict[str, list[bytes]]:
         """Return the state of every recorded consumer."""
@@ -317,7 +345,7 @@ class StreamConsumers:
         return [seq for seq in let_go if not self._still_needed(seq)]
 
     def _still_needed(self, seq: int) -> bool:
-        if len(self._by_name) == 1:
+        if len(self._by_name) == 1 and not self.stream.holds:
             # Whatever is let go was this one's.
             return next(iter(self._by_name.values())).state.needs(seq)
         subject = self.stream.subject_at(seq)

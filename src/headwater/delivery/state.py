@@ -15,7 +15,7 @@ from headwater.delivery import change
 from headwater.delivery.change import Change
 from headwater.delivery.outstanding import NEVER, QUEUED, Outstanding, Pending
 from headwater.delivery.redelivered import Redelivered
-from headwater.model.consumer import AckPolicy, ConsumerConfig, SequenceInfo
+from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, SequenceInfo
 
 
 class Delivery(NamedTuple):
@@ -59,6 +59,7 @@ class ConsumerState:
     def configure(self, config: ConsumerConfig) -> None:
         """Go on with another config; messages already delivered keep their deadlines."""
         self._policy = config.ack_policy
+        self._takes_all = config.deliver_policy is DeliverPolicy.ALL
         # Without a wait (ack policies none and flow control) nothing ever falls due by itself.
         self._waits = config.backoff or ((config.ack_wait,) if config.ack_wait > 0 else (NEVER,))
         self._max_deliver = max(config.max_deliver, 0)
@@ -127,6 +128,10 @@ class ConsumerState:
         if seq <= self._floor_stream:
             return False
         return self._policy is not AckPolicy.EXPLICIT or seq >= self._next_seq or seq in self._pending
+
+    def has_settled(self, seq: int) -> bool:
+        """Return whether the message was delivered and is done with, its filter aside."""
+        return self._takes_all and seq < self._next_seq and not self.needs(seq)
 
     def deliver(self, seq: int, now: int) -> Delivery:
         """Record that a message goes out, for the first time or again."""

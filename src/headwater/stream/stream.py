@@ -22,13 +22,14 @@ from headwater.model.run import Run
 from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
-from headwater.stream import purge, retention
+from headwater.stream import purge, release, retention
 from headwater.stream.atomic_batch import Abandoned
 from headwater.stream.committer import Committer
 from headwater.stream.copying import Copying
 from headwater.stream.folder import Folder
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
+from headwater.stream.hold import Holds
 from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
 from headwater.stream.offered import OfferedRun
@@ -70,8 +71,12 @@ class Listener(Protocol):
         """Return whether anyone needs the messages of a subject."""
         ...
 
-    def needs(self, seq: int, subject: bytes) -> bool:
-        """Return whether anyone still needs one message."""
+    def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return which of these messages nobody holds any more, as the retention has it."""
+        ...
+
+    def is_done_with(self, first_seq: int, last_seq: int) -> bool:
+        """Return whether it is plain that nobody holds anything of a range any more."""
         ...
 
     def dump(self) -> dict[str, list[bytes]]:
@@ -102,6 +107,9 @@ class Stream:
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
         self._listener: Listener | None = None
+        self.holds = Holds()
+        """What upstreams that are copied from here need; asked where retention is not by limits."""
+        self._intake.wants = self._wants
         self.watchers: set[Callable[[], None]] = set()
         """Called when there are new messages."""
         self._intake.enforce()
@@ -139,12 +147,15 @@ class Stream:
     def listen(self, listener: Listener) -> None:
         """Tell the listener what happens from now on."""
         self._listener = listener
-        self._intake.wants = listener.wants
         self._intake.on_removed = listener.on_removed
         self._store.ledger.dump_consumers = listener.dump
         self._committer.on_durable = self._stored
         self._committer.on_rebuilt = self._was_rebuilt
         self.copying.on_adopted = self._has_adopted
+
+    def _wants(self, subject: bytes) -> bool:
+        listener = self._listener
+        return (listener is not None and listener.wants(subject)) or self.holds.wants(subject)
 
     def on_abandoned(self, tell: Callable[[bytes, Abandoned], None]) -> None:
         """Have it told which atomic batches are given up, and why."""
@@ -166,6 +177,7 @@ class Stream:
     def _was_rebuilt(self) -> None:
         assert self._listener is not None
         self._listener.on_rebuilt()
+        self.holds.rebuilt()
         self._store.ledger.dump_consumers = self._listener.dump
 
     @property
@@ -429,23 +441,18 @@ class Stream:
             await self._take_up(old)
             raise
 
-    async def drop_unneeded(self) -> None:
-        """Take out every message that no consumer needs, as retention by interest has it."""
-        seq, stop_seq = self._store.ledger.first_seq, self._store.ledger.last_seq
-        while seq <= stop_seq:
-            run = await self._store.view.run_at(seq)
-            if run is None:
-                return
-            rows = self._store.ledger.live_rows(run, seq)
-            listener, subjects, seqs = self._listener, run.subjects, run.seqs
-            if listener is not None:
-                needed = [listener.needs(int(seqs[row]), subjects[row]) for row in rows.tolist()]
-                rows = rows[~np.array(needed, np.bool_)]
-            if len(rows):
-                removal = Removal()
-                removal.take(run, rows, self._store.overhead)
-                self._intake.remove(removal)
-            seq = int(seqs[-1]) + 1
+    async def drop_unneeded(self, start_seq: int = 0, stop_seq: int | None = None) -> None:
+        """Take out what nobody holds any more, in a range or everywhere, as the retention has it."""
+        ledger, listener = self._store.ledger, self._listener
+        if listener is None or self.config.retention == Retention.LIMITS:
+            return
+        if ledger.messages and listener.is_done_with(ledger.first_seq, ledger.last_seq):
+            # Nothing is awaited before this, so nothing that came meanwhile goes with the rest.
+            self._intake.remove(Removal(everything=True))
+            return
+        stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
+        async for removal in release.removals(self._store, listener.released, start_seq, stop_seq):
+            self._intake.remove(removal)
 
     async def _take_up(self, config: StreamConfig) -> None:
         store = self._store
