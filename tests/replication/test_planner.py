@@ -26,6 +26,7 @@ from headwater.replication.planner import (
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import NatsOrigin
 from headwater.stream.stream import Stream
+from headwater.table.datafile import DataFile
 from headwater.wire import column_bytes
 
 
@@ -97,13 +98,25 @@ async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, St
     assert (work.start_seq, work.stop_seq, work.origin) == (20, 50, origin)
 
 
-@given(st.integers(1, 1000), st.integers(0, 5000), st.integers(0, 1 << 30))
-def test_pieces_cover_a_range_without_gap_or_overlap(start: int, more: int, size: int) -> None:
-    found = pieces(start, start + more, size)
+@given(
+    st.lists(st.tuples(st.integers(1, 200_000), st.integers(0, 1 << 30)), min_size=1, max_size=5),
+    st.integers(0, 100),
+    st.integers(0, 100),
+)
+def test_pieces_cover_a_range_without_gap_or_overlap(
+    lengths: list[tuple[int, int]], skipped: int, left: int
+) -> None:
+    files, seq = [], 1
+    for rows, size in lengths:
+        files.append(DataFile(f"{seq}", 0, rows, seq, seq + rows - 1, size, 0, 0))
+        seq += rows + 7
+    start = min(1 + skipped, files[0].last_seq)
+    stop = max(files[-1].last_seq - left, files[-1].first_seq, start)
+    found = pieces(start, stop, files)
     assert 1 <= len(found) <= MOST_PIECES
-    assert [seq for first, last in found for seq in range(first, last + 1)] == list(
-        range(start, start + more + 1)
-    )
+    assert (found[0][0], found[-1][1]) == (start, stop)
+    assert all(first <= last for first, last in found)
+    assert all(two[0] == one[1] + 1 for one, two in pairwise(found))
 
 
 async def test_pieces_of_files_follow_on_each_other(
@@ -112,7 +125,9 @@ async def test_pieces_of_files_follow_on_each_other(
     origin, target = streams
     await offered(origin, 100)
     await origin.checkpoint()
+    await origin.remove(7)
     monkeypatch.setattr("headwater.replication.planner.PIECE_BYTES", 100)
+    monkeypatch.setattr("headwater.replication.planner.MAX_GROUP_ROWS", 10)
     works = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 100), 1)
     assert len(works) > 1
     assert works[0].expected == b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,15 @@ import pytest
 from headwater.errors import DiskError
 from headwater.replication.result import Result
 from headwater.replication.work import INLINE_BYTES, Receipt, Work, encode
+from headwater.table.parquet import rows_of
+from headwater.table.rows import Rows
 from replication.works import brought, work_of
 from table.samples import columns, message
+
+
+def rows(seqs: Iterable[int]) -> Rows:
+    """Return the messages of these sequences as arrays."""
+    return rows_of(columns(seqs))
 
 
 def staged_work(tmp_path: Path) -> Work:
@@ -28,8 +36,8 @@ def test_no_message_is_a_receipt_without_data(tmp_path: Path) -> None:
 
 def test_a_small_result_travels_in_its_receipt(tmp_path: Path) -> None:
     with Result(staged_work(tmp_path)) as result:
-        result.append(columns(range(1, 5)))
-        result.append(columns(range(5, 9)))
+        result.append(rows(range(1, 5)))
+        result.append(rows(range(5, 9)))
         receipt = result.receipt(9)
     assert brought(receipt) == [message(seq) for seq in range(1, 9)]
     assert not list(tmp_path.iterdir())
@@ -37,22 +45,22 @@ def test_a_small_result_travels_in_its_receipt(tmp_path: Path) -> None:
 
 def test_a_receipt_never_grows_beyond_what_may_travel_in_it(tmp_path: Path) -> None:
     with Result(staged_work(tmp_path)) as result:
-        rows = 0
-        while not (receipt := _after(result, rows)).path:
-            rows += 100
+        count = 0
+        while not (receipt := _after(result, count)).path:
+            count += 100
             assert len(encode([receipt])) < INLINE_BYTES + 1024
-    assert rows > 1000
+    assert count > 1000
 
 
-def _after(result: Result, rows: int) -> Receipt:
-    result.append(columns(range(rows + 1, rows + 101)))
-    return result.receipt(rows + 100)
+def _after(result: Result, count: int) -> Receipt:
+    result.append(rows(range(count + 1, count + 101)))
+    return result.receipt(count + 100)
 
 
 def test_a_large_result_is_one_finished_file_in_the_staging_directory(tmp_path: Path) -> None:
     with Result(staged_work(tmp_path)) as result:
         for start in range(1, 50_001, 1000):
-            result.append(columns(range(start, start + 1000)))
+            result.append(rows(range(start, start + 1000)))
         receipt = result.receipt(50_000)
     assert (receipt.rows, receipt.data) == (50_000, b"")
     assert brought(receipt) == [message(seq) for seq in range(1, 50_001)]
@@ -63,7 +71,7 @@ def test_two_attempts_at_one_work_never_share_a_name(tmp_path: Path) -> None:
     paths = set()
     for _ in range(2):
         with Result(staged_work(tmp_path)) as result:
-            result.append(columns(range(1, 20_000)))
+            result.append(rows(range(1, 20_000)))
             paths.add(result.receipt(20_000).path)
     assert len(paths) == 2
     assert all(Path(path).name.startswith("w1-") for path in paths)
@@ -72,7 +80,7 @@ def test_two_attempts_at_one_work_never_share_a_name(tmp_path: Path) -> None:
 def test_a_transfer_that_fails_leaves_no_file(tmp_path: Path) -> None:
     def fail_midway() -> None:
         with Result(staged_work(tmp_path)) as result:
-            result.append(columns(range(1, 40_000)))
+            result.append(rows(range(1, 40_000)))
             raise RuntimeError("midway")
 
     with pytest.raises(RuntimeError, match="midway"):
@@ -83,4 +91,4 @@ def test_a_transfer_that_fails_leaves_no_file(tmp_path: Path) -> None:
 def test_a_staging_directory_that_cannot_be_written_is_an_error_of_the_disk(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("not a directory")
     with Result(staged_work(tmp_path)) as result, pytest.raises(DiskError):
-        result.append(columns(range(1, 40_000)))
+        result.append(rows(range(1, 40_000)))

@@ -10,6 +10,7 @@ import pytest
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication.rewrite import Rewrite
+from headwater.table.parquet import rows_of
 from replication.works import TS, messages_in, work_of
 from table.samples import columns_of
 
@@ -18,8 +19,8 @@ SOURCE = ("ORDERS", ">", ">", "IDENT")
 
 def rewritten(messages: Sequence[Message], **fields: Any) -> list[Message]:
     """Return what becomes of the messages."""
-    columns = columns_of(messages)
-    return messages_in(Rewrite(work_of(stop_seq=10**6, **fields)).apply(columns))
+    rows = rows_of(columns_of(messages))
+    return messages_in(Rewrite(work_of(stop_seq=10**6, **fields)).apply(rows).columns())
 
 
 def plain(seq: int, subject: bytes, **headers: str) -> Message:
@@ -28,9 +29,11 @@ def plain(seq: int, subject: bytes, **headers: str) -> Message:
     return Message(seq, TS + seq, subject, header_block.build(pairs), b"data %d" % seq)
 
 
-def test_without_rules_the_columns_themselves_are_returned() -> None:
-    columns = columns_of([plain(1, b"a", Color="red"), plain(2, b"b")])
-    assert Rewrite(work_of(stop_seq=2, mirrored=True)).apply(columns) is columns
+def test_without_rules_the_arrays_themselves_are_returned() -> None:
+    rows = rows_of(columns_of([plain(1, b"a", Color="red"), plain(2, b"b")]))
+    made = Rewrite(work_of(stop_seq=2, mirrored=True)).apply(rows)
+    assert (made.subjects, made.headers, made.datas) == (rows.subjects, rows.headers, rows.datas)
+    assert made.headers is rows.headers
 
 
 def test_filters_keep_what_any_of_them_takes() -> None:

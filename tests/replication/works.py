@@ -14,7 +14,7 @@ from headwater.model.columns import Columns
 from headwater.model.message import Message
 from headwater.model.subject import matches
 from headwater.model.transform import SubjectTransform
-from headwater.replication.work import FileRange, Receipt, Work
+from headwater.replication.work import FileRange, Receipt, Work, decode_adopted
 from headwater.table import parquet
 from headwater.table.output import Output, footer_crc_of
 from headwater.wire import column_bytes
@@ -53,13 +53,21 @@ def brought(receipt: Receipt) -> list[Message]:
     assert not (receipt.data and receipt.path)
     if receipt.data:
         return messages_in(column_bytes.decode(receipt.data))
-    if not receipt.path:
-        return []
-    path = Path(receipt.path)
-    crc = footer_crc_of(receipt.path)
+    return _stored(Path(receipt.path), 0) if receipt.path else []
+
+
+def adopted_by(receipt: Receipt, staging: Path) -> list[Message]:
+    """Return the messages of the files that a receipt has a target adopt."""
+    assert (receipt.data, receipt.path) == (b"", "")
+    files = decode_adopted(Path(receipt.sums).read_bytes()) if receipt.sums else receipt.adopted
+    return [message for file in files for message in _stored(staging / file.name, file.base_seq)]
+
+
+def _stored(path: Path, base_seq: int) -> list[Message]:
+    crc = footer_crc_of(str(path))
     assert crc is not None
     footer = parquet.read_footer(path, crc)
-    groups = [parquet.read_group(path, footer, index, 0) for index in range(len(footer.bounds))]
+    groups = [parquet.read_group(path, footer, index, base_seq) for index in range(len(footer.bounds))]
     return [message for group in groups for message in messages_in(group.columns())]
 
 

@@ -15,7 +15,7 @@ from headwater.errors import DiskError
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import StreamConfig
-from headwater.replication.sums import Sums
+from headwater.replication.sums import adopted_of
 from headwater.stream.importer import CursorMovedError
 from headwater.stream.stream import Stream
 from headwater.table.parquet import FileWriter
@@ -39,12 +39,11 @@ def staged(directory: Path, offsets: list[int], name: str = "one") -> Adopted:
     part = columns(offsets)
     writer = FileWriter(staging / "unnamed", 0)
     writer.append(part)
-    sums = Sums()
-    sums.add(part)
     stats = writer.finish()
+    assert stats.sums is not None
     path = staging / f"{name}-{stats.footer_crc:08x}.parquet"
     (staging / "unnamed").rename(path)
-    return sums.adopted(path.name, stats)
+    return adopted_of(path.name, stats.size_bytes, stats.sums)
 
 
 async def held(stream: Stream) -> list[Message]:
@@ -59,7 +58,7 @@ async def publish(stream: Stream, count: int) -> None:
 async def test_a_mirrored_file_keeps_its_sequences_times_and_gaps(tmp_path: Path) -> None:
     offsets = [3, 4, 7, *range(10, 500)]
     async with opened(tmp_path) as stream:
-        taken = await stream.copying.adopt("up", b"", staged(tmp_path, offsets), b"c1", mirrored=True)
+        taken = await stream.copying.adopt("up", b"", [staged(tmp_path, offsets)], b"c1", mirrored=True)
         assert taken == len(offsets)
         assert [m.seq for m in await held(stream)] == offsets
         assert stream.deleted() == [5, 6, 8, 9]
@@ -71,7 +70,7 @@ async def test_a_mirrored_file_keeps_its_sequences_times_and_gaps(tmp_path: Path
 async def test_sums_say_the_same_as_messages_taken_in_one_by_one(tmp_path: Path) -> None:
     offsets = list(range(1, 300))
     async with opened(tmp_path / "a") as one, opened(tmp_path / "b") as two:
-        await one.copying.adopt("up", b"", staged(tmp_path / "a", offsets), b"c", mirrored=True)
+        await one.copying.adopt("up", b"", [staged(tmp_path / "a", offsets)], b"c", mirrored=True)
         await two.copying.take("up", b"", columns(offsets), lambda seq: b"c", 299, mirrored=True)
         assert await one.state() == await two.state()
         assert one.subject_counts(">") == two.subject_counts(">")
@@ -83,7 +82,7 @@ async def test_sums_say_the_same_as_messages_taken_in_one_by_one(tmp_path: Path)
 async def test_a_sourced_file_lies_between_local_messages_before_and_after_folds(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
         await publish(stream, 5)
-        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", [staged(tmp_path, list(range(100)))], b"c1", mirrored=False)
         await publish(stream, 5)
         seqs = list(range(1, 111))
         assert [m.seq for m in await held(stream)] == seqs
@@ -106,7 +105,7 @@ async def test_compaction_leaves_room_for_what_the_head_still_holds(tmp_path: Pa
         for number in range(6):
             adopted = staged(tmp_path, list(range(50)), f"file{number}")
             cursor, before = b"c%d" % number, b"c%d" % (number - 1) if number else b""
-            await stream.copying.adopt("up", before, adopted, cursor, mirrored=False)
+            await stream.copying.adopt("up", before, [adopted], cursor, mirrored=False)
             await stream.folder.compact()
         await stream.folder.fold()
         for _ in range(5):
@@ -116,9 +115,9 @@ async def test_compaction_leaves_room_for_what_the_head_still_holds(tmp_path: Pa
 
 async def test_a_second_adoption_from_the_same_cursor_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
-        await stream.copying.adopt("up", b"", staged(tmp_path, [1, 2]), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", [staged(tmp_path, [1, 2])], b"c1", mirrored=False)
         with pytest.raises(CursorMovedError):
-            await stream.copying.adopt("up", b"", staged(tmp_path, [1, 2], "two"), b"c1", mirrored=False)
+            await stream.copying.adopt("up", b"", [staged(tmp_path, [1, 2], "two")], b"c1", mirrored=False)
         assert (await stream.state()).messages == 2
 
 
@@ -137,7 +136,7 @@ async def test_a_crash_between_log_and_table_is_mended_at_the_next_open(
         with monkeypatch.context() as patch:
             patch.setattr(stream._store.table, "adopt", crash)
             with pytest.raises(Crash):
-                await stream.copying.adopt("up", b"", adopted, b"c1", mirrored=False)
+                await stream.copying.adopt("up", b"", [adopted], b"c1", mirrored=False)
     async with opened(tmp_path) as stream:
         assert [m.seq for m in await held(stream)] == list(range(1, 53))
         assert stream.copying.cursor("up") == b"c1"
@@ -159,7 +158,7 @@ async def test_a_file_already_moved_is_adopted_all_the_same(
         with monkeypatch.context() as patch:
             patch.setattr(stream._store.table, "commit", crash)
             with pytest.raises(Crash):
-                await stream.copying.adopt("up", b"", adopted, b"c1", mirrored=False)
+                await stream.copying.adopt("up", b"", [adopted], b"c1", mirrored=False)
     async with opened(tmp_path) as stream:
         assert (await stream.state()).messages == 50
         assert len(await held(stream)) == 50
@@ -177,20 +176,20 @@ async def test_a_disk_that_refuses_for_a_while_only_delays(
             adopt(*arguments)
 
         monkeypatch.setattr(stream._store.table, "adopt", refuse)
-        await stream.copying.adopt("up", b"", staged(tmp_path, [0, 1]), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", [staged(tmp_path, [0, 1])], b"c1", mirrored=False)
         assert len(await held(stream)) == 2
 
 
 async def test_limits_apply_to_an_adopted_file(tmp_path: Path) -> None:
     config = StreamConfig(name="T", max_msgs=10)
     async with opened(tmp_path, config) as stream:
-        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", [staged(tmp_path, list(range(100)))], b"c1", mirrored=False)
         assert [m.seq for m in await held(stream)] == list(range(91, 101))
 
 
 async def test_a_checkpoint_waits_for_files_on_their_way(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
-        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(20))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", [staged(tmp_path, list(range(20)))], b"c1", mirrored=False)
         await publish(stream, 1)
         await stream.checkpoint()
     async with opened(tmp_path) as stream:
@@ -203,7 +202,7 @@ async def test_files_behind_the_head_wait_until_the_head_was_copied(tmp_path: Pa
         await publish(stream, 3)
         await stream.folder.fold()
         await publish(stream, 5)
-        await stream.copying.adopt("up", b"", staged(tmp_path, list(range(100))), b"c1", mirrored=False)
+        await stream.copying.adopt("up", b"", [staged(tmp_path, list(range(100)))], b"c1", mirrored=False)
         ranges = {
             seq: [(f.first_seq, f.last_seq) for f in stream.copying.files_from(seq, 1 << 30)]
             for seq in range(1, 12)
@@ -221,7 +220,7 @@ async def test_a_copy_of_a_stream_with_adopted_files_between_its_messages_misses
                 await stream.folder.fold()
             adopted = staged(tmp_path, list(range(50)), f"file{number}")
             before = stream.copying.cursor("up")
-            await stream.copying.adopt("up", before, adopted, b"c%d" % number, mirrored=False)
+            await stream.copying.adopt("up", before, [adopted], b"c%d" % number, mirrored=False)
         seq = 1
         covered: list[int] = []
         while seq <= stream.durable_seq:

@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from headwater.errors import api_error
+from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
 from headwater.replication.planner import CursorAt
 from headwater.replication.upstream import Upstream
-from headwater.replication.work import Receipt
+from headwater.replication.work import Receipt, decode_adopted
+from headwater.stream.importer import CursorMovedError
 from headwater.table.staged import read_staged
 from headwater.wire import column_bytes
 
+MOST_SUBJECTS = 50_000
+"""So many subjects may stand in one batch of the log."""
 _NOTHING = column_bytes.empty()
+
+
+def runs(receipts: Sequence[Receipt], identities: Mapping[str, str]) -> Iterator[list[Receipt]]:
+    """Yield receipts in runs that enter their target as one change: files, each behind the one before."""
+    run: list[Receipt] = []
+    for receipt in receipts:
+        if run and not _follows(receipt, run, identities):
+            yield run
+            run = []
+        run.append(receipt)
+    if run:
+        yield run
+
+
+def _follows(receipt: Receipt, run: Sequence[Receipt], identities: Mapping[str, str]) -> bool:
+    before = run[-1]
+    return (
+        bool(receipt.adopted and before.adopted)
+        and (receipt.target, receipt.upstream) == (before.target, before.upstream)
+        and sum(len(file.subjects) for each in run for file in each.adopted) < MOST_SUBJECTS
+        and before.work in identities
+        and receipt.work in identities
+        and receipt.expected == CursorAt(identities[before.work])(before.through)
+    )
+
+
+def joined(run: Sequence[Receipt]) -> Receipt:
+    """Return receipts of a run as one."""
+    adopted = tuple(file for receipt in run for file in receipt.adopted)
+    rows = sum(receipt.rows for receipt in run)
+    return msgspec.structs.replace(run[0], adopted=adopted, rows=rows, through=run[-1].through)
 
 
 async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int:
     """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
-    if receipt.adopted is not None and upstream.target.copying.is_adoptive:
-        cursor = cursor_at(receipt.through)
-        return await upstream.target.copying.adopt(
-            upstream.id, receipt.expected, receipt.adopted, cursor, mirrored=upstream.mirrored
-        )
+    adopted = receipt.adopted
+    if receipt.sums:
+        adopted = decode_adopted(await asyncio.to_thread(Path(receipt.sums).read_bytes))
+    if adopted:
+        return await _adopt(upstream, receipt, adopted, cursor_at(receipt.through))
     expected, taken = receipt.expected, 0
     parts = _parts(receipt)
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
@@ -36,6 +73,20 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
         if expected != cursor_at(through):
             raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
     return taken
+
+
+async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted], cursor: bytes) -> int:
+    """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
+    copying = upstream.target.copying
+    try:
+        if not copying.is_adoptive:
+            raise CursorMovedError("the stream takes no files any more since it was changed")
+        return await copying.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
+    except CursorMovedError:
+        staging = upstream.target.directory / "staging"
+        for file in adopted:
+            await asyncio.to_thread((staging / file.name).unlink, missing_ok=True)
+        raise
 
 
 def _parts(receipt: Receipt) -> Iterator[tuple[Columns, int]]:

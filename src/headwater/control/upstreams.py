@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -332,28 +332,33 @@ class Upstreams:
             upstream.error = _failed(upstream, why)
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
-        taken, refused = [], []
-        for receipt in decode_receipts(body):
-            count, why = await self._commit(receipt)
-            taken.append(count)
-            refused.append(why)
+        taken: list[int] = []
+        refused: list[str] = []
+        for run in receipts.runs(decode_receipts(body), self._identities):
+            count, why = await self._commit(receipts.joined(run), [receipt.work for receipt in run])
+            taken += [count, *[0] * (len(run) - 1)]
+            refused += [why] * len(run)
         if reply:
             self._connection.publish(reply, encode(Committed(taken=tuple(taken), refused=tuple(refused))))
         self._grown.set()
 
-    async def _commit(self, receipt: Receipt) -> tuple[int, str]:
-        """Take one receipt into its target; return how many messages it brought, or why it was refused."""
+    async def _commit(self, receipt: Receipt, works: Sequence[str]) -> tuple[int, str]:
+        """Take the receipt of some works into its target; return how many messages it brought, or why not."""
         now_ns = self._clock.now_ns()
         found = [u for u in self._by_target.get(receipt.target, []) if u.id == receipt.upstream]
         if not found or receipt.work not in self._identities:
             return 0, "nobody waits for this receipt any more"
         upstream = found[0]
-        upstream.came_back()
+        for _ in works:
+            upstream.came_back()
+        identity = self._identities[receipt.work]
+        for work in works:
+            self._identities.pop(work, None)
         if receipt.error:
             upstream.failed(_failed(upstream, receipt.error), now_ns)
             return 0, receipt.error
         try:
-            taken = await receipts.take(upstream, receipt, CursorAt(self._identities.pop(receipt.work)))
+            taken = await receipts.take(upstream, receipt, CursorAt(identity))
         except CursorMovedError as error:
             return 0, str(error)
         except ApiError as error:
@@ -365,8 +370,8 @@ class Upstreams:
         finally:
             self._holds.committed(upstream)
             # A file that the target's log names is its own from then on; others are swept when it opens.
-            if receipt.path and receipt.adopted is None:
-                await asyncio.to_thread(Path(receipt.path).unlink, missing_ok=True)
+            for path in filter(None, (receipt.path, receipt.sums)):
+                await asyncio.to_thread(Path(path).unlink, missing_ok=True)
         upstream.copied += taken
         upstream.lag = max(upstream.lag - taken, 0)
         upstream.moved(self._clock.now_ns())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from headwater.model.cursor import Cursor
 from headwater.model.unique import unique_id
@@ -12,6 +12,7 @@ from headwater.replication.upstream import Upstream
 from headwater.replication.work import FileRange, NatsOrigin, Work
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
+from headwater.table.parquet import MAX_GROUP_ROWS
 
 WORK_BYTES = 256 << 20
 """About how much of an origin one piece of work reads, so that a long catch-up shows progress."""
@@ -19,6 +20,10 @@ TAIL_BYTES = 192 << 10
 PIECE_BYTES = 8 << 20
 """How much a task reads at the least before its work is shared out."""
 MOST_PIECES = 8
+LINK_FILES = 256
+"""How many files one piece of work takes as they are."""
+REMOVED_SPAN = 1 << 20
+"""Over how many sequences a piece of work tells which are removed, if some are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +62,83 @@ async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_s
 
     The pieces follow on each other, and each expects the cursor that the one before it leaves.
     """
-    files = origin.copying.files_from(start_seq, WORK_BYTES)
+    whole = _whole_files(upstream, origin, start_seq)
+    files = whole or _files_to_read(upstream, origin, start_seq)
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
-        size = sum(file.size_bytes for file in files)
+        cut = [(start_seq, stop_seq)] if whole else pieces(start_seq, stop_seq, files)
         return [
             _piece_of_files(upstream, origin, extent, files, first, last, first == start_seq)
-            for first, last in pieces(start_seq, stop_seq, size)
+            for first, last in cut
         ]
+    if origin.copying.folds_first(start_seq):
+        return []
     tail, stop_seq = await origin.copying.tail_from(start_seq, TAIL_BYTES)
     return [] if stop_seq < start_seq else [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
 
 
-def pieces(start_seq: int, stop_seq: int, size: int) -> list[tuple[int, int]]:
-    """Return a range cut so that tasks can share it, each with at least some megabytes to read."""
-    count = max(1, min(MOST_PIECES, size // PIECE_BYTES, stop_seq - start_seq + 1))
-    cuts = [start_seq + (stop_seq - start_seq + 1) * number // count for number in range(count + 1)]
-    return [(first, after - 1) for first, after in pairwise(cuts)]
+def _whole_files(upstream: Upstream, origin: Stream, start_seq: int) -> list[DataFile]:
+    """Return the next files that the target may take as they are."""
+    if not _links(upstream, origin):
+        return []
+    chosen: list[DataFile] = []
+    read_bytes = 0
+    for file in origin.copying.files_from(start_seq, 1 << 62)[:LINK_FILES]:
+        has_gaps = file.rows != file.last_seq - file.first_seq + 1
+        if not _is_whole(origin, file, start_seq) or (has_gaps and file.last_seq - start_seq > REMOVED_SPAN):
+            break
+        # Headers may hold what a copy leaves out, and then the file is read and written anew.
+        read_bytes += file.size_bytes if file.headerless_rows != file.rows else 0
+        if chosen and read_bytes > WORK_BYTES // MOST_PIECES:
+            break
+        chosen.append(file)
+    return chosen
+
+
+def _files_to_read(upstream: Upstream, origin: Stream, start_seq: int) -> list[DataFile]:
+    """Return the next files, up to one that the target may take as it is."""
+    files = origin.copying.files_from(start_seq, WORK_BYTES)
+    if not _links(upstream, origin):
+        return files
+    return files[:1] + list(takewhile(lambda file: not _is_whole(origin, file, start_seq), files[1:]))
+
+
+def _links(upstream: Upstream, origin: Stream) -> bool:
+    return upstream.mirrored and not upstream.filters and is_linkable(origin, upstream.target)
+
+
+def _is_whole(origin: Stream, file: DataFile, start_seq: int) -> bool:
+    """Return whether every message of a file is still to be copied."""
+    span = file.last_seq - file.first_seq + 1
+    gone = origin.copying.removed_count(file.first_seq, file.last_seq)
+    return file.first_seq >= start_seq and gone == span - file.rows
+
+
+def is_linkable(origin: Stream, target: Stream) -> bool:
+    """Return whether files of the origin, none of it changed, can be files of the target."""
+    config = target.config
+    return (
+        target.copying.is_adoptive
+        and config.subject_transform is None
+        and config.compression == origin.config.compression
+    )
+
+
+def pieces(start_seq: int, stop_seq: int, files: Sequence[DataFile]) -> list[tuple[int, int]]:
+    """Return a range cut so that tasks can share it, each with at least some megabytes to read.
+
+    Cuts are where row groups most often begin, so that few are read twice.
+    """
+    goal = max(PIECE_BYTES, sum(file.size_bytes for file in files) // MOST_PIECES)
+    cuts, held = [start_seq], 0.0
+    for file in files:
+        size = file.size_bytes / (file.last_seq - file.first_seq + 1)
+        for seq in range(file.first_seq, file.last_seq + 1, MAX_GROUP_ROWS):
+            if held >= goal and cuts[-1] < seq <= stop_seq and len(cuts) < MOST_PIECES:
+                cuts.append(seq)
+                held = 0
+            held += size * (min(seq + MAX_GROUP_ROWS - 1, file.last_seq) - seq + 1)
+    return [(first, after - 1) for first, after in pairwise([*cuts, stop_seq + 1])]
 
 
 def _piece_of_files(
@@ -97,6 +162,7 @@ def _piece_of_files(
         ),
         removed=origin.copying.removed_between(first, last),
         expected=None if is_first else CursorAt(extent.identity)(first - 1),
+        linkable=is_linkable(origin, upstream.target),
     )
 
 
@@ -116,6 +182,7 @@ def _work(
     tail: bytes = b"",
     origin: NatsOrigin | None = None,
     expected: bytes | None = None,
+    linkable: bool = False,
 ) -> Work:
     target = upstream.target
     transform = target.config.subject_transform
@@ -136,5 +203,7 @@ def _work(
         stream_transform=(transform.src, transform.dest) if transform else None,
         source_header=upstream.source_header(extent.identity),
         staging=str(target.directory / "staging"),
+        compression=str(target.config.compression),
+        linkable=linkable,
         adoptive=target.copying.is_adoptive,
     )

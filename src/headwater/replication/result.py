@@ -1,4 +1,4 @@
-"""What a transfer has copied: small enough for its receipt, or a file in the target's staging directory."""
+"""What a transfer has copied: small enough for its receipt, or files in the target's staging directory."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
+import msgspec
 import numpy as np
 
 from headwater.disk import RealDisk
 from headwater.errors import DiskError
 from headwater.model.adopted import Adopted
-from headwater.model.columns import Columns, concat
-from headwater.replication.sums import Sums
-from headwater.replication.work import INLINE_BYTES, Receipt, Work
-from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileWriter
+from headwater.replication.sums import adopted_of
+from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
+from headwater.table.file_sums import MOST_SUBJECTS, FileSums
+from headwater.table.output import footer_crc_of
+from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileStats, FileWriter
+from headwater.table.rows import Rows, concat
 from headwater.wire import column_bytes
 
 # Of each message beside its bytes: sequence, time and three lengths; and once what frames the columns.
 _ROW_BYTES = 28
 _FRAME_BYTES = 64
+SUMS_BYTES = 128 << 10
+"""Sums over files that are longer than this travel in a file of their own."""
 
 
 class Result:
@@ -31,11 +36,15 @@ class Result:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._disk = RealDisk()
-        self._waiting: list[Columns] = []
+        self._directory = Path(work.staging)
+        self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
+        self._waiting: list[Rows] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
         self._rows = 0
-        self._staged: _StagedFile | None = None
+        self._open: _StagedFile | None = None
+        self._paths: list[Path] = []
+        self._adopted: list[Adopted] = []
 
     def __enter__(self) -> Result:
         return self
@@ -43,38 +52,52 @@ class Result:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._staged is not None:
-            self._staged.abandon()
+        if self._open is not None:
+            self._open.abandon()
+        for path in self._paths:
+            _remove(self._disk, path)
 
-    def append(self, columns: Columns) -> None:
+    def append(self, rows: Rows) -> None:
         """Take messages; memory holds no more of them than a receipt or a row group does."""
-        if not len(columns):
+        if not len(rows):
             return
-        self._waiting.append(columns)
-        self._rows += len(columns)
-        self._waiting_rows += len(columns)
-        self._waiting_bytes += (
-            _ROW_BYTES * len(columns) + len(columns.subjects) + len(columns.headers) + len(columns.datas)
-        )
-        if self._staged is None:
-            if self._waiting_bytes + _FRAME_BYTES <= INLINE_BYTES:
-                return
-            self._staged = _StagedFile(self._work, self._disk)
-        if self._waiting_rows >= MAX_GROUP_ROWS or self._waiting_bytes >= MAX_GROUP_BYTES:
+        size = _ROW_BYTES * len(rows) + _subject_bytes(rows) + rows.payload_bytes
+        if self._open is not None and (
+            self._waiting_rows + len(rows) > MAX_GROUP_ROWS or self._waiting_bytes + size > MAX_GROUP_BYTES
+        ):
             self._write()
+        self._waiting.append(rows)
+        self._rows += len(rows)
+        self._waiting_rows += len(rows)
+        self._waiting_bytes += size
+        if self._open is None and (self._paths or self._waiting_bytes + _FRAME_BYTES > INLINE_BYTES):
+            self._begin()
+
+    def link(self, file: FileRange, sums: FileSums) -> None:
+        """Take all messages of a file that the target can have as it is."""
+        self._end()
+        path = (
+            self._directory / f"{self._stem}-{len(self._paths)}-{footer_crc_of(file.path) or 0:08x}.parquet"
+        )
+        self._disk.mkdir(self._directory)
+        self._disk.link(Path(file.path), path)
+        self._paths.append(path)
+        size = self._disk.file_size(path)
+        self._adopted.append(adopted_of(path.name, size, sums, file.base_seq))
+        self._rows += sums.rows
 
     def receipt(self, through: int) -> Receipt:
         """Return what the engine is told: everything wanted up to `through` is here."""
         work = self._work
-        data, path = b"", ""
-        adopted: Adopted | None = None
-        if self._staged is not None:
-            self._write()
-            staged, adopted = self._staged.finish()
-            path = str(staged)
-            self._staged = None
-        elif self._waiting:
-            data = column_bytes.encode(concat(self._waiting))
+        data, path, sums = b"", "", ""
+        if self._open is None and not self._paths:
+            data = column_bytes.encode(concat(self._waiting).columns()) if self._waiting else b""
+        else:
+            self._end()
+            sums = self._written_sums()
+            self._disk.sync_dir(self._directory)
+            path = "" if work.adoptive else str(self._paths[0])
+        self._paths = []
         return Receipt(
             work=work.id,
             target=work.target,
@@ -84,51 +107,84 @@ class Result:
             rows=self._rows,
             data=data,
             path=path,
-            adopted=adopted,
+            adopted=() if sums else tuple(self._adopted),
+            sums=sums,
         )
 
-    def _write(self) -> None:
-        assert self._staged is not None
+    def _begin(self) -> None:
+        if self._open is None:
+            stem = f"{self._stem}-{len(self._paths)}"
+            self._open = _StagedFile(self._work, self._disk, self._directory, stem)
+
+    def _end(self) -> None:
+        """Finish the file that is being written, if there is one."""
         if self._waiting:
-            self._staged.append(concat(self._waiting))
+            self._begin()
+            self._write()
+        if self._open is not None:
+            path, stats = self._open.finish()
+            self._paths.append(path)
+            self._open = None
+            if self._work.adoptive:
+                assert stats.sums is not None
+                self._adopted.append(adopted_of(path.name, stats.size_bytes, stats.sums))
+
+    def _write(self) -> None:
+        assert self._open is not None
+        if self._waiting:
+            self._open.append(concat(self._waiting))
         self._waiting = []
         self._waiting_rows = self._waiting_bytes = 0
+
+    def _written_sums(self) -> str:
+        """Return the file that holds the sums, if they are too long for a receipt."""
+        encoded = msgspec.msgpack.encode(self._adopted)
+        if len(encoded) <= SUMS_BYTES:
+            return ""
+        path = self._directory / f"{self._stem}.sums"
+        self._disk.write_atomic(path, encoded)
+        return str(path)
 
 
 class _StagedFile:
     """A file in the making under a name that no other attempt at the same work has."""
 
-    def __init__(self, work: Work, disk: RealDisk) -> None:
+    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str) -> None:
         self._disk = disk
-        self._directory = Path(work.staging)
-        self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
-        self._temporary = self._directory / f"{self._stem}.tmp"
-        disk.mkdir(self._directory)
-        self._sums = Sums() if work.adoptive else None
+        self._directory = directory
+        self._stem = stem
+        self._temporary = directory / f"{stem}.tmp"
+        disk.mkdir(directory)
         self._renumber = work.adoptive and not work.mirrored
         self._started_ns = time.time_ns()
         try:
-            self._writer = FileWriter(self._temporary, base_seq=0)
+            self._writer = FileWriter(
+                self._temporary,
+                0,
+                work.compression,
+                most_subjects=None if work.adoptive else MOST_SUBJECTS,
+                # Where a message came from differs from its neighbour's in a digit or two.
+                packs_headers=work.source_header is not None,
+            )
         except OSError as error:
             raise self._refused(error) from error
 
-    def append(self, columns: Columns) -> None:
+    def append(self, rows: Rows) -> None:
         if self._renumber:
-            columns = self._anew(columns)
-        if self._sums is not None:
-            self._sums.add(columns)
+            rows = self._anew(rows)
         try:
-            self._writer.append(columns)
+            for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES):
+                self._writer.append_group(part)
         except OSError as error:
             raise self._refused(error) from error
 
-    def _anew(self, columns: Columns) -> Columns:
+    def _anew(self, rows: Rows) -> Rows:
         """Return the messages numbered from 0, with the time of their copy, as a source's are new ones."""
-        numbers = np.arange(self._writer.rows, self._writer.rows + len(columns), dtype=np.int64)
-        return replace(columns, seqs=numbers, ts=numbers + self._started_ns)
+        numbers = np.arange(self._writer.rows, self._writer.rows + len(rows), dtype=np.int64)
+        return replace(rows, seqs=numbers, ts=numbers + self._started_ns)
 
-    def finish(self) -> tuple[Path, Adopted | None]:
-        """Return the file once it would survive a power cut; its name tells the footer's checksum."""
+    def finish(self) -> tuple[Path, FileStats]:
+        """Return the file once its content survives a power cut; its name tells the footer's checksum."""
         try:
             stats = self._writer.finish()
         except OSError as error:
@@ -136,16 +192,27 @@ class _StagedFile:
         path = self._directory / f"{self._stem}-{stats.footer_crc:08x}.parquet"
         self._disk.sync_file(self._temporary)
         self._disk.rename(self._temporary, path)
-        self._disk.sync_dir(self._directory)
-        return path, self._sums.adopted(path.name, stats) if self._sums is not None else None
+        return path, stats
 
     def abandon(self) -> None:
         """Remove the unfinished file; should even that fail, the engine sweeps the directory."""
         try:
             self._writer.abandon()
-            self._disk.remove(self._temporary)
-        except (OSError, DiskError):
+        except OSError:
             pass
+        _remove(self._disk, self._temporary)
 
     def _refused(self, error: OSError) -> DiskError:
         return DiskError(self._temporary, "write", error.errno or 0)
+
+
+def _remove(disk: RealDisk, path: Path) -> None:
+    try:
+        disk.remove(path)
+    except DiskError:
+        pass
+
+
+def _subject_bytes(rows: Rows) -> int:
+    lengths = np.fromiter(map(len, rows.texts), np.int64, len(rows.texts))
+    return int(lengths[rows.codes].sum())

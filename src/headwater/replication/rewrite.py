@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.model import headers as header_block
-from headwater.model.columns import Buffer, Columns, Int64s, Lengths, keep
+from headwater.model.headers import DEMANDS
 from headwater.model.subject import Filter
 from headwater.model.transform import SubjectTransform
 from headwater.replication.work import Work
+from headwater.table.rows import Rows, bytes_of
+from headwater.table.schema import subject_bytes, subject_text
 
 SOURCE_HEADER = b"Nats-Stream-Source"
-# What a publisher demanded of the origin says nothing about the target, which would refuse the message.
-_DEMANDS = (b"Nats-Expected-", b"Nats-Batch-")
+REMEMBERED = 100_000
+"""So many subjects are asked for once; beyond that they are asked for again."""
 
 
 class Rewrite:
@@ -27,27 +29,47 @@ class Rewrite:
         self._transforms = [SubjectTransform(src, dest) for src, dest in work.transforms]
         stream = work.stream_transform
         self._stream_transform = SubjectTransform(*stream) if stream else None
-        self._source_line = _source_line(*work.source_header) if work.source_header else b""
+        self._source_line = _source_line(*work.source_header) if work.source_header else None
         destinations = [dest for _, dest in (*work.transforms, *([stream] if stream else []))]
         # A random part is drawn for each message, however many share a subject.
         self._is_random = any("random(" in dest.lower().replace(" ", "") for dest in destinations)
         self._looks_at_subjects = bool(self._filters or self._transforms or self._stream_transform)
-        self._marks = [b"\r\n" + name for name in _DEMANDS]
+        self._marks = [b"\r\n" + name for name in DEMANDS]
         if self._source_line:
             self._marks.append(b"\r\n" + SOURCE_HEADER + b":")
+        self._made: dict[str, str | None] = {}
 
-    def apply(self, columns: Columns) -> Columns:
+    @property
+    def is_plain(self) -> bool:
+        """Return whether messages stay as they are, but for what their publishers demanded."""
+        return not (self._looks_at_subjects or self._source_line)
+
+    def wants_any(self, texts: Collection[str]) -> bool:
+        """Return whether messages on any of these subjects are wanted."""
+        return not self._looks_at_subjects or any(self._wanted(text) is not None for text in texts)
+
+    def apply(self, rows: Rows) -> Rows:
         """Return what is wanted of the messages, as the target takes it."""
-        if not (len(columns) and (self._looks_at_subjects or self._source_line)):
-            return self._with_headers(columns, [])
-        codes, subjects = distinct(columns, self._is_random)
-        made = [self._subject(subject) for subject in subjects]
-        mask = np.fromiter((subject is not None for subject in made), np.bool_, len(made))[codes]
-        columns, codes = keep(columns, mask), codes[mask]
-        columns = self._with_headers(columns, [subjects[code] for code in codes.tolist()])
-        if made == subjects:
-            return columns
-        return _replaced(columns, subjects=[made[code] or b"" for code in codes.tolist()])
+        if len(rows) and self._looks_at_subjects:
+            made = [self._wanted(text) for text in rows.texts]
+            rows = rows.filter(
+                np.fromiter((text is not None for text in made), np.bool_, len(made))[rows.codes]
+            )
+        if not len(rows):
+            return rows
+        headers = self._headers(rows)
+        subjects = self._subjects(rows) if self._looks_at_subjects else rows.subjects
+        return Rows(rows.seqs, rows.ts, subjects, headers, rows.datas)
+
+    def _wanted(self, text: str) -> str | None:
+        """Return the subject in the target, None if messages on it are not wanted; both as stored texts."""
+        if text in self._made:
+            return self._made[text]
+        made = self._subject(subject_bytes(text))
+        if len(self._made) >= REMEMBERED:
+            self._made.clear()
+        self._made[text] = None if made is None else subject_text(made)
+        return self._made[text]
 
     def _subject(self, subject: bytes) -> bytes | None:
         """Return the subject in the target, None if messages on it are not wanted."""
@@ -61,74 +83,65 @@ class Rewrite:
             return made
         return self._stream_transform.apply(made) or made
 
-    def _with_headers(self, columns: Columns, subjects: list[bytes]) -> Columns:
-        """Return the messages with the headers that they have in the target."""
-        block = bytes(columns.headers)
-        is_clean = not any(mark in block for mark in self._marks)
-        if not self._source_line and is_clean:
-            return columns
-        blocks = _cut(columns.header_lengths, block) if block else iter(())
-        if not is_clean:
-            blocks = map(self._cleaned, blocks)
-        if self._source_line:
-            lines = map(self._source_line.__mod__, zip(columns.seqs.tolist(), subjects, strict=True))
-            if block:
-                blocks = (_opened(each) + line for each, line in zip(blocks, lines, strict=True))
-            else:
-                blocks = map((header_block.VERSION + b"\r\n").__add__, lines)
-        return _replaced(columns, headers=list(blocks))
+    def _subjects(self, rows: Rows) -> pa.DictionaryArray:
+        """Return the subjects that wanted messages have in the target."""
+        texts, codes = rows.texts, rows.codes
+        if self._is_random:
+            subjects = [subject_bytes(text) for text in texts]
+            drawn = (self._subject(subjects[code]) or b"" for code in codes.tolist())
+            return pa.array([subject_text(each) for each in drawn], pa.string()).dictionary_encode()
+        made = [self._wanted(text) or "" for text in texts]
+        if made == texts:
+            return rows.subjects
+        # Several subjects may have become one, and a dictionary holds each once.
+        distinct = pa.array(made, pa.string()).dictionary_encode()
+        recoded = distinct.indices.to_numpy()[codes].astype(np.int32)
+        return pa.DictionaryArray.from_arrays(pa.array(recoded), distinct.dictionary)
 
-    def _cleaned(self, block: bytes) -> bytes:
-        for name in _DEMANDS:
+    def _headers(self, rows: Rows) -> pa.BinaryArray:
+        """Return the headers that messages have in the target."""
+        headers = rows.headers
+        if headers.null_count < len(headers):
+            block = bytes(bytes_of(headers))
+            if any(mark in block for mark in self._marks):
+                cleaned = [self._cleaned(each) if each else None for each in headers.to_pylist()]
+                headers = pa.array(cleaned, pa.binary())
+        if self._source_line is None:
+            return headers
+        before, between, after = self._source_line
+        subjects = [between + subject_bytes(text) + after for text in rows.texts]
+        ends = pa.array(subjects, pa.binary()).take(rows.subjects.indices)
+        numbers = pa.array(rows.seqs).cast(pa.string()).cast(pa.binary())
+        start = header_block.VERSION + b"\r\n"
+        nothing = pa.scalar(b"", pa.binary())
+        if headers.null_count == len(headers):
+            first: pa.Scalar | pa.Array = pa.scalar(start + before, pa.binary())
+            return pc.binary_join_element_wise(first, numbers, ends, nothing)
+        name = pa.scalar(before, pa.binary())
+        return pc.binary_join_element_wise(_opened(headers, start), name, numbers, ends, nothing)
+
+    def _cleaned(self, block: bytes) -> bytes | None:
+        for name in DEMANDS:
             block = header_block.remove_prefix(block, name)
-        return header_block.remove(block, SOURCE_HEADER) if self._source_line else block
+        return (header_block.remove(block, SOURCE_HEADER) if self._source_line else block) or None
 
 
-def _source_line(name: str, filters: str, destinations: str, identity: str) -> bytes:
-    """Return the header that tells where a message came from, with places for sequence and subject."""
-    parts = [SOURCE_HEADER.decode() + ": " + name, filters, destinations, identity]
-    first, taken, made, origin = (part.replace("%", "%%") for part in parts)
-    ending = f" {origin}" if origin else ""
-    return f"{first} %d {taken} {made} %b{ending}\r\n\r\n".encode()
+def _source_line(name: str, filters: str, destinations: str, identity: str) -> tuple[bytes, bytes, bytes]:
+    """Return the header that tells where a message came from: what stands before, between and after.
+
+    Between stands the sequence in the origin on the left, and the subject there on the right.
+    """
+    ending = f" {identity}" if identity else ""
+    return (
+        SOURCE_HEADER + f": {name} ".encode(),
+        f" {filters} {destinations} ".encode(),
+        f"{ending}\r\n\r\n".encode(),
+    )
 
 
-def _opened(block: bytes) -> bytes:
-    """Return a header block without its end, so that a header can follow."""
-    return block[:-2] if block.endswith(b"\r\n\r\n") else header_block.VERSION + b"\r\n"
-
-
-def distinct(columns: Columns, each: bool = False) -> tuple[Int64s, list[bytes]]:
-    """Return for each message the place of its subject among the distinct ones, or among all of them."""
-    if each:
-        return np.arange(len(columns)), list(_cut(columns.subject_lengths, bytes(columns.subjects)))
-    ends = _ends(columns.subject_lengths)
-    assert ends[-1] <= 0x7FFFFFFF
-    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(columns.subjects)]
-    coded = pa.Array.from_buffers(pa.binary(), len(columns), buffers).dictionary_encode()
-    return coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist()
-
-
-def _replaced(
-    columns: Columns, *, subjects: list[bytes] | None = None, headers: list[bytes] | None = None
-) -> Columns:
-    """Return the messages with other subjects or other headers."""
-    subject = _joined(subjects) if subjects is not None else (columns.subject_lengths, columns.subjects)
-    header = _joined(headers) if headers is not None else (columns.header_lengths, columns.headers)
-    return Columns(columns.seqs, columns.ts, *subject, *header, columns.data_lengths, columns.datas)
-
-
-def _joined(values: list[bytes]) -> tuple[Lengths, Buffer]:
-    return np.fromiter(map(len, values), np.uint32, len(values)), b"".join(values)
-
-
-def _cut(lengths: Lengths, joined: bytes) -> Iterator[bytes]:
-    """Yield each value of joined ones."""
-    ends = _ends(lengths).tolist()
-    return (joined[start:stop] for start, stop in pairwise(ends))
-
-
-def _ends(lengths: Lengths) -> Int64s:
-    """Return where each value begins in the joined bytes, and at last where all end."""
-    ends = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    return ends
+def _opened(headers: pa.BinaryArray, start: bytes) -> pa.BinaryArray:
+    """Return header blocks without their ends, so that a header can follow; `start` where there is none."""
+    if not pc.all(pc.ends_with(headers, pattern="\r\n\r\n")).as_py():
+        whole = [each if each and each.endswith(b"\r\n\r\n") else None for each in headers.to_pylist()]
+        headers = pa.array(whole, pa.binary())
+    return pc.binary_slice(headers, 0, -2).fill_null(start)

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, Error
-from headwater.model.columns import Columns, Int64s, keep
 from headwater.replication.origin import OriginReader
 from headwater.replication.result import Result
 from headwater.replication.rewrite import Rewrite
 from headwater.replication.work import FileRange, Receipt, Work
 from headwater.table import parquet
+from headwater.table.file_sums import FileSums
 from headwater.table.output import footer_crc_of
+from headwater.table.parquet import Footer
+from headwater.table.rows import Rows
 from headwater.wire import column_bytes
 
 _decode_work = msgspec.msgpack.Decoder(Work).decode
@@ -37,10 +38,15 @@ def transfer(work: Work) -> Receipt:
     try:
         with Result(work) as result:
             rewrite = Rewrite(work)
-            origin = _origin_reader(work)
-            for columns in origin or _stored(work):
-                result.append(rewrite.apply(columns))
-            return result.receipt(origin.through if origin else work.stop_seq)
+            if (origin := _origin_reader(work)) is not None:
+                for columns in origin:
+                    result.append(rewrite.apply(parquet.rows_of(columns)))
+                return result.receipt(origin.through)
+            _copy_files(work, rewrite, result)
+            if work.tail:
+                rows = parquet.rows_of(column_bytes.decode(work.tail))
+                result.append(rewrite.apply(_between(rows, work)))
+            return result.receipt(work.stop_seq)
     except FileNotFoundError as error:
         return failed(work, f"{error.filename} is gone: it was replaced while its range was planned")
     except BusError as error:
@@ -70,34 +76,54 @@ def _origin_reader(work: Work) -> OriginReader | None:
     return OriginReader(work.origin, work.start_seq, work.stop_seq, filters)
 
 
-def _stored(work: Work) -> Iterator[Columns]:
-    """Yield the live messages of the files, then those of the tail, a row group's worth at a time."""
+def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
+    """Put what is wanted of the files into the result, a row group at a time or whole."""
     removed = BitMap64.deserialize(work.removed) if work.removed else BitMap64()
     for file in work.files:
-        yield from _rows(file, work.start_seq, work.stop_seq, removed)
-    if work.tail:
-        columns = column_bytes.decode(work.tail)
-        yield keep(columns, _between(columns.seqs, work.start_seq, work.stop_seq))
+        footer = parquet.read_footer(Path(file.path), footer_crc_of(file.path))
+        sums = parquet.read_sums(footer)
+        if sums is not None and not rewrite.wants_any(sums.subjects.keys()):
+            continue
+        if sums is not None and rewrite.is_plain and _is_whole(work, file, sums, removed):
+            result.link(file, sums)
+            continue
+        for rows in _live_rows(work, file, footer, removed):
+            result.append(rewrite.apply(rows))
 
 
-def _rows(file: FileRange, start_seq: int, stop_seq: int, removed: BitMap64) -> Iterator[Columns]:
+def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
+    """Return whether a mirror can have all of a file: nothing of it is removed or for the origin alone."""
+    span = file.last_seq - file.first_seq + 1
+    return (
+        work.mirrored
+        and work.adoptive
+        and work.linkable
+        and not sums.demands
+        and work.start_seq <= file.first_seq
+        and file.last_seq <= work.stop_seq
+        and removed.range_cardinality(file.first_seq, file.last_seq + 1) == span - sums.rows
+    )
+
+
+def _live_rows(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[Rows]:
     """Yield what is left of a file's messages in a range; row groups that hold none are not read."""
-    path = Path(file.path)
-    footer = parquet.read_footer(path, footer_crc_of(file.path))
     for index, (first_offset, last_offset) in enumerate(footer.bounds):
         first, last = file.base_seq + first_offset, file.base_seq + last_offset
-        if last < start_seq or first > stop_seq:
+        if last < work.start_seq or first > work.stop_seq:
             continue
         gone = removed.range_cardinality(first, last + 1)
         if gone == last - first + 1:
             continue
-        group = parquet.read_group(path, footer, index, file.base_seq)
-        mask = _between(group.seqs, start_seq, stop_seq)
-        if gone:
-            seqs = group.seqs.tolist()
-            mask &= np.fromiter((seq not in removed for seq in seqs), np.bool_, len(seqs))
-        yield keep(group.columns(), mask)
+        rows = _between(parquet.read_rows(Path(file.path), footer, index, file.base_seq), work)
+        if gone and len(rows):
+            seqs = rows.seqs
+            marked = (removed & BitMap64(range(first, last + 1))).to_array()
+            rows = rows.filter(~np.isin(seqs, np.array(marked, np.int64), assume_unique=True))
+        yield rows
 
 
-def _between(seqs: Int64s, start_seq: int, stop_seq: int) -> npt.NDArray[np.bool_]:
-    return (seqs >= start_seq) & (seqs <= stop_seq)
+def _between(rows: Rows, work: Work) -> Rows:
+    """Return the messages within the range of the work."""
+    seqs = rows.seqs
+    start, stop = np.searchsorted(seqs, [work.start_seq, work.stop_seq + 1]).tolist()
+    return rows if start == 0 and stop == len(rows) else rows.slice(start, stop)

@@ -72,6 +72,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """For a source: first part of the index name, filters, destinations, identity of the origin."""
     staging: str = ""
     """Directory for a result that is too large for the receipt."""
+    compression: str = "none"
+    """How the target compresses its files."""
+    linkable: bool = False
+    """Whether the origin's files are compressed as the target's are, so that they can be the target's."""
     adoptive: bool = False
     """Whether the target can take a staged file as it is; then a source's file is numbered from 0 anew."""
 
@@ -90,8 +94,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """The messages as `wire.column_bytes`, sequences and times those of the origin."""
     path: str = ""
     """A Parquet file in the staging directory, in the table's own form with base 0, instead of `data`."""
-    adopted: Adopted | None = None
-    """Sums over the staged file, for a target that takes it as it is."""
+    adopted: tuple[Adopted, ...] = ()
+    """Staged files with the sums over them, instead of both, for a target that takes them as they are."""
+    sums: str = ""
+    """A file in the staging directory that holds the same where it would be too long."""
     error: str = ""
 
 
@@ -119,6 +125,7 @@ def encode(value: Plan | Committed | list[Receipt]) -> bytes:
 
 decode_plan = msgspec.msgpack.Decoder(Plan).decode
 decode_receipts = msgspec.msgpack.Decoder(list[Receipt]).decode
+decode_adopted = msgspec.msgpack.Decoder(tuple[Adopted, ...]).decode
 decode_committed = msgspec.msgpack.Decoder(Committed).decode
 
 INLINE_BYTES = 256 << 10

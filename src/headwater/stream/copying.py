@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from pyroaring import BitMap64
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
+FOLD_BYTES = 4 << 20
+"""A head of so much is copied as a file: tails are small, and many of them slow."""
 
 
 class Copying:
@@ -46,6 +48,8 @@ class Copying:
         self._folder = folder
         self._settle = settle
         self._importer = Importer(store, sequencer)
+        self._folding: asyncio.Task[None] | None = None
+        self.on_folded: Callable[[], None] = lambda: None
         self.on_adopted: Callable[[Adopted], None] = lambda adopted: None
 
     @property
@@ -76,6 +80,32 @@ class Copying:
         if start_seq < ledger.first_seq:
             gone.add_range(start_seq, min(ledger.first_seq, stop_seq + 1))
         return bytes(gone.serialize())
+
+    def removed_count(self, start_seq: int, stop_seq: int) -> int:
+        """Return how many of these sequences hold no message."""
+        ledger = self._store.ledger
+        return stop_seq - start_seq + 1 - ledger.live_between(start_seq, stop_seq)
+
+    def folds_first(self, start_seq: int) -> bool:
+        """Return whether what the head holds from here on is too much for tails, and becomes a file now."""
+        if self._folding is not None and not self._folding.done():
+            return True
+        if self._store.head.nbytes_from(start_seq) < FOLD_BYTES or self._committer.failure is not None:
+            return False
+        self._folding = asyncio.create_task(self._fold(), name=f"fold {self._store.config.name} for a copy")
+        return True
+
+    async def _fold(self) -> None:
+        try:
+            await self._folder.fold()
+        except Error as error:
+            logger.error("stream %s: %s", self._store.config.name, error)
+        self.on_folded()
+
+    async def close(self) -> None:
+        """Return once nothing is under way here any more."""
+        if self._folding is not None:
+            await asyncio.gather(self._folding, return_exceptions=True)
 
     async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
         """Return the next live messages as bytes, about so many, and the last sequence they cover."""
@@ -142,11 +172,11 @@ class Copying:
         return adopts_files(self._store.config)
 
     async def adopt(
-        self, upstream: str, expected: bytes, adopted: Adopted, cursor: bytes, *, mirrored: bool
+        self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
     ) -> int:
-        """Take in a staged file of copied messages, exactly once; return how many messages it has.
+        """Take in staged files of copied messages, exactly once; return how many messages they have.
 
-        Once the log names the file it is part of the stream: from then on it is never given up.
+        Once the log names the files they are part of the stream: from then on they are never given up.
         """
         self._require_open()
         placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
@@ -156,13 +186,14 @@ class Copying:
             await self._finish(placed)
         finally:
             self._store.adoption_ends(placed)
-        self.on_adopted(placed)
+        for file in placed:
+            self.on_adopted(file)
         self._sequencer.enforce()
         await self._settle()
-        return placed.rows
+        return sum(file.rows for file in placed)
 
-    async def _finish(self, adopted: Adopted) -> None:
-        """Have the file become part of the table, however often that is refused: the log says that it is."""
+    async def _finish(self, adopted: Sequence[Adopted]) -> None:
+        """Have the files become part of the table, however often that is refused: the log says they are."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:

@@ -101,6 +101,11 @@ class Head:
         index = bisect_left(lasts, seq)
         return entries[index] if index < len(entries) else None
 
+    def nbytes_from(self, seq: int) -> int:
+        """Return how much the entries hold that reach this sequence or lie behind it."""
+        entries, lasts = self._both
+        return sum(entry.nbytes for entry in entries[bisect_left(lasts, seq) :])
+
     def entry_since(self, ts: int) -> HeadEntry | None:
         """Return the first entry whose newest message is not older than this time."""
         entries = self._entries

@@ -83,14 +83,17 @@ class Importer:
         return taken
 
     def adopt(
-        self, upstream: str, expected: bytes, adopted: Adopted, cursor: bytes, *, mirrored: bool
-    ) -> Adopted:
-        """Take in a file of copied messages behind all others; return it with its place."""
+        self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
+    ) -> list[Adopted]:
+        """Take in files of copied messages behind all others, in one change; return them in their places."""
         self._check(upstream, expected)
         last_seq = self._store.ledger.last_seq
-        if mirrored and adopted.first_seq <= last_seq:
-            raise CursorMovedError(f"{adopted.name} begins before the end of the stream")
-        placed = adopted if mirrored else adopted.at(last_seq + 1)
+        placed: list[Adopted] = []
+        for file in adopted:
+            if mirrored and file.first_seq <= last_seq:
+                raise CursorMovedError(f"{file.name} begins before the end of the stream")
+            placed.append(file if mirrored else file.at(last_seq + 1))
+            last_seq = placed[-1].last_seq
         self._store.adoption_begins(placed)
         self._sequencer.adopt(placed, upstream, cursor)
         return placed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from pyroaring import BitMap64
@@ -25,7 +25,7 @@ class Notes(msgspec.Struct, array_like=True, frozen=True):
     removed_everything: bool = False
     consumers: dict[str, bytes] = {}
     upstreams: dict[str, bytes] = {}
-    adopted: Adopted | None = None
+    adopted: tuple[Adopted, ...] = ()
 
     def removal(self, seqs: BitMap64 | None) -> Removal:
         """Return the removal whose sequences stand beside these notes."""
@@ -37,14 +37,19 @@ def encode(
     removal: Removal | None,
     consumers: Mapping[str, bytes] = _NOBODY,
     upstreams: Mapping[str, bytes] = _NOBODY,
-    adopted: Adopted | None = None,
+    adopted: Sequence[Adopted] = (),
 ) -> bytes:
     """Return the notes as bytes, nothing if there is nothing to say."""
     if not (removal or consumers or upstreams or adopted):
         return b""
     removal = removal or Removal()
     notes = Notes(
-        removal.size, dict(removal.subjects), removal.everything, dict(consumers), dict(upstreams), adopted
+        removal.size,
+        dict(removal.subjects),
+        removal.everything,
+        dict(consumers),
+        dict(upstreams),
+        tuple(adopted),
     )
     return _encoder.encode(notes)
 

@@ -76,9 +76,9 @@ class Replay:
                 note_headers(ledger, self._config, seqs, ts, batch.headers)
             if self._config.allow_msg_schedules:
                 ledger.schedules.note_run(seqs, ts, batch.subjects, batch.headers)
-        if noted.adopted is not None:
-            ledger.adopt(noted.adopted)
-            self.adoptions.append(noted.adopted)
+        for adopted in noted.adopted:
+            ledger.adopt(adopted)
+            self.adoptions.append(adopted)
         if batch.removed:
             removal = noted.removal(batch.removed)
             ledger.remove(ledger.still_there(removal) if self._is_damaged else removal)

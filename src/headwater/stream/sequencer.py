@@ -224,9 +224,10 @@ class Sequencer:
             for row, previous in enumerate(before):
                 self.group.after += self._republisher.frames(*run.message(row), previous)
 
-    def adopt(self, adopted: Adopted, upstream: str, cursor: bytes) -> None:
-        """Take in a file of copied messages by its sums, and how far the copy has come."""
-        self._ledger.adopt(adopted)
+    def adopt(self, adopted: Sequence[Adopted], upstream: str, cursor: bytes) -> None:
+        """Take in files of copied messages by their sums, and how far the copy has come."""
+        for file in adopted:
+            self._ledger.adopt(file)
         self._ledger.upstreams[upstream] = cursor
         self._add(None, None, None, upstreams={upstream: cursor}, adopted=adopted)
 
@@ -304,7 +305,7 @@ class Sequencer:
         removal: Removal | None,
         consumers: Mapping[str, bytes] = _NONE,
         upstreams: Mapping[str, bytes] = _NONE,
-        adopted: Adopted | None = None,
+        adopted: Sequence[Adopted] = (),
     ) -> None:
         """Encode one change, already made to the ledger, into the group."""
         ledger = self._ledger

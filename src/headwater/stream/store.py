@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,26 +124,26 @@ class Store:
         self.head.release_through(self.table.transaction(FOLD) or 0)
         self.generation += 1
         self.synced_seq = self.ledger.last_seq
-        for adopted in replayed.adoptions:
-            if adopted.last_seq > (self.table.transaction(ADOPTION) or 0):
-                self.finish_adoption(adopted)
+        done = self.table.transaction(ADOPTION) or 0
+        if missing := [adopted for adopted in replayed.adoptions if adopted.last_seq > done]:
+            self.finish_adoption(missing)
 
     @property
     def durable_seq(self) -> int:
         """Return the last sequence that would survive a power cut and can be read."""
         return min(self.adopting) - 1 if self.adopting else self.synced_seq
 
-    def finish_adoption(self, adopted: Adopted) -> None:
-        """Make a file part of the table that the log names as part of the stream; blocking."""
-        self.table.adopt(self.staging / adopted.name, adopted, {ADOPTION: adopted.last_seq})
+    def finish_adoption(self, adopted: Sequence[Adopted]) -> None:
+        """Make files part of the table that the log names as part of the stream; blocking."""
+        self.table.adopt(self.staging, adopted, {ADOPTION: adopted[-1].last_seq})
 
-    def adoption_begins(self, adopted: Adopted) -> None:
+    def adoption_begins(self, adopted: Sequence[Adopted]) -> None:
         """Keep readers from what is not in the table yet."""
-        self.adopting.add(adopted.first_seq)
+        self.adopting.update(file.first_seq for file in adopted)
 
-    def adoption_ends(self, adopted: Adopted) -> None:
+    def adoption_ends(self, adopted: Sequence[Adopted]) -> None:
         """Let readers go on."""
-        self.adopting.discard(adopted.first_seq)
+        self.adopting.difference_update(file.first_seq for file in adopted)
         if not self.adopting:
             self._adopted.set()
 

@@ -152,6 +152,7 @@ class Stream:
         self._committer.on_durable = self._stored
         self._committer.on_rebuilt = self._was_rebuilt
         self.copying.on_adopted = self._has_adopted
+        self.copying.on_folded = self._has_more
 
     def _wants(self, subject: bytes) -> bool:
         listener = self._listener
@@ -171,6 +172,9 @@ class Stream:
     def _has_adopted(self, adopted: Adopted) -> None:
         assert self._listener is not None
         self._listener.on_adopted(adopted)
+        self._has_more()
+
+    def _has_more(self) -> None:
         for watch in self.watchers:
             watch()
 
@@ -550,6 +554,7 @@ class Stream:
 
     async def close(self) -> None:
         """Make everything durable and let go of the files."""
+        await self.copying.close()
         await self.folder.close()
         await self._committer.close()
         self._intake.abandon_all()

@@ -130,32 +130,24 @@ class Table:
         self.discard([file])
         return placed
 
-    def adopt(self, staged: Path, adopted: Adopted, transactions: Mapping[str, int]) -> None:
-        """Return once a finished file from elsewhere on this disk is durably part of the table.
+    def adopt(self, staging: Path, adopted: Sequence[Adopted], transactions: Mapping[str, int]) -> None:
+        """Return once finished files from elsewhere on this disk are durably part of the table.
 
-        A crash on the way leaves the file where it was or in its folder; the same call goes on from either.
+        A crash on the way leaves each file where it was or in its folder; the same call goes on from either.
         """
-        folder = self._directory / folder_of(adopted.base_seq)
-        file = DataFile(
-            path=f"{folder.name}/{adopted.name}",
-            base_seq=adopted.base_seq,
-            rows=adopted.rows,
-            first_seq=adopted.first_seq,
-            last_seq=adopted.last_seq,
-            size_bytes=adopted.size_bytes,
-            first_ts=adopted.first_ts // 1000 * 1000,
-            last_ts=adopted.last_ts // 1000 * 1000 + 999,
-            first_subject=adopted.first_subject,
-            last_subject=adopted.last_subject,
-            headerless_rows=adopted.rows - adopted.with_headers,
-        )
+        files = [_adopted_file(each) for each in adopted]
         with self._changing:
-            self._disk.mkdir(folder)
-            if adopted.name not in self._disk.list(folder):
-                self._disk.rename(staged, folder / adopted.name)
-            self._disk.sync_dir(folder)
-            self._remember(file)
-        self.commit(add=[file], transactions=transactions)
+            for base_seq in sorted({each.base_seq for each in adopted}):
+                folder = self._directory / folder_of(base_seq)
+                self._disk.mkdir(folder)
+                there = set(self._disk.list(folder))
+                for each in adopted:
+                    if each.base_seq == base_seq and each.name not in there:
+                        self._disk.rename(staging / each.name, folder / each.name)
+                self._disk.sync_dir(folder)
+            for file in files:
+                self._remember(file)
+        self.commit(add=files, transactions=transactions)
 
     def discard(self, files: Sequence[DataFile]) -> None:
         """Let go of files that will not be committed; the next sweep takes them."""
@@ -305,6 +297,23 @@ class Table:
     def _path(self, file: DataFile) -> Path:
         """Return where the file lies."""
         return self._directory / file.path
+
+
+def _adopted_file(adopted: Adopted) -> DataFile:
+    """Return an adopted file as one of the table's."""
+    return DataFile(
+        path=f"{folder_of(adopted.base_seq)}/{adopted.name}",
+        base_seq=adopted.base_seq,
+        rows=adopted.rows,
+        first_seq=adopted.first_seq,
+        last_seq=adopted.last_seq,
+        size_bytes=adopted.size_bytes,
+        first_ts=adopted.first_ts // 1000 * 1000,
+        last_ts=adopted.last_ts // 1000 * 1000 + 999,
+        first_subject=adopted.first_subject,
+        last_subject=adopted.last_subject,
+        headerless_rows=adopted.rows - adopted.with_headers,
+    )
 
 
 def _changed(
