@@ -6,6 +6,7 @@ EXTRAS := embedded,spark,dev
 STORE ?= .headwater/store
 PORT ?= 4222
 ARGS ?=
+NATS_CLI ?= nats
 ROUNDS ?= 60
 
 # The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-rounds demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-rounds demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,8 +48,14 @@ test: check java-check ## everything: check and the whole suite
 test-rounds: install java-check ## what is killed at random is killed ROUNDS times: ROUNDS=60
 	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q tests/durability/test_replication_kill.py $(ARGS)
 
-demo: install java-check ## show streams working, in a store of its own
-	$(BIN)/python demo/streams.py $(ARGS)
+test-demo: install java-check ## run the demo as a test
+	TEST_DEMO=1 $(BIN)/pytest -q tests/test_demo.py $(ARGS)
+
+test-nats-cli: install java-check ## the real nats command line does what the transcripts do: NATS_CLI=/path/to/nats
+	HEADWATER_NATS_CLI=$(NATS_CLI) $(BIN)/pytest -q -rs -k nats_command tests/interop/test_transcripts.py $(ARGS)
+
+demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone (exit code 3)
+	@$(BIN)/python -m demo.story $(ARGS)
 
 bench: bench-publish bench-replay bench-fetch ## throughput beside nats-server's: publish, replay, fetch
 
@@ -61,8 +68,8 @@ bench-replay: install ## ordered replay of a long stream alone
 bench-fetch: install ## fetching with acknowledgements alone
 	$(BIN)/python -m bench.fetch $(ARGS)
 
-serve: install ## run an engine: STORE=.headwater/store PORT=4222 ARGS=…
-	$(BIN)/headwater serve --store $(STORE) --port $(PORT) $(ARGS)
+serve: install ## run an engine with the story's streams to play with: STORE=.headwater/store PORT=4222
+	@$(BIN)/python -m demo.play --store $(STORE) --port $(PORT) -- $(ARGS)
 
 docs: install ## write the generated pages of docs/reference
 	$(BIN)/python -m headwater.cli.settings_page > docs/reference/settings.md

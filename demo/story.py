@@ -1,0 +1,203 @@
+"""The story end to end: two streams, an archive of both, its mirror, a kill, and a question in SQL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nats
+from nats.errors import Error as NatsError
+
+from demo.stage import DemoError, Stage, console, heading, proven, say
+from headwater.replication.spark import SparkMissingError, check_java
+
+KEPT = Path(".headwater/demo")
+"""Where the drawing stays when the demo is over."""
+EXIT_WITHOUT_JAVA = 3
+AUDITED = 500
+
+
+def first_line(out: str) -> str:
+    """Return the line that says what was done."""
+    return out.strip().splitlines()[0]
+
+
+def section(title: str, out: str) -> str:
+    """Return one section of a long page."""
+    lines = out.splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith(title))
+    length = next((n for n, line in enumerate(lines[start + 2 :]) if not line.strip()), len(lines))
+    return "\n".join(["…", *lines[start : start + 2 + length], "…"])
+
+
+def declare(stage: Stage) -> None:
+    """Declare the four streams."""
+    stage.run("stream", "add", "ORDERS", "--subjects", "ORDERS.>", "--storage", "memory", "--defaults",
+              show=first_line)  # fmt: skip
+    stage.run("stream", "add", "RETURNS", "--subjects", "RETURNS.>", "--storage", "memory", "--defaults",
+              show=first_line)  # fmt: skip
+    stage.run("stream", "add", "ARCHIVE", "--source", "ORDERS", "--source", "RETURNS",
+              "--subjects", "ARCHIVE.>", "--defaults", show=first_line)  # fmt: skip
+    stage.run("stream", "add", "REPORT", "--mirror", "ARCHIVE", "--max-age", "30d", "--defaults",
+              show=first_line)  # fmt: skip
+
+
+def publish(stage: Stage) -> None:
+    """Publish to the two origins, and to the archive itself."""
+    stage.run("pub", "ORDERS.new", "ORDER {{Count}}", "--count", "100", "--jetstream")
+    stage.run("pub", "RETURNS.new", "RETURN {{Count}}", "--count", "100", "--jetstream")
+    stage.run("pub", "ARCHIVE.note", "published here, not copied", "--jetstream")
+
+
+def compare(stage: Stage) -> int:
+    """Show one message of both streams, then compare all; return how many there are."""
+    last = int(stage.ask("stream", "state", "ARCHIVE")["last_seq"])
+    for stream in ("ARCHIVE", "REPORT"):
+        stage.run("stream", "get", stream, str(last))
+    everything = [stage.lines("sub", "--stream", stream, "--all", "--terminate-at-end") for stream in
+                  ("ARCHIVE", "REPORT")]  # fmt: skip
+    archive, report = (
+        [{key: row.get(key) for key in ("seq", "time", "subject", "headers", "data")} for row in rows]
+        for rows in everything
+    )
+    if archive != report or len(archive) != last or None in (archive[0]["seq"], archive[0]["time"]):
+        raise DemoError("REPORT is not what ARCHIVE is")
+    proven(f"all {last} messages: the same sequences, timestamps, subjects, headers and data")
+    return last
+
+
+async def publish_until_killed(stage: Stage) -> int:
+    """Publish to the archive, kill the engine in the midst of it, return the last sequence acknowledged."""
+
+    async def ignore(error: Exception) -> None:
+        """The connection breaks: that is the point."""
+
+    client = await nats.connect(stage.url, allow_reconnect=False, error_cb=ignore)
+    stream, acknowledged = client.jetstream(), 0
+
+    async def publisher() -> None:
+        nonlocal acknowledged
+        try:
+            while True:
+                acks = await asyncio.gather(
+                    *(stream.publish("ARCHIVE.audit", b"in flight") for _ in range(50))
+                )
+                acknowledged = max(acknowledged, *(ack.seq for ack in acks))
+        except NatsError:
+            pass
+
+    begun = int(stage.ask("stream", "state", "ARCHIVE")["last_seq"])
+    publishing = asyncio.create_task(publisher())
+    while acknowledged < begun + AUDITED:
+        await asyncio.sleep(0.005)
+    stage.kill()
+    publishing.cancel()
+    await asyncio.gather(publishing, return_exceptions=True)
+    await client.close()
+    return acknowledged
+
+
+def restart(stage: Stage, acknowledged: int) -> int:
+    """Start the engine again and see that nothing is missing; return the archive's last sequence."""
+    began = time.monotonic()
+    stage.start()
+    took = time.monotonic() - began
+    state = stage.ask("stream", "state", "ARCHIVE")
+    last = int(state["last_seq"])
+    if state["messages"] != last or last < acknowledged:
+        raise DemoError(f"{acknowledged} messages were acknowledged, and {state['messages']} are there")
+    proven(f"acknowledged up to {acknowledged}, stored up to {last}: nothing is lost; back in {took:.1f} s")
+    return last
+
+
+def question(stage: Stage) -> None:
+    """Ask Spark."""
+    script = Path(__file__).parent / "question.py"
+    console.print(f"[dim]$[/] [bold]python {script.relative_to(Path.cwd())}[/]", style=None)
+    console.print(script.read_text().partition('"""\n\n')[2].strip(), markup=False)
+    sys.stdout.flush()
+    environ = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    report = stage.store / "$G" / "REPORT"
+    with (stage.directory / "spark.log").open("w+") as log:
+        asked = subprocess.run(
+            [sys.executable, str(script), str(report), stage.url], env=environ, stdout=subprocess.PIPE,
+            stderr=log, text=True,
+        )  # fmt: skip
+        log.seek(0)
+        if asked.returncode:
+            raise DemoError(f"Spark did not answer:\n{log.read()}")
+    print("\n" + asked.stdout.strip())
+
+
+def tell(stage: Stage) -> None:
+    """Tell the story, chapter by chapter."""
+    heading(1, "An engine, with a nats-server of its own")
+    stage.start()
+    console.print(f"[dim]$[/] [bold]export NATS_URL={stage.url}[/]")
+
+    heading(2, "ORDERS and RETURNS in memory, ARCHIVE sources both, REPORT mirrors ARCHIVE")
+    declare(stage)
+    stage.run("stream", "report", "--name")
+
+    heading(3, "Messages: 100 orders, 100 returns, and one that is published to ARCHIVE itself")
+    publish(stage)
+    say("Spark starts with the first upstream, which takes some ten seconds, once …")
+    stage.wait_for("… and REPORT has it all", "REPORT", 201)
+
+    heading(4, "Both reports again, and the map of the replication")
+    drawing = KEPT / "replication.svg"
+    stage.run("stream", "report", "--name", "--svg", str(drawing))
+    stage.run("stream", "info", "REPORT", show=lambda out: section("Mirror Information", out))
+
+    heading(5, "REPORT has ARCHIVE's sequences and timestamps")
+    compare(stage)
+
+    heading(6, "kill -9, while a client publishes")
+    acknowledged = asyncio.run(publish_until_killed(stage))
+    last = restart(stage, acknowledged)
+    say("(ORDERS and RETURNS are memory streams: they begin empty, as they do in JetStream.)")
+    stage.wait_for("The mirror has gone on where it was, and has caught up", "REPORT", last)
+
+    heading(7, "A question for Spark SQL, over REPORT")
+    question(stage)
+    stage.stop()
+
+
+def streams_alone(reason: str) -> int:
+    """Show streams, which need no Java, and return an exit code that says that the rest is missing."""
+    console.print(f"[bold yellow]Sources, mirrors and Spark SQL are left out.[/] {reason}\n")
+    subprocess.run([sys.executable, str(Path(__file__).parent / "streams.py")], check=True)
+    console.print(f"\n[bold yellow]Shown: streams. Left out: replication.[/] {reason}; then: make demo")
+    return EXIT_WITHOUT_JAVA
+
+
+def main() -> int:
+    """Run the demo and return its exit code."""
+    try:
+        check_java(os.environ)
+    except SparkMissingError as missing:
+        return streams_alone(str(missing))
+    began = time.monotonic()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="headwater-demo-"))
+    stage = Stage(directory)
+    try:
+        tell(stage)
+    except DemoError as error:
+        console.print(f"\n[bold red]The demo ends here:[/] {error}", markup=True)
+        return 1
+    finally:
+        stage.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+    say(f"\nThat took {time.monotonic() - began:.0f} s. [bold]make serve[/] runs the same to play with.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
