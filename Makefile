@@ -52,7 +52,7 @@ test-demo: install java-check ## run the demo as a test
 	TEST_DEMO=1 $(BIN)/pytest -q tests/test_demo.py $(ARGS)
 
 test-nats-cli: install java-check ## the real nats command line does what the transcripts do: NATS_CLI=/path/to/nats
-	HEADWATER_NATS_CLI=$(NATS_CLI) $(BIN)/pytest -q -rs -k nats_command tests/interop/test_transcripts.py $(ARGS)
+	HEADWATER_NATS_CLI=$(NATS_CLI) $(BIN)/pytest -q -rs -k nats_command tests/spark/test_transcripts.py $(ARGS)
 
 demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone (exit code 3)
 	@$(BIN)/python -m demo.story $(ARGS)

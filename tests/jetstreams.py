@@ -94,6 +94,13 @@ def jetstream(kind: str, directory: Path) -> Iterator[Shell]:
             runner.run(around.__aexit__(None, None, None))
 
 
+def rows(text: str, title: str) -> list[list[str]]:
+    """Return the cells of a table in a report."""
+    lines = text[text.index(title) :].splitlines()
+    end = next(place for place, line in enumerate(lines) if line.startswith("╰"))
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines[2:end] if line[0] == "│"]
+
+
 def _left(arguments: list[str]) -> int:
     try:
         main(arguments)

@@ -19,7 +19,7 @@ from engines import engine
 from headwater.cli import ask
 from headwater.cli.main import headwater
 from headwater.cli.stream_commands import stream
-from jetstreams import Shell
+from jetstreams import Shell, rows
 from servers import nats_server
 
 ROUNDS = 600
@@ -50,13 +50,6 @@ def alone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
             yield Shell(running.client_url, tmp_path / "home", KIND=request.param)
         finally:
             runner.run(around.__aexit__(None, None, None))
-
-
-def rows(text: str, title: str) -> list[list[str]]:
-    """Return the cells of a table in a report."""
-    lines = text[text.index(title) :].splitlines()
-    end = next(place for place, line in enumerate(lines) if line.startswith("╰"))
-    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines[2:end] if line[0] == "│"]
 
 
 def test_orders_returns_archive_and_report(
