@@ -239,7 +239,7 @@ async def fleet(directory: Path) -> AsyncIterator[Fleet]:
                 directory / "replicator.log",
                 "--master",
                 "local[2]",
-                store_id=_store_id(lake.store),
+                store_id=store_id_of(lake.store),
             )
         )
         clients = {}
@@ -253,7 +253,8 @@ async def fleet(directory: Path) -> AsyncIterator[Fleet]:
         yield running
 
 
-def _store_id(store: Path) -> str:
+def store_id_of(store: Path) -> str:
+    """Return the name by which a replicator asks for a store's work."""
     with sqlite3.connect(f"file:{store / 'catalog.db'}?mode=ro", uri=True) as catalog:
         (found,) = catalog.execute("SELECT value FROM store WHERE key = 'id'").fetchone()
     return str(found)

@@ -16,10 +16,14 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from durability.fleet import Json, store_id_of
 from durability.test_consumer_kill import ask, declare
 from durability.worker import Ledger, Worker
 from engines import READY_WORDS, RunningEngine
+from headwater.replication.spark import SparkMissingError, check_java
+from interop.sites import eventually
 from servers import nats_server
+from spark.replicators import replicator
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +65,8 @@ class Crossing:
     messages: int
     """How many messages the stream holds."""
     read: list[str]
+    copied: list[str] | None
+    """What a mirror of the stream holds; None where there is no Java."""
     logs: list[str]
     silent_s: list[float] = field(default_factory=list)
     """For how long nobody was acknowledged, each time."""
@@ -72,10 +78,11 @@ async def cross(directory: Path) -> Crossing:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(nats_server(leaf=True))
         options = ("--nats", server.client_url, "--leaf", server.leaf_url, "--standby")
+        copying = ("--replicator", "submitted")
         waiting: list[RunningEngine] = []
         for number in range(ENGINES):
             (directory / f"{number}").mkdir()
-            running = RunningEngine(directory / f"{number}", options, directory / "store")
+            running = RunningEngine(directory / f"{number}", options + copying, directory / "store")
             stack.push_async_callback(running.stop)
             running.launch()
             await running.says(WAITING_WORDS if number else READY_WORDS)
@@ -84,6 +91,7 @@ async def cross(directory: Path) -> Crossing:
         client = await nats.connect(server.client_url)
         stack.push_async_callback(client.close)
         await declare(client, "kept", "limits")
+        has_java = await _copied(client, stack, directory, server.client_url)
         worker = Worker("kept", "c", ledger, chance, settle=0.9)
         tasks = [asyncio.create_task(work.work(client)) for work in (publisher, worker)]
         silent_s = []
@@ -94,8 +102,11 @@ async def cross(directory: Path) -> Crossing:
             await serving.kill()
             killed_at = time.monotonic()
             serving, dead = await _next_to_serve(told), serving
-            while publisher.acked_at < killed_at:
-                await asyncio.sleep(0.01)
+
+            async def acked(since: float = killed_at) -> bool:
+                return publisher.acked_at > since
+
+            await eventually(acked, "publishes are acknowledged again")
             silent_s.append(publisher.acked_at - killed_at)
             waiting.remove(serving)
             calls = dead.log.count(WAITING_WORDS)
@@ -104,18 +115,48 @@ async def cross(directory: Path) -> Crossing:
             waiting.append(dead)
         publisher.is_done = True
         await tasks[0]
-        while (info := await ask(client, "CONSUMER.INFO.kept.c"))["num_pending"] or info["num_ack_pending"]:
-            await asyncio.sleep(0.05)
+
+        async def consumed() -> bool:
+            info = await ask(client, "CONSUMER.INFO.kept.c")
+            return not info["num_pending"] and not info["num_ack_pending"]
+
+        await eventually(consumed, "all is consumed", lambda: serving.log)
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         state = (await ask(client, "STREAM.INFO.kept"))["state"]
-        manager = client.jetstream()
-        read = []
-        for seq in range(state["first_seq"], state["last_seq"] + 1):
-            data = (await manager.get_msg("kept", seq)).data
-            read.append((data or b"").decode())
+        read = await _read(client, "kept", state)
+        copied = None
+        if has_java:
+
+            async def caught_up() -> bool:
+                return bool((await ask(client, "STREAM.INFO.copy"))["state"]["last_seq"] == state["last_seq"])
+
+            await eventually(caught_up, "the mirror has caught up", lambda: serving.log)
+            copied = await _read(client, "copy", state)
         logs = [engine.log for engine in (serving, *waiting)]
-        return Crossing(set(publisher.stored), ledger, state["messages"], read, logs, silent_s)
+        return Crossing(set(publisher.stored), ledger, state["messages"], read, copied, logs, silent_s)
+
+
+async def _copied(client: Client, stack: AsyncExitStack, directory: Path, url: str) -> bool:
+    """Have the stream mirrored by a replicator that outlives every engine; return False without Java."""
+    try:
+        check_java(os.environ)
+    except SparkMissingError:
+        return False
+    await ask(client, "STREAM.CREATE.copy", {"name": "copy", "storage": "file", "mirror": {"name": "kept"}})
+    store_id = store_id_of(directory / "store")
+    await stack.enter_async_context(
+        replicator(url, directory / "replicator.log", "--master", "local[1]", store_id=store_id)
+    )
+    return True
+
+
+async def _read(client: Client, stream: str, state: Json) -> list[str]:
+    """Return the data of every message of a stream without gaps."""
+    manager, found = client.jetstream(), []
+    for seq in range(state["first_seq"], state["last_seq"] + 1):
+        found.append(((await manager.get_msg(stream, seq)).data or b"").decode())
+    return found
 
 
 async def _next_to_serve(told: dict[RunningEngine, int]) -> RunningEngine:
@@ -143,6 +184,12 @@ def test_nothing_that_was_acknowledged_is_lost_or_stored_twice(crossing: Crossin
 def test_every_message_is_consumed_and_no_confirmed_ack_forgotten(crossing: Crossing) -> None:
     assert set(crossing.read) - crossing.ledger.done == set()
     assert crossing.ledger.repeated == []
+
+
+def test_a_mirror_is_copied_whoever_serves(crossing: Crossing) -> None:
+    if crossing.copied is None:
+        pytest.skip("mirrors are copied on Spark, and there is no Java")
+    assert crossing.copied == crossing.read
 
 
 def test_another_engine_took_over_each_time(crossing: Crossing) -> None:
