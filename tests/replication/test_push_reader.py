@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from headwater.errors import BusError
+from headwater.replication.client import SilentError
 from headwater.replication.push_reader import PushReader
 from headwater.replication.work import NatsOrigin
 
@@ -25,18 +27,23 @@ class Script:
         self.requests: list[tuple[str, Any]] = []
         self.published: list[bytes] = []
         self.shut_inboxes = 0
+        self.items: list[Any] = []
+        self.prefixes: list[str] = []
         self._pending = pending
 
-    def open(self) -> Script:
+    def open(self, prefix: str = "") -> Script:
+        self.prefixes.append(prefix)
         return self
 
     def shut(self, inbox: Script) -> None:
         self.shut_inboxes += 1
 
     def read(self, timeout_s: float) -> list[Any]:
+        if not self.reads:
+            raise SilentError("silence")
         return self.reads.pop(0)
 
-    def publish(self, subject: bytes, data: bytes = b"") -> None:
+    def publish(self, subject: bytes, data: bytes = b"", reply: bytes = b"") -> None:
         self.published.append(subject)
 
     def request(self, subject: str, body: Any = None) -> dict[str, Any]:
@@ -55,9 +62,9 @@ def control(headers: bytes, reply: bytes = b"") -> tuple[bytes, bytes, bytes, by
     return Script.subject, reply, headers, b""
 
 
-def read(script: Script, *filters: str) -> list[int]:
+def read(script: Script, *filters: str, origin: NatsOrigin = ORIGIN) -> list[int]:
     """Return the sequences that a reader brings."""
-    reader = PushReader(script, ORIGIN, filters)  # type: ignore[arg-type]
+    reader = PushReader(script, origin, filters)  # type: ignore[arg-type]
     try:
         return [message.seq for messages in reader.read(5, 100) for message in messages]
     finally:
@@ -115,3 +122,27 @@ def test_a_heartbeat_that_counts_more_deliveries_than_came_is_noticed() -> None:
 def test_a_consumer_that_is_ended_by_the_origin_is_an_error() -> None:
     with pytest.raises(BusError, match="ended"):
         read(Script(3, [control(b"NATS/1.0 409 Consumer Deleted\r\n\r\n")]))
+
+
+def test_another_account_delivers_below_the_prefix_that_it_exports() -> None:
+    script = Script(1, [delivery(5, 1, 0)])
+    assert read(script, origin=msgspec.structs.replace(ORIGIN, deliver="deliver.acme")) == [5]
+    assert script.prefixes == ["deliver.acme"]
+
+
+def test_a_consumer_that_never_says_a_word_is_kept_from_us_by_a_missing_export() -> None:
+    with pytest.raises(BusError, match=r'exports: \[\{stream: "deliver\.acme\.>"\}\]'):
+        read(Script(1), origin=msgspec.structs.replace(ORIGIN, deliver="deliver.acme"))
+
+
+def test_one_that_falls_silent_is_only_that() -> None:
+    with pytest.raises(SilentError, match="silence"):
+        read(Script(2, [delivery(5, 1, 1)]))
+
+
+def test_flow_control_that_nobody_takes_is_a_missing_export() -> None:
+    asking = control(FLOW_CONTROL, b"$JS.FC.ORDERS.hidden.1")
+    script = Script(2, [delivery(5, 1, 1), asking, asking], [asking])
+    script.items = [(b"_INBOX.y", b"", b"NATS/1.0 503\r\n\r\n", b"")] * 2
+    with pytest.raises(BusError, match=r'exports: \[\{service: "\$JS\.FC\.ORDERS\.>"\}\]'):
+        read(script)

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import secrets
+import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,6 +28,12 @@ _DENIED = re.compile(
 
 class NoRespondersError(Error):
     """Nobody listens on the subject of a request."""
+
+    retryable = True
+
+
+class DeniedError(Error):
+    """The server's permissions keep us from publishing a request."""
 
     retryable = True
 
@@ -148,11 +155,11 @@ class Connection:
             self._lifeline.link.resume_reading()
 
     async def request(self, subject: bytes, data: bytes, timeout_s: float, headers: bytes = b"") -> Frame:
-        """Return the first answer; raise NoRespondersError or TimeoutError when there is none."""
+        """Return the first answer; raise NoRespondersError, DeniedError or TimeoutError when none comes."""
         if not self._inbox.prefix:
             self._inbox.prefix = b"_INBOX.%b." % secrets.token_hex(11).encode()
             self.subscribe(self._inbox.prefix + b"*", self._inbox)
-        reply, answer = self._inbox.expect()
+        reply, answer = self._inbox.expect(subject)
         try:
             self.publish(subject, data, reply, headers)
             frame = await asyncio.wait_for(answer, timeout_s)
@@ -236,6 +243,8 @@ class Connection:
         denied = denial(text)
         if denied is not None:
             logger.error("no permission to %s %s: %s", *denied, text)
+            if denied.operation == "publish":
+                self._inbox.deny(denied.subject)
             if self._on_denied is not None:
                 self._on_denied(denied)
             return
@@ -275,15 +284,23 @@ class Inbox:
         self.items: list[Frame] = []
         self.prefix = b""
         self.waiting: dict[bytes, asyncio.Future[Frame]] = {}
+        self._asked: weakref.WeakKeyDictionary[asyncio.Future[Frame], str] = weakref.WeakKeyDictionary()
         self._count = 0
 
-    def expect(self) -> tuple[bytes, asyncio.Future[Frame]]:
-        """Return a fresh reply subject and what its first answer resolves."""
+    def expect(self, subject: bytes) -> tuple[bytes, asyncio.Future[Frame]]:
+        """Return a fresh reply subject and what the first answer to a request on `subject` resolves."""
         self._count += 1
         reply = b"%b%d" % (self.prefix, self._count)
         answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self.waiting[reply] = answer
+        self._asked[answer] = subject.decode(errors="replace")
         return reply, answer
+
+    def deny(self, subject: str) -> None:
+        """Tell those who asked on a subject that we may not."""
+        for answer in self.waiting.values():
+            if self._asked.get(answer) == subject and not answer.done():
+                answer.set_exception(DeniedError(f"no permission to publish to {subject}"))
 
     def flush(self) -> None:
         """Hand each answer to whoever waits for it."""

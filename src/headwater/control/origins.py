@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from headwater.bus.connection import Connection, NoRespondersError
+from headwater.bus.connection import Connection
 from headwater.control.domain import Domain
-from headwater.errors import ApiError, api_error
+from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request
+from headwater.errors import ApiError
 from headwater.model.times import format_time, parse_time
 from headwater.model.upstream import StreamSource, hash8
 from headwater.replication.planner import Extent
 from headwater.replication.upstream import Upstream
 
-ASK_S = 3.0
 _NO_MESSAGE = 10037
 
 
 class Origins:
-    """Asks origins how they stand; one elsewhere over its API, and never for longer than `ASK_S`."""
+    """Asks origins how they stand; one elsewhere over its API, and never for long."""
 
     def __init__(self, domain: Domain, connection: Connection) -> None:
         self._domain = domain
@@ -29,7 +28,13 @@ class Origins:
         if source.external is None:
             origin = self._domain.stream(source.name)
             return Extent(origin.identity, origin.first_seq, origin.durable_seq)
-        info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
+        try:
+            info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
+        except UnansweredError:
+            if not source.external.deliver:
+                raise
+            api, deliver = prefix(source), source.external.deliver
+            return await extent_by_consumers(self._connection, api, source.name, deliver)
         state = info["state"]
         return Extent(hash8(info["created"]), state["first_seq"], state["last_seq"])
 
@@ -60,18 +65,7 @@ class Origins:
 
     async def ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what is answered on a subject of an origin elsewhere; its errors are raised as they are."""
-        data = json.dumps(body).encode() if body else b""
-        try:
-            frame = await self._connection.request(subject.encode(), data, ASK_S)
-        except NoRespondersError:
-            raise api_error("stream_general_error", err=f"nobody answers {subject}") from None
-        except TimeoutError:
-            raise api_error("stream_general_error", err=f"no answer from {subject}") from None
-        answer: dict[str, Any] = json.loads(frame[3])
-        if "error" in answer:
-            found = answer["error"]
-            raise ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
-        return answer
+        return answer_of(await request(self._connection, subject, body))
 
 
 def prefix(source: StreamSource) -> str:

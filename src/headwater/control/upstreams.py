@@ -319,7 +319,11 @@ class Upstreams:
             return []
         source = upstream.source
         origin = msgspec.structs.replace(
-            self._origin, api_prefix=prefix(source), stream=source.name, identity=extent.identity
+            self._origin,
+            api_prefix=prefix(source),
+            deliver=source.external.deliver if source.external else "",
+            stream=source.name,
+            identity=extent.identity,
         )
         return [plan_remote(upstream, origin, extent, start_seq)]
 

@@ -15,18 +15,27 @@ from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
+from headwater.replication.exports import unanswered
 from headwater.wire import frames
 from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
 
 READ_BYTES = 256 << 10
 
 
+class UnansweredError(BusError):
+    """Nobody listens on the subject of a request; the sentence names what may be missing."""
+
+
+class SilentError(BusError):
+    """Nothing came in time."""
+
+
 class Inbox:
     """A subscription of our own; its frames wait in `items` until they are taken."""
 
-    def __init__(self, client: BlockingClient, sid: bytes) -> None:
+    def __init__(self, client: BlockingClient, sid: bytes, prefix: str) -> None:
         self.items: list[Frame] = []
-        self.subject = f"_INBOX.{unique_id()}".encode()
+        self.subject = f"{prefix}.{unique_id()}".encode()
         self.sid = sid
         self._client = client
 
@@ -68,10 +77,10 @@ class BlockingClient:
     ) -> None:
         self._socket.close()
 
-    def open(self) -> Inbox:
-        """Return a new inbox."""
+    def open(self, prefix: str = "") -> Inbox:
+        """Return a new inbox, below a prefix if there is one."""
         self._sids += 1
-        inbox = Inbox(self, b"%d" % self._sids)
+        inbox = Inbox(self, b"%d" % self._sids, prefix or "_INBOX")
         self._inboxes[inbox.sid] = inbox
         self._send(frames.sub(inbox.subject, inbox.sid))
         return inbox
@@ -94,7 +103,7 @@ class BlockingClient:
         self.shut(inbox)
         status = header_block.status(frame[2])
         if status is not None and status.code == 503:
-            raise BusError(f"nobody answers on {subject}")
+            raise UnansweredError(unanswered(subject))
         try:
             answer = json.loads(frame[3])
         except ValueError:
@@ -111,12 +120,12 @@ class BlockingClient:
 
     def _receive(self, timeout_s: float) -> None:
         if timeout_s <= 0:
-            raise BusError("the server did not answer in time")
+            raise SilentError("the server did not answer in time")
         self._socket.settimeout(timeout_s)
         try:
             data = self._socket.recv(READ_BYTES)
         except TimeoutError:
-            raise BusError("the server did not answer in time") from None
+            raise SilentError("the server did not answer in time") from None
         if not data:
             raise BusError("the server closed the connection")
         for verb, rest in self._parser.feed(data, self._inboxes):
@@ -136,11 +145,14 @@ class BlockingClient:
         self._socket: socket.socket = plain
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            name = self._options.tls_hostname or address.tls_name or address.host
+            first = self._options.tls_first
+            if first:
+                self._socket = tls_context(self._options).wrap_socket(plain, server_hostname=name)
             info, rest = self._greeting()
-            if self._options.wants_tls or address.tls or info.get("tls_required"):
+            if not first and (self._options.wants_tls or address.tls or info.get("tls_required")):
                 if rest or not (info.get("tls_required") or info.get("tls_available")):
                     raise BusError(f"{address} offers no TLS")
-                name = self._options.tls_hostname or address.tls_name or address.host
                 self._socket = tls_context(self._options).wrap_socket(plain, server_hostname=name)
             self._send(frames.connect(self._hello(address, str(info.get("nonce", "")))))
             self._parser = FrameParser()

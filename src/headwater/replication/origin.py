@@ -20,7 +20,7 @@ from headwater.model.message import Message
 from headwater.model.times import parse_time
 from headwater.model.upstream import hash8
 from headwater.replication import handover
-from headwater.replication.client import BlockingClient
+from headwater.replication.client import BlockingClient, UnansweredError
 from headwater.replication.direct_reader import DirectReader, UnsuitableError
 from headwater.replication.push_reader import PushReader
 from headwater.replication.work import NatsOrigin
@@ -41,13 +41,27 @@ class OriginReader:
 
     def __iter__(self) -> Iterator[Columns]:
         with BlockingClient(connect_options(self._origin)) as client:
-            info = self._info(client)
+            info = self._info_if_shown(client)
+            if info is None:
+                yield from self._read(client, direct=False)
+                return
             self._check(info)
-            yield from self._read(client, bool(info["config"].get("allow_direct")))
+            # Where deliveries are exported, so is what they need; of the rest that is not known.
+            direct = bool(info["config"].get("allow_direct")) and not self._origin.deliver
+            yield from self._read(client, direct=direct)
             if self._info(client)["created"] != info["created"]:
                 raise BusError(f"stream {self._origin.stream!r} was made anew while it was read")
 
-    def _read(self, client: BlockingClient, direct: bool) -> Iterator[Columns]:
+    def _info_if_shown(self, client: BlockingClient) -> dict[str, Any] | None:
+        """Return the origin's info, or nothing where its account exports only what sources need."""
+        try:
+            return self._info(client)
+        except UnansweredError:
+            if not self._origin.deliver:
+                raise
+            return None
+
+    def _read(self, client: BlockingClient, *, direct: bool) -> Iterator[Columns]:
         """Yield the range, one way and then the other if the first one ends too early."""
         for way in (DirectReader, PushReader) if direct else (PushReader,):
             reader = way(client, self._origin, self._filters)
@@ -90,7 +104,12 @@ class OriginReader:
             return False
         subject = f"{self._origin.api_prefix}.STREAM.MSG.GET.{self._origin.stream}"
         for pattern in self._filters or (">",):
-            answer = client.request(subject, {"seq": self.through + 1, "next_by_subj": pattern})
+            try:
+                answer = client.request(subject, {"seq": self.through + 1, "next_by_subj": pattern})
+            except UnansweredError:
+                if self._origin.deliver:  # the consumer has said that nothing is pending
+                    return False
+                raise
             error = answer.get("error")
             if error and error.get("err_code") != NO_MESSAGE_FOUND:
                 raise BusError(f"{subject}: {error.get('description')}")

@@ -8,7 +8,8 @@ from typing import Any
 from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.message import Message
-from headwater.replication.client import BlockingClient, Inbox
+from headwater.replication.client import BlockingClient, Inbox, SilentError
+from headwater.replication.exports import undelivered, unheeded
 from headwater.replication.work import NatsOrigin
 from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame
@@ -26,19 +27,22 @@ class PushReader:
         self._api = origin.api_prefix
         self._stream = origin.stream
         self._filters = filters
+        self._deliver = origin.deliver
         self._inbox: Inbox | None = None
+        self._unheeded: Inbox | None = None
         self._name = ""
         self._delivered = 0
+        self._heard = False
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[list[Message]]:
         """Yield messages in order until none is pending."""
-        self._inbox = inbox = self._client.open()
+        self._inbox = inbox = self._client.open(self._deliver)
         made = self._create(inbox.subject.decode(), start_seq)
         self._name = made["name"]
         pending = int(made.get("num_pending") or 0)
         while pending:
             messages = []
-            for frame in inbox.read(SILENCE_S):
+            for frame in self._arrived(inbox):
                 if frame[0] == inbox.subject:
                     self._control(frame)
                     continue
@@ -46,6 +50,17 @@ class PushReader:
                 messages.append(message)
             if messages:
                 yield messages
+
+    def _arrived(self, inbox: Inbox) -> list[Frame]:
+        """Return what has come; one who never says a word was kept from us."""
+        try:
+            arrived = inbox.read(SILENCE_S)
+        except SilentError:
+            if self._heard:
+                raise
+            raise BusError(undelivered(self._deliver)) from None
+        self._heard = True
+        return arrived
 
     def close(self) -> None:
         """Remove the consumer; should that fail, the origin does so itself before long."""
@@ -101,10 +116,18 @@ class PushReader:
         if status is None or status.code != 100:
             raise BusError(f"the consumer ended: {headers[:100]!r}")
         if reply:
-            self._client.publish(reply)
+            self._answer(reply)
             return
         if stalled := header_block.get(headers, b"Nats-Consumer-Stalled"):
-            self._client.publish(stalled)
+            self._answer(stalled)
         delivered = header_block.get(headers, b"Nats-Last-Consumer")
         if delivered is not None and int(delivered) != self._delivered:
             raise BusError("messages were lost on their way")
+
+    def _answer(self, subject: bytes) -> None:
+        """Let the consumer go on; with a reply, by which the server tells when nobody takes the answer."""
+        if self._unheeded is None:
+            self._unheeded = self._client.open()
+        if sum(frame[2].startswith(b"NATS/1.0 503") for frame in self._unheeded.items) > 1:
+            raise BusError(unheeded(subject.decode(errors="replace")))
+        self._client.publish(subject, reply=self._unheeded.subject)

@@ -25,6 +25,8 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The settings file that says where the server is and who we are there; no secret stands in a plan."""
     seat: str = ""
     """The seat of that file, by its folder."""
+    deliver: str = ""
+    """Prefix of the subjects that the origin's account delivers to for others; none is our own inbox."""
     servers: tuple[str, ...] = ()
     """Where there is no such file; who we are stands beside it then."""
     identity: str = ""

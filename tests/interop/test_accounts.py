@@ -1,0 +1,210 @@
+"""Streams of another account, copied through exports and imports, beside nats-server's own sourcing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from engines import READY_WORDS, RunningEngine
+from headwater.bus.connection import Connection
+from headwater.control.catalog import Catalog
+from headwater.replication import handover
+from headwater.replication.driver import Driver
+from headwater.replication.exchange import Exchange
+from headwater.replication.exports import needed
+from interop.sites import eventually
+from replication.fake_engine import Inline
+from servers import RunningServer, nats_server
+from sinks import until
+
+PATIENCE_S = 60.0
+DELIVER = "deliver.acme"
+API = "$JS.acme.API"
+THREE = 3
+"""How many of the exports nats-server's own sources need."""
+
+Json = Any
+
+
+def config(exports: list[str]) -> str:
+    """Return two accounts, of which the second imports all that the first exports."""
+    imports = [_import(each) for each in exports]
+    return f"""
+accounts {{
+  ACME {{ jetstream: enabled, users: [ {{ user: ann, password: ann-secret }} ]
+         exports: [ {", ".join(exports)} ] }}
+  LAKE {{ jetstream: enabled, users: [ {{ user: lea, password: lea-secret }} ]
+         imports: [ {", ".join(imports)} ] }}
+  SYS {{ users: [ {{ user: sys, password: sys-secret }} ] }}
+}}
+system_account: SYS
+"""
+
+
+def _import(export: str) -> str:
+    """Return the import that goes with an export."""
+    subject = export.split('"')[1]
+    if "stream:" in export.split('"')[0]:
+        return f'{{ stream: {{ account: ACME, subject: "{subject}" }} }}'
+    service = f'{{ service: {{ account: ACME, subject: "{subject}" }}'
+    if not subject.startswith("$JS.API."):
+        return service + " }"
+    return f'{service}, to: "{subject.replace("$JS.API", API)}" }}'
+
+
+class Accounts:
+    """A nats-server with JetStream in both accounts, and an engine that serves the domain `lake` to LAKE."""
+
+    def __init__(self, server: RunningServer, running: RunningEngine, ann: Client, lea: Client) -> None:
+        self.server = server
+        self.engine = running
+        self.ann = ann
+        self.lea = lea
+
+    async def fill(self, count: int, size: int = 10) -> None:
+        """Store messages in ACME's stream."""
+        for number in range(count):
+            await self.ann.jetstream().publish(f"orders.{number % 3}", b"%d " % number + b"x" * size)
+
+    async def ask(self, prefix: str, subject: str, body: Json = None) -> Json:
+        """Return what LAKE is answered."""
+        data = b"" if body is None else json.dumps(body).encode()
+        answer = json.loads((await self.lea.request(f"{prefix}.{subject}", data, timeout=PATIENCE_S)).data)
+        assert "error" not in answer, answer
+        return answer
+
+    async def source(self, prefix: str, name: str) -> None:
+        """Make a stream of LAKE, on the engine or on nats-server, with ACME's as its source."""
+        external = {"api": API, "deliver": f"{DELIVER}.{name}"}
+        await self.ask(
+            prefix,
+            f"STREAM.CREATE.{name}",
+            {"name": name, "sources": [{"name": "ORDERS", "external": external}]},
+        )
+
+    async def messages(self, prefix: str, name: str, count: int) -> list[tuple[str, str]]:
+        """Return subject and data of each message once there are so many."""
+
+        async def there() -> bool:
+            info = await self.ask(prefix, f"STREAM.INFO.{name}")
+            return bool(info["state"]["messages"] >= count)
+
+        await eventually(there, f"{name} holds {count}", lambda: self.engine.log)
+        asked = [{"seq": seq} for seq in range(1, count + 1)]
+        found = [(await self.ask(prefix, f"STREAM.MSG.GET.{name}", each))["message"] for each in asked]
+        return [(message["subject"], message.get("data", "")) for message in found]
+
+    async def error(self, name: str) -> str:
+        """Return what the engine shows as its source's error, once there is one."""
+        said = ""
+
+        async def shown() -> bool:
+            nonlocal said
+            info = await self.ask("$JS.lake.API", f"STREAM.INFO.{name}")
+            said = info["sources"][0].get("error", {}).get("description", "")
+            return bool(said)
+
+        await eventually(shown, "an error is shown", lambda: self.engine.log)
+        return said
+
+
+@asynccontextmanager
+async def accounts(directory: Path, exports: list[str]) -> AsyncIterator[Accounts]:
+    """Run both accounts with these exports, and a replicator in this process."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(nats_server(config(exports), jetstream="hub", leaf=True))
+        seat = {
+            "account": "LAKE",
+            "domain": "lake",
+            "nats_url": server.client_url,
+            "leaf_url": server.leaf_url,
+            "user": "lea",
+            "password": "lea-secret",
+        }
+        toml = "".join(f"{key} = {json.dumps(value)}\n" for key, value in seat.items())
+        (directory / "engine.toml").write_text(f'replicator = "submitted"\n[[seat]]\n{toml}')
+        running = RunningEngine(
+            directory, ("--config", str(directory / "engine.toml"), "--nats", server.client_url)
+        )
+        running.launch()
+        stack.push_async_callback(running.stop)
+        await until(lambda: READY_WORDS in running.log, PATIENCE_S)
+        clients = []
+        for user in ("ann", "lea"):
+            client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
+            stack.push_async_callback(client.close)
+            clients.append(client)
+        await clients[0].jetstream().add_stream(name="ORDERS", subjects=["orders.>"], allow_direct=True)
+        await stack.enter_async_context(replicating(running))
+        yield Accounts(server, running, *clients)
+
+
+@asynccontextmanager
+async def replicating(running: RunningEngine) -> AsyncIterator[None]:
+    """Copy in this process what the engine plans."""
+    catalog = Catalog(running.store / "catalog.db")
+    options = handover.connect_options(str(running.store / handover.NAME), "LAKE", "test replicator")
+    connection = Connection(options)
+    await connection.connect()
+    driving = asyncio.create_task(Driver(Exchange(connection, catalog.store_id), Inline()).drive())
+    try:
+        yield
+    finally:
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        await connection.close()
+        catalog.close()
+
+
+@pytest.mark.parametrize(
+    "count", [THREE, len(needed("ORDERS", DELIVER))], ids=["three exports", "all exports"]
+)
+async def test_what_is_exported_is_copied_as_nats_server_copies_it(tmp_path: Path, count: int) -> None:
+    async with accounts(tmp_path, needed("ORDERS", DELIVER)[:count]) as both:
+        await both.fill(20)
+        await both.source("$JS.API", "REFERENCE")
+        await both.source("$JS.lake.API", "COPY")
+        wanted = await both.messages("$JS.API", "REFERENCE", 20)
+        assert await both.messages("$JS.lake.API", "COPY", 20) == wanted
+        info = await both.ask("$JS.lake.API", "STREAM.INFO.COPY")
+        assert "error" not in info["sources"][0]
+        await both.fill(5)
+        assert len(await both.messages("$JS.lake.API", "COPY", 25)) == 25
+
+
+LACKS: list[tuple[str, Callable[[list[str]], list[str]], str]] = [
+    ("no API", lambda all_: all_[1:3], '{service: "$JS.API.CONSUMER.>"}'),
+    ("no deliveries", lambda all_: [all_[0], *all_[2:4]], f'{{stream: "{DELIVER}.COPY.>"}}'),
+    ("no flow control", lambda all_: [*all_[:2], all_[3]], '{service: "$JS.FC.ORDERS.>"}'),
+]
+
+
+@pytest.mark.parametrize(("chosen", "line"), [lack[1:] for lack in LACKS], ids=[lack[0] for lack in LACKS])
+async def test_a_missing_export_is_named_with_the_line_that_mends_it(
+    tmp_path: Path, chosen: Callable[[list[str]], list[str]], line: str
+) -> None:
+    async with accounts(tmp_path, chosen(needed("ORDERS", DELIVER))) as both:
+        await both.fill(40, size=200_000)
+        await both.source("$JS.lake.API", "COPY")
+        assert f"exports: [{line}]" in await both.error("COPY")
+
+
+async def test_nobody_reads_or_writes_the_streams_of_an_account_they_are_not_in(tmp_path: Path) -> None:
+    async with accounts(tmp_path, needed("ORDERS", DELIVER)) as both:
+        await both.ask("$JS.lake.API", "STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
+        await both.lea.request("own", b"1", timeout=PATIENCE_S)
+        for subject in ("$JS.lake.API.STREAM.INFO.OWN", "$JS.lake.API.STREAM.DELETE.OWN", "own"):
+            with pytest.raises(nats.errors.NoRespondersError):
+                await both.ann.request(subject, b"", timeout=PATIENCE_S)
+        names = await both.ask("$JS.lake.API", "STREAM.NAMES")
+        assert names["streams"] == ["OWN"]
+        info = await both.ask("$JS.lake.API", "STREAM.INFO.OWN")
+        assert info["state"]["messages"] == 1

@@ -1,0 +1,43 @@
+"""A missing export is named with the line that mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.replication.exports import needed, unanswered, undelivered, unheeded
+
+
+@pytest.mark.parametrize(
+    ("subject", "exported", "imported"),
+    [
+        ("$JS.A.API.STREAM.INFO.S", "$JS.API.STREAM.INFO.S", "$JS.A.API.STREAM.INFO.S"),
+        ("$JS.A.API.CONSUMER.CREATE.S", "$JS.API.CONSUMER.>", "$JS.A.API.CONSUMER.>"),
+        ("from.acme.DIRECT.GET.S", "$JS.API.DIRECT.GET.S", "from.acme.DIRECT.GET.S"),
+    ],
+)
+def test_an_api_that_nobody_answers_is_named_with_its_export_and_its_import(
+    subject: str, exported: str, imported: str
+) -> None:
+    said = unanswered(subject)
+    assert said.startswith(f"nobody answers on {subject}: ")
+    assert f'exports: [{{service: "{exported}"}}]' in said
+    assert f'subject: "{exported}"}}, to: "{imported}"' in said
+
+
+def test_an_api_of_ones_own_account_needs_no_export() -> None:
+    assert unanswered("$JS.API.STREAM.INFO.S") == "nobody answers on $JS.API.STREAM.INFO.S"
+    assert unanswered("elsewhere") == "nobody answers on elsewhere"
+
+
+def test_deliveries_that_do_not_arrive_are_named_with_their_export() -> None:
+    assert 'exports: [{stream: "deliver.acme.>"}]' in undelivered("deliver.acme")
+    assert "external.deliver" in undelivered("")
+
+
+def test_flow_control_that_nobody_takes_is_named_with_its_export() -> None:
+    assert 'exports: [{service: "$JS.FC.S.>"}]' in unheeded("$JS.FC.S.C.x1y2")
+
+
+def test_the_exports_that_are_needed_begin_with_the_three_of_nats_server() -> None:
+    services = ['{ service: "$JS.API.CONSUMER.>" }', '{ stream: "d.>" }', '{ service: "$JS.FC.S.>" }']
+    assert needed("S", "d")[:3] == services
