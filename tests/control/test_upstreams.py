@@ -200,7 +200,7 @@ async def test_lag_and_a_stall_are_seen_without_a_replicator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.05)
-    monkeypatch.setattr("headwater.control.upstreams.STALLED_NS", 1)
+    monkeypatch.setattr("headwater.replication.upstream.STALLED_NS", 1)
     async with copying(tmp_path) as (door, _):
         await create(door, name="O", subjects=["o"])
         await create(door, name="M", mirror={"name": "O"})

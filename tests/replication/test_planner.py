@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doors import services
-from headwater.model.cursor import Cursor
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource
 from headwater.replication.planner import (
     MOST_PIECES,
     CursorAt,
     Extent,
-    next_seq,
     pieces,
     plan_local,
     plan_remote,
@@ -47,17 +45,6 @@ def mirror_of(target: Stream) -> Upstream:
 async def offered(stream: Stream, count: int) -> None:
     stream.offer([(b"o", b"", b"", b"%d" % number) for number in range(count)])
     await stream.settled()
-
-
-async def test_it_goes_on_behind_the_cursor_of_the_same_origin_only(streams: tuple[Stream, Stream]) -> None:
-    _, target = streams
-    upstream = mirror_of(target)
-    assert next_seq(upstream, Extent("id", 1, 9), 4) == 4
-    at = CursorAt("id")
-    await target.copying.take(upstream.id, b"", column_bytes.empty(), at, 6, mirrored=True)
-    assert Cursor.decode(target.copying.cursor(upstream.id)) == Cursor("id", 6)
-    assert next_seq(upstream, Extent("id", 1, 9), 4) == 7
-    assert next_seq(upstream, Extent("other", 1, 9), 4) == 4
 
 
 async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) -> None:

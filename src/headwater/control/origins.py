@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headwater.bus.connection import Connection
 from headwater.control.domain import Domain
 from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request
 from headwater.errors import ApiError
+from headwater.model.gaps import PURGE, RETENTION
 from headwater.model.times import format_time, parse_time
 from headwater.model.upstream import StreamSource, hash8
 from headwater.replication.planner import Extent
 from headwater.replication.upstream import Upstream
+from headwater.wire.stream_json import config_json
 
 _NO_MESSAGE = 10037
 
@@ -27,7 +30,8 @@ class Origins:
         """Return the origin as it stands."""
         if source.external is None:
             origin = self._domain.stream(source.name)
-            return Extent(origin.identity, origin.first_seq, origin.durable_seq)
+            takes_out = _takes_out(config_json(origin.config))
+            return Extent(origin.identity, origin.first_seq, origin.durable_seq, takes_out)
         try:
             info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
         except UnansweredError:
@@ -36,7 +40,8 @@ class Origins:
             api, deliver = prefix(source), source.external.deliver
             return await extent_by_consumers(self._connection, api, source.name, deliver)
         state = info["state"]
-        return Extent(hash8(info["created"]), state["first_seq"], state["last_seq"])
+        identity = hash8(info["created"])
+        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(info["config"]))
 
     async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
         """Return how many messages are still to be copied."""
@@ -45,6 +50,26 @@ class Origins:
         if upstream.source.external is None:
             return await self._domain.stream(upstream.source.name).pending(start_seq, upstream.filters)
         return extent.last_seq - start_seq + 1
+
+    async def oldest_ns(self, upstream: Upstream, start_seq: int) -> int | None:
+        """Return when the next message to be looked at was stored at the origin; None if there is none.
+
+        Filters are left aside: to find a rare subject could mean to read all that is to be copied.
+        """
+        source = upstream.source
+        if source.external is None:
+            found = await self._domain.stream(source.name).next(">", start_seq)
+            return found.ts if found is not None else None
+        body = {"seq": start_seq, "next_by_subj": ">"}
+        try:
+            answer = await self.ask(f"{prefix(source)}.STREAM.MSG.GET.{source.name}", body)
+        except UnansweredError:
+            return None  # it is not exported, and no reason to stop
+        except ApiError as error:
+            if error.err_code != _NO_MESSAGE:
+                raise
+            return None
+        return parse_time(answer["message"]["time"])
 
     async def seq_at(self, source: StreamSource, extent: Extent) -> int:
         """Return the first sequence of an origin that is not older than the start time."""
@@ -66,6 +91,15 @@ class Origins:
     async def ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what is answered on a subject of an origin elsewhere; its errors are raised as they are."""
         return answer_of(await request(self._connection, subject, body))
+
+
+def _takes_out(config: Mapping[str, Any]) -> str:
+    """Return why messages leave a stream of this config before they are copied."""
+    if config.get("retention", "limits") != "limits":
+        return ""
+    limits = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject")
+    limited = config.get("allow_msg_ttl") or any((config.get(name) or 0) > 0 for name in limits)
+    return RETENTION if limited else PURGE
 
 
 def prefix(source: StreamSource) -> str:

@@ -22,11 +22,12 @@ from headwater.control import receipts
 from headwater.control.domain import Domain
 from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
-from headwater.errors import ApiError, Error, api_error
+from headwater.control.resumption import Resumption
+from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSourceInfo
-from headwater.replication.planner import CursorAt, Extent, next_seq, plan_local, plan_remote
-from headwater.replication.upstream import STALLED_NS, Upstream, upstreams_of
+from headwater.replication.planner import CursorAt, Extent, plan_local, plan_remote
+from headwater.replication.upstream import Upstream, upstreams_of
 from headwater.replication.work import (
     EXCHANGE_BYTES,
     Committed,
@@ -52,6 +53,8 @@ SETTLE_S = 0.02
 LOOK_NS = 500_000_000
 """How often a remote origin is asked how far it is."""
 WATCH_S = 2.0
+AT_ONCE = 64
+"""How many upstreams are looked at beside each other."""
 REMEMBERED = 10_000
 
 
@@ -89,6 +92,7 @@ class Upstreams:
         self._origin = origin
         self._origins = Origins(domain, connection)
         self._holds = Holds(domain)
+        self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
         """The identity of the origin that each piece of work under way was planned on."""
@@ -126,18 +130,34 @@ class Upstreams:
         while True:
             await asyncio.sleep(WATCH_S)
             self._holds.look_again()
-            for upstream in list(self):
-                now_ns = self._clock.now_ns()
-                if now_ns - upstream.looked_ns < WATCH_S * 1e9 or upstream.next_try_ns > now_ns:
-                    continue
-                try:
-                    await self._look(upstream, now_ns)
-                except ApiError as error:
-                    upstream.failed(error, now_ns)
-                except Error as error:
-                    upstream.failed(_failed(upstream, str(error)), now_ns)
-                except Exception:
-                    logger.exception("an upstream of %s could not be looked at", upstream.target.name)
+            upstreams = list(self)
+            for start in range(0, len(upstreams), AT_ONCE):
+                await asyncio.gather(*map(self._watch_one, upstreams[start : start + AT_ONCE]))
+
+    async def _watch_one(self, upstream: Upstream) -> None:
+        """Look at one upstream unless that was done just now; trouble is shown, not raised."""
+        now_ns = self._clock.now_ns()
+        try:
+            if now_ns - upstream.looked_ns >= WATCH_S * 1e9 and upstream.next_try_ns <= now_ns:
+                await self._look(upstream, now_ns)
+            if upstream.lag and upstream.error is None:
+                await self._measure_age(upstream)
+        except ApiError as error:
+            upstream.failed(error, now_ns)
+        except CursorMovedError:
+            pass
+        except Error as error:
+            upstream.failed(upstream.failure(str(error)), now_ns)
+        except Exception:
+            logger.exception("%s could not be looked at", upstream)
+
+    async def _measure_age(self, upstream: Upstream) -> None:
+        """Learn how old the oldest message is that is still to be copied."""
+        start_seq = upstream.cursor.seq + 1
+        if upstream.pace.wants_age(start_seq):
+            oldest_ns = await self._origins.oldest_ns(upstream, start_seq)
+            if oldest_ns is not None:
+                upstream.pace.aged(start_seq, oldest_ns, self._clock.now_ns())
 
     def on_opened(self, stream: Stream) -> None:
         """Take up the stream's upstreams; it may be the origin of others, too."""
@@ -148,9 +168,9 @@ class Upstreams:
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Keep the upstreams that stay as they are, with how they fare."""
-        kept = {upstream.id: upstream for upstream in self._by_target.get(stream.name, [])}
+        kept = {(u.id, u.mirrored): u for u in self._by_target.get(stream.name, [])}
         wanted = upstreams_of(stream, stream.config)
-        self._declare(stream, [kept.get(upstream.id, upstream) for upstream in wanted])
+        self._declare(stream, [kept.get((u.id, u.mirrored), u) for u in wanted])
         self._grown.set()
 
     def on_closed(self, stream: Stream) -> None:
@@ -256,65 +276,40 @@ class Upstreams:
         except ApiError as error:
             upstream.failed(error, now_ns)
         except Error as error:
-            upstream.failed(_failed(upstream, str(error)), now_ns)
+            upstream.failed(upstream.failure(str(error)), now_ns)
         return []
 
     async def _local_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
-        extent, start_seq = await self._look(upstream, now_ns)
+        extent, start_seq = await self._look(upstream, now_ns, planning=True)
         if start_seq > extent.last_seq:
             return []
         return await plan_local(upstream, self._domain.stream(upstream.source.name), extent, start_seq)
 
-    async def _look(self, upstream: Upstream, now_ns: int) -> tuple[Extent, int]:
+    async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""
         upstream.looked_ns = now_ns
         extent = await self._origins.extent(upstream.source)
-        start_seq = await self._start(upstream, extent)
+        # Work handed out, or being planned, counts on the cursor as it is.
+        noting = planning or (upstream.leased_until_ns <= now_ns and not self._planning.locked())
+        start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
         upstream.lag = await self._origins.lag(upstream, extent, start_seq)
         upstream.heard_of(now_ns)
+        upstream.pace.saw(start_seq, extent.last_seq, now_ns)
         if start_seq > extent.last_seq:
             upstream.moved(now_ns)
         else:
-            self._watch_stall(upstream, now_ns)
+            upstream.stalled(self.problem() or self._suspicion(upstream), now_ns)
         return extent, start_seq
 
-    async def _start(self, upstream: Upstream, extent: Extent) -> int:
-        """Return where to go on, or where to begin; an origin made anew is noticed here."""
-        cursor, source = upstream.cursor, upstream.source
-        if cursor.identity and cursor.identity != extent.identity:
-            if upstream.mirrored:
-                raise _failed(upstream, f"stream {source.name!r} was made anew since it was mirrored")
-            logger.warning(
-                "%s: origin %s was made anew; it is copied from its start", upstream.target.name, source.name
-            )
-        first = source.opt_start_seq or extent.first_seq
-        if not cursor.identity:
-            if upstream.mirrored and upstream.target.durable_seq:
-                first = upstream.target.durable_seq + 1
-            elif not source.opt_start_seq and source.opt_start_time is not None:
-                first = await self._origins.seq_at(source, extent)
-        upstream.identity = extent.identity
-        seq = next_seq(upstream, extent, max(first, 1))
-        if cursor.identity == extent.identity:
-            self._note_gap(upstream, seq, extent.first_seq)
-        return max(seq, min(extent.first_seq, extent.last_seq + 1))
-
-    def _note_gap(self, upstream: Upstream, seq: int, first_seq: int) -> None:
-        """Record, and say aloud, that retention at the origin was faster than the copy."""
-        if seq >= first_seq or upstream.gap_before == first_seq:
-            return
-        upstream.gap += first_seq - seq
-        upstream.gap_before = first_seq
-        logger.warning(
-            "%s: %d sequences of %s were gone before they could be copied",
-            upstream.target.name,
-            first_seq - seq,
-            upstream.source.name,
-        )
+    def _suspicion(self, upstream: Upstream) -> str:
+        """Return why nothing may be copied, as far as that can be seen from here."""
+        if upstream.under_way:
+            return "a replicator was given work and has not handed it in"
+        return "no replicator has asked for work" if not self._asker else "is a replicator running?"
 
     async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
         upstream.next_try_ns = now_ns + LOOK_NS
-        extent, start_seq = await self._look(upstream, now_ns)
+        extent, start_seq = await self._look(upstream, now_ns, planning=True)
         if start_seq > extent.last_seq:
             return []
         source = upstream.source
@@ -326,14 +321,6 @@ class Upstreams:
             identity=extent.identity,
         )
         return [plan_remote(upstream, origin, extent, start_seq)]
-
-    def _watch_stall(self, upstream: Upstream, now_ns: int) -> None:
-        """Show an error when an upstream lags and does not move."""
-        if upstream.lag and now_ns - upstream.moved_ns > STALLED_NS and upstream.error is None:
-            seconds = (now_ns - upstream.moved_ns) // 1_000_000_000
-            known = self.problem()
-            why = f"nothing was copied for {seconds} s: {known or 'is a replicator running?'}"
-            upstream.error = _failed(upstream, why)
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
         taken: list[int] = []
@@ -358,8 +345,9 @@ class Upstreams:
         identity = self._identities[receipt.work]
         for work in works:
             self._identities.pop(work, None)
+        size_before = upstream.target.copying.copied_bytes[upstream.id]
         if receipt.error:
-            upstream.failed(_failed(upstream, receipt.error), now_ns)
+            upstream.failed(upstream.failure(receipt.error), now_ns)
             return 0, receipt.error
         try:
             taken = await receipts.take(upstream, receipt, CursorAt(identity))
@@ -369,19 +357,16 @@ class Upstreams:
             upstream.failed(error, now_ns)
             return 0, error.description
         except (Error, OSError) as error:
-            upstream.failed(_failed(upstream, str(error)), now_ns)
+            upstream.failed(upstream.failure(str(error)), now_ns)
             return 0, str(error)
         finally:
             self._holds.committed(upstream)
             # A file that the target's log names is its own from then on; others are swept when it opens.
             for path in filter(None, (receipt.path, receipt.sums)):
                 await asyncio.to_thread(Path(path).unlink, missing_ok=True)
-        upstream.copied += taken
+        now_ns = self._clock.now_ns()
+        size = upstream.target.copying.copied_bytes[upstream.id] - size_before
+        upstream.pace.committed(taken, size, receipt.through, now_ns)
         upstream.lag = max(upstream.lag - taken, 0)
-        upstream.moved(self._clock.now_ns())
+        upstream.moved(now_ns)
         return taken, ""
-
-
-def _failed(upstream: Upstream, why: str) -> ApiError:
-    row = "mirror_consumer_setup_failed" if upstream.mirrored else "source_consumer_setup_failed"
-    return api_error(row, err=why)

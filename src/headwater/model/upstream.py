@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 
 from headwater.errors import ApiError
+from headwater.model.progress import Progress
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -81,6 +82,8 @@ class StreamSourceInfo(msgspec.Struct, frozen=True):
     error: ApiError | None = None
     filter_subject: str = ""
     subject_transforms: tuple[TransformConfig, ...] = ()
+    progress: Progress | None = None
+    """What nats-server does not show; for those who look for it."""
 
 
 def hash8(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from headwater.model.cursor import Cursor
+from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import FileRange, NatsOrigin, Work
@@ -33,17 +34,8 @@ class Extent:
     identity: str
     first_seq: int
     last_seq: int
-
-
-def next_seq(upstream: Upstream, extent: Extent, start_seq: int) -> int:
-    """Return the first sequence of the origin that is still to be copied.
-
-    `start_seq` is where an upstream begins that has no cursor yet.
-    """
-    cursor = upstream.cursor
-    if cursor.identity == extent.identity:
-        return cursor.seq + 1
-    return start_seq
+    takes_out: str = RETENTION
+    """Why messages leave it that were not copied; nothing where that is as it should be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 
-from headwater.errors import ApiError
+from headwater.errors import ApiError, api_error
 from headwater.model.cursor import Cursor
+from headwater.model.gaps import Gaps, gaps_name
+from headwater.model.progress import Phase, Progress
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource, StreamSourceInfo
+from headwater.replication.pace import Pace
 from headwater.stream.stream import Stream
+
+logger = logging.getLogger(__name__)
 
 LEASE_NS = 120_000_000_000
 """How long a piece of work may be under way before it is handed out again."""
 STALLED_NS = 20_000_000_000
 """An upstream that lags and has not moved for so long shows an error."""
+_TOLD = 16
+"""How many different errors are told of until it goes on."""
 
 
 @dataclass(eq=False)
@@ -32,17 +40,17 @@ class Upstream:
     leased_until_ns: int = 0
     under_way: int = 0
     """How many pieces of work have been handed out and not come back."""
-    gap: int = 0
-    """How many sequences of the origin were gone before they could be copied."""
-    gap_before: int = 0
-    """The origin's first sequence when the last gap was noted."""
     identity: str = ""
     """The origin as it was last seen."""
     failures: int = 0
     next_try_ns: int = 0
     looked_ns: int = 0
     """When the origin was last looked at."""
-    copied: int = 0
+    failing_ns: int = 0
+    """Since when there is an error; 0 while there is none."""
+    is_stalled: bool = False
+    pace: Pace = field(default_factory=Pace)
+    _told: set[str] = field(default_factory=set)
 
     @property
     def id(self) -> str:
@@ -73,15 +81,46 @@ class Upstream:
         name, filters, destinations = self.id.split(" ", 2)
         return name, filters, destinations, identity
 
+    @property
+    def gaps(self) -> Gaps:
+        """Return what was gone at the origin before it could be copied."""
+        return Gaps.decode(self.target.copying.cursor(gaps_name(self.id)))
+
+    def failure(self, why: str) -> ApiError:
+        """Return the error that shows why it cannot be copied."""
+        row = "mirror_consumer_setup_failed" if self.mirrored else "source_consumer_setup_failed"
+        return api_error(row, err=why)
+
     def failed(self, error: ApiError, now_ns: int) -> None:
         """Take note of an error; the next attempt comes later, but before long."""
-        self.error = error
+        self.is_stalled = False
+        self._show(error, now_ns)
         self.failures += 1
         self.next_try_ns = now_ns + min(500_000_000 * 2 ** min(self.failures, 5), 10_000_000_000)
+
+    def stalled(self, why: str, now_ns: int) -> None:
+        """Take note that nothing was copied for too long, where there is something to copy and no error."""
+        if self.lag and self.error is None and now_ns - self.moved_ns > STALLED_NS:
+            seconds = (now_ns - self.moved_ns) // 1_000_000_000
+            self.is_stalled = True
+            self._show(self.failure(f"nothing was copied for {seconds} s: {why}"), now_ns)
+
+    def _show(self, error: ApiError, now_ns: int) -> None:
+        """Show an error, and tell of it in the log the first time."""
+        self.error = error
+        self.failing_ns = self.failing_ns or now_ns
+        if error.description not in self._told and len(self._told) < _TOLD:
+            self._told.add(error.description)
+            logger.warning("%s: %s", self, error.description)
+
+    def __str__(self) -> str:
+        kind = "mirror" if self.mirrored else "source"
+        return f"stream {self.target.name!r}, {kind} {self.source.name!r}"
 
     def handed_out(self, pieces: int, now_ns: int) -> None:
         """Take note that pieces of work are under way."""
         self.under_way = pieces
+        self.pace.handed_out(now_ns)
         self.leased_until_ns = now_ns + LEASE_NS
 
     def take_back(self) -> None:
@@ -102,8 +141,12 @@ class Upstream:
     def moved(self, now_ns: int) -> None:
         """Take note that it has come further, or is at the end."""
         self.moved_ns = now_ns
-        self.failures = 0
+        self.failures = self.failing_ns = 0
+        self.is_stalled = False
         self.error = None
+        if self._told:
+            self._told.clear()
+            logger.info("%s goes on", self)
 
     def info(self, now_ns: int) -> StreamSourceInfo:
         """Return how it fares."""
@@ -116,7 +159,39 @@ class Upstream:
             error=self.error,
             filter_subject=self.source.filter_subject,
             subject_transforms=self.source.subject_transforms,
+            progress=self.progress(now_ns),
         )
+
+    def progress(self, now_ns: int) -> Progress:
+        """Return how it comes along."""
+        pace = self.pace
+        return Progress(
+            phase=self.phase,
+            seq=self.cursor.seq,
+            origin_last_seq=pace.origin_last_seq,
+            began_seq=pace.began_seq,
+            msgs_per_s=pace.msgs.at(now_ns),
+            bytes_per_s=pace.size.at(now_ns),
+            behind_s=pace.behind_s(self.lag, now_ns),
+            caught_up_in_s=pace.caught_up_in_s(self.lag, now_ns),
+            copied_msgs=pace.copied_msgs,
+            copied_bytes=pace.copied_bytes,
+            committed_ns=pace.committed_ns,
+            seen_ns=self.seen_ns,
+            failures=self.failures,
+            failing_ns=self.failing_ns,
+            next_try_ns=self.next_try_ns if self.error is not None else 0,
+            gaps=self.gaps,
+        )
+
+    @property
+    def phase(self) -> Phase:
+        """Return what it is at."""
+        if self.error is not None:
+            return Phase.STALLED if self.is_stalled else Phase.RETRYING
+        if not self.seen_ns:
+            return Phase.STARTING
+        return Phase.CATCHING_UP if self.lag and not self.pace.is_live else Phase.LIVE
 
 
 def upstreams_of(stream: Stream, config: StreamConfig) -> list[Upstream]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -48,6 +49,8 @@ class Copying:
         self._folder = folder
         self._settle = settle
         self._importer = Importer(store, sequencer)
+        self.copied_bytes: Counter[str] = Counter()
+        """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
         self._folding: asyncio.Task[None] | None = None
         self.on_folded: Callable[[], None] = lambda: None
         self.on_adopted: Callable[[Adopted], None] = lambda adopted: None
@@ -143,9 +146,11 @@ class Copying:
         """Take in what was copied up to `through`, exactly once; return how many messages were."""
         self._require_open()
         take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
-        taken = take(upstream, expected, OfferedRun.of(columns), cursor_at, through)
+        run = OfferedRun.of(columns)
+        taken = take(upstream, expected, run, cursor_at, through)
         self._committer.wake()
         await self._settle()
+        self.copied_bytes[upstream] += run.payload_bytes if taken else 0
         return taken
 
     async def pass_over(
@@ -188,6 +193,7 @@ class Copying:
             self._store.adoption_ends(placed)
         for file in placed:
             self.on_adopted(file)
+        self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
         self._sequencer.enforce()
         await self._settle()
         return sum(file.rows for file in placed)

@@ -23,6 +23,7 @@ from headwater.model.stream import (
 from headwater.model.upstream import ConsumerSource, External, StreamSource, StreamSourceInfo, TransformConfig
 from headwater.wire import go_json
 from headwater.wire.go_json import array, boolean, duration, enum, int32, int64, int_, string, struct, uint64
+from headwater.wire.progress_json import EXTENSION, progress_json
 
 Json = dict[str, Any]
 
@@ -219,6 +220,8 @@ def source_info_json(info: StreamSourceInfo) -> Json:
         shown["filter_subject"] = info.filter_subject
     if info.subject_transforms:
         shown["subject_transforms"] = [_transform_json(t) for t in info.subject_transforms]
+    if info.progress is not None:
+        shown[EXTENSION] = progress_json(info.progress)
     return shown
 
 

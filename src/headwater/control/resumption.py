@@ -1,0 +1,90 @@
+"""Where an upstream goes on in its origin, and what is gone from there: gaps, other origins, steps back."""
+
+from __future__ import annotations
+
+import logging
+
+from headwater.clock import Clock
+from headwater.control.origins import Origins
+from headwater.model.cursor import Cursor
+from headwater.model.gaps import MADE_ANEW, Gap, Gaps, gaps_name
+from headwater.replication.planner import CursorAt, Extent
+from headwater.replication.upstream import Upstream
+
+logger = logging.getLogger(__name__)
+
+
+class Resumption:
+    """Finds the next sequence to be copied; a gap is noted in the target with the cursor that passes it."""
+
+    def __init__(self, origins: Origins, clock: Clock) -> None:
+        self._origins = origins
+        self._clock = clock
+
+    async def next_seq(self, upstream: Upstream, extent: Extent, *, noting: bool) -> int:
+        """Return where to go on, or where to begin; with `noting` the cursor passes what is gone.
+
+        Nobody may be at work on the upstream then: its cursor moves.
+        """
+        cursor = upstream.cursor
+        if cursor.identity not in ("", extent.identity):
+            return await self._anew(upstream, cursor, extent, noting)
+        if extent.last_seq < cursor.seq:
+            raise upstream.failure(
+                f"stream {upstream.source.name!r} ends at {extent.last_seq}, before {cursor.seq},"
+                " which was copied already: was it restored from a backup?"
+            )
+        upstream.identity = extent.identity
+        known = cursor.seq
+        if upstream.mirrored and not cursor.identity:
+            known = upstream.target.durable_seq
+        begun = bool(cursor.identity or known)
+        seq = known + 1 if begun else await self._first(upstream, extent)
+        if begun and seq < extent.first_seq and noting and extent.takes_out:
+            await self._pass_gap(upstream, seq, extent)
+        return max(seq, min(extent.first_seq, extent.last_seq + 1))
+
+    async def _first(self, upstream: Upstream, extent: Extent) -> int:
+        """Return where the start options have an upstream begin."""
+        source = upstream.source
+        if not source.opt_start_seq and source.opt_start_time is not None:
+            return max(await self._origins.seq_at(source, extent), 1)
+        return max(source.opt_start_seq or extent.first_seq, 1)
+
+    async def _anew(self, upstream: Upstream, cursor: Cursor, extent: Extent, noting: bool) -> int:
+        """Return where a source begins in an origin made anew; a mirror cannot go on."""
+        name = upstream.source.name
+        if upstream.mirrored:
+            raise upstream.failure(f"stream {name!r} was made anew since it was mirrored")
+        first = await self._first(upstream, extent)
+        if noting:
+            logger.warning("%s: its origin was made anew; it is copied from its start", upstream)
+            now_ns = self._clock.now_ns()
+            gaps = upstream.gaps.restarted(now_ns)
+            if upstream.pace.origin_last_seq > cursor.seq:
+                gaps = gaps.with_gap(Gap(cursor.seq + 1, upstream.pace.origin_last_seq, now_ns, MADE_ANEW))
+            await self._pass_over(upstream, extent, first - 1, gaps)
+            upstream.identity = extent.identity
+        return max(first, min(extent.first_seq, extent.last_seq + 1))
+
+    async def _pass_gap(self, upstream: Upstream, seq: int, extent: Extent) -> None:
+        """Have the cursor pass what the origin has no longer, and say so aloud."""
+        gap = Gap(seq, extent.first_seq - 1, self._clock.now_ns(), extent.takes_out)
+        logger.warning(
+            "%s: sequences %d to %d were gone before they could be copied: %s",
+            upstream,
+            gap.first_seq,
+            gap.last_seq,
+            gap.reason,
+        )
+        await self._pass_over(upstream, extent, gap.last_seq, upstream.gaps.with_gap(gap))
+
+    async def _pass_over(self, upstream: Upstream, extent: Extent, seq: int, gaps: Gaps) -> None:
+        copying = upstream.target.copying
+        await copying.pass_over(
+            upstream.id,
+            copying.cursor(upstream.id),
+            CursorAt(extent.identity)(seq),
+            {gaps_name(upstream.id): gaps.encode()},
+            seq if upstream.mirrored else 0,
+        )

@@ -1,0 +1,58 @@
+"""How an upstream comes along as JSON: the object beside nats-server's own fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.model.gaps import Gaps
+from headwater.model.progress import Progress
+from headwater.model.times import format_time
+
+Json = dict[str, Any]
+
+EXTENSION = "headwater"
+"""The one key that nats-server does not have; clients leave keys aside that they do not know."""
+
+
+def progress_json(progress: Progress) -> Json:
+    """Return the extension object; what is not known is left out."""
+    shown: Json = {
+        "phase": progress.phase.value,
+        "seq": progress.seq,
+        "origin_last_seq": progress.origin_last_seq,
+        "done": round(progress.done, 4),
+        "rate": {"msgs": round(progress.msgs_per_s, 2), "bytes": round(progress.bytes_per_s, 2)},
+        "copied": {"msgs": progress.copied_msgs, "bytes": progress.copied_bytes},
+    }
+    for name, seconds in (("behind", progress.behind_s), ("caught_up_in", progress.caught_up_in_s)):
+        if seconds is not None:
+            shown[name] = round(seconds, 3)
+    for name, ns in (
+        ("last_commit", progress.committed_ns),
+        ("last_contact", progress.seen_ns),
+        ("failing_since", progress.failing_ns),
+        ("next_attempt", progress.next_try_ns),
+    ):
+        if ns:
+            shown[name] = format_time(ns)
+    if progress.failures:
+        shown["failures"] = progress.failures
+    return shown | _gaps_json(progress.gaps)
+
+
+def _gaps_json(gaps: Gaps) -> Json:
+    shown: Json = {}
+    if gaps.count:
+        recent = [
+            {
+                "first_seq": gap.first_seq,
+                "last_seq": gap.last_seq,
+                "time": format_time(gap.noted_ns),
+                "reason": gap.reason,
+            }
+            for gap in gaps.recent
+        ]
+        shown["gaps"] = {"count": gaps.count, "sequences": gaps.sequences, "recent": recent}
+    if gaps.restarts:
+        shown["restarts"] = {"count": gaps.restarts, "time": format_time(gaps.restarted_ns)}
+    return shown
