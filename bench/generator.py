@@ -7,7 +7,7 @@ import math
 import re
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,21 +105,30 @@ class Connection:
                 return answer
 
 
-def frames(size: int) -> tuple[memoryview, int]:
+def subject_of(number: int) -> bytes:
+    """Return the subject of the message with this number in a window."""
+    return b"bench.%02d" % (number % SUBJECTS)
+
+
+def frames(size: int, subject_of: Callable[[int], bytes] = subject_of) -> tuple[memoryview, int]:
     """Return a window of publishes as bytes, and the length of one: all are equally long."""
     payload = bytes(i % 251 for i in range(size))
     window = [
-        b"PUB bench.%02d %s.%04d %d\r\n%s\r\n" % (i % SUBJECTS, INBOX, i, size, payload)
-        for i in range(WINDOW)
+        b"PUB %s %s.%04d %d\r\n%s\r\n" % (subject_of(i), INBOX, i, size, payload) for i in range(WINDOW)
     ]
     return memoryview(b"".join(window)), len(window[0])
 
 
 def publish(
-    connection: Connection, size: int, *, seconds: float = math.inf, messages: float = math.inf
+    connection: Connection,
+    size: int,
+    *,
+    seconds: float = math.inf,
+    messages: float = math.inf,
+    subject_of: Callable[[int], bytes] = subject_of,
 ) -> Round:
     """Publish so long or so many, at most WINDOW unacknowledged, then wait for the last acknowledgement."""
-    block, length = frames(size)
+    block, length = frames(size, subject_of)
     chunks = [block[i * CHUNK * length : (i + 1) * CHUNK * length] for i in range(WINDOW // CHUNK)]
     sent = acked = last_seq = 0
     cpu, start = time.process_time(), time.perf_counter()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,43 @@ def nats_server(directory: Path, sync: str | None = None) -> Iterator[Server]:
         yield server
 
 
+@dataclass(frozen=True)
+class Site:
+    """Two nats-servers with JetStream, one a leaf of the other, and Headwater attached to the first."""
+
+    hub: Server
+    spoke: Server
+    lake: Server
+    """Answers at the hub's port, under its own domain."""
+
+
+@contextmanager
+def site(directory: Path) -> Iterator[Site]:
+    """Run domains `hub`, `spoke` and `lake`, all of which a client of the hub reaches."""
+    port, leaf_port, spoke_port = _free_port(), _free_port(), _free_port()
+    leaf = f'leafnodes {{listen: "127.0.0.1:{leaf_port}"}}'
+    remote = f'leafnodes {{remotes: [{{url: "nats://127.0.0.1:{leaf_port}"}}]}}'
+    command = [sys.executable, "-m", "headwater", "serve", "--store", str(directory / "lake")]
+    command += ["--nats", f"nats://127.0.0.1:{port}", "--leaf", f"nats://127.0.0.1:{leaf_port}"]
+    command += ["--domain", "lake"]
+    with ExitStack() as stack:
+        hub = stack.enter_context(_jetstream(directory / "hub", port, f"domain: hub}}\n{leaf}\n"))
+        spoke = stack.enter_context(
+            _jetstream(directory / "spoke", spoke_port, f"domain: spoke}}\n{remote}\n")
+        )
+        lake = stack.enter_context(_running(command, directory / "lake-log", port, "$JS.lake.API.INFO"))
+        yield Site(hub, spoke, lake)
+
+
+@contextmanager
+def _jetstream(directory: Path, port: int, rest: str) -> Iterator[Server]:
+    directory.mkdir(parents=True)
+    config = directory / "server.conf"
+    config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{store_dir: "{directory}", {rest}')
+    with _running([nats_server_program(), "-c", str(config)], directory, port) as server:
+        yield server
+
+
 @contextmanager
 def headwater(directory: Path) -> Iterator[Server]:
     """Run Headwater with its embedded nats-server, on the store that may already lie in the directory."""
@@ -59,13 +96,14 @@ def headwater(directory: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def _running(command: list[str], directory: Path, port: int) -> Iterator[Server]:
+def _running(command: list[str], directory: Path, port: int, asked: str = "$JS.API.INFO") -> Iterator[Server]:
     """Start a process, wait until it answers the JetStream API, and stop it in the end."""
     start = time.perf_counter()
+    directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "output.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
-        _await_ready(process, port, directory / "output.log")
+        _await_ready(process, port, directory / "output.log", asked)
         yield Server(port, process, time.perf_counter() - start)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -76,13 +114,14 @@ def _running(command: list[str], directory: Path, port: int) -> Iterator[Server]
             process.wait()
 
 
-def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path, asked: str) -> None:
     """Return once the API answers."""
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
             connection = Connection(port)
-            answer = connection.request("$JS.API.INFO", {})
+            connection.settimeout(1.0)
+            answer = connection.request(asked, {})
             connection.close()
             if "error" not in answer:
                 return

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from headwater.disk import RealDisk
 from headwater.errors import DiskError
@@ -20,12 +24,16 @@ from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
 from headwater.table.file_sums import MOST_SUBJECTS, FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileStats, FileWriter
-from headwater.table.rows import Rows, concat
+from headwater.table.rows import Rows, bytes_of, concat
 from headwater.wire import column_bytes
 
 # Of each message beside its bytes: sequence, time and three lengths; and once what frames the columns.
 _ROW_BYTES = 28
 _FRAME_BYTES = 64
+SYNC_BYTES = 8 << 20
+SAMPLE_BYTES = 256 << 10
+PAYS = 0.4
+_SNAPPY = pa.Codec("snappy")
 SUMS_BYTES = 128 << 10
 """Sums over files that are longer than this travel in a file of their own."""
 
@@ -114,7 +122,8 @@ class Result:
     def _begin(self) -> None:
         if self._open is None:
             stem = f"{self._stem}-{len(self._paths)}"
-            self._open = _StagedFile(self._work, self._disk, self._directory, stem)
+            packed = _packed(self._work, self._waiting[0])
+            self._open = _StagedFile(self._work, self._disk, self._directory, stem, packed)
 
     def _end(self) -> None:
         """Finish the file that is being written, if there is one."""
@@ -149,7 +158,9 @@ class Result:
 class _StagedFile:
     """A file in the making under a name that no other attempt at the same work has."""
 
-    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str) -> None:
+    def __init__(
+        self, work: Work, disk: RealDisk, directory: Path, stem: str, packed: Mapping[str, str]
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self._stem = stem
@@ -163,9 +174,10 @@ class _StagedFile:
                 0,
                 work.compression,
                 most_subjects=None if work.adoptive else MOST_SUBJECTS,
-                # Where a message came from differs from its neighbour's in a digit or two.
-                packs_headers=work.source_header is not None,
+                packed=packed,
+                may_demand=False,
             )
+            self._syncing = _EarlySync(self._temporary)
         except OSError as error:
             raise self._refused(error) from error
 
@@ -173,8 +185,9 @@ class _StagedFile:
         if self._renumber:
             rows = self._anew(rows)
         try:
-            for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES):
+            for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES * 3 // 2):
                 self._writer.append_group(part)
+            self._syncing.reached(self._writer.size_bytes)
         except OSError as error:
             raise self._refused(error) from error
 
@@ -187,6 +200,7 @@ class _StagedFile:
         """Return the file once its content survives a power cut; its name tells the footer's checksum."""
         try:
             stats = self._writer.finish()
+            self._syncing.end()
         except OSError as error:
             raise self._refused(error) from error
         path = self._directory / f"{self._stem}-{stats.footer_crc:08x}.parquet"
@@ -196,14 +210,43 @@ class _StagedFile:
 
     def abandon(self) -> None:
         """Remove the unfinished file; should even that fail, the engine sweeps the directory."""
-        try:
-            self._writer.abandon()
-        except OSError:
-            pass
+        for end in (self._writer.abandon, self._syncing.end):
+            try:
+                end()
+            except OSError:
+                pass
         _remove(self._disk, self._temporary)
 
     def _refused(self, error: OSError) -> DiskError:
         return DiskError(self._temporary, "write", error.errno or 0)
+
+
+class _EarlySync:
+    """Has a file make its way to the disk while it is written, so that its end waits for little."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._thread = ThreadPoolExecutor(1)
+        self._under_way: Future[None] | None = None
+        self._asked = 0
+
+    def reached(self, size: int) -> None:
+        """Take note of the file's length; OSError if what was written before could not be synced."""
+        if size - self._asked < SYNC_BYTES or (self._under_way and not self._under_way.done()):
+            return
+        if self._under_way is not None:
+            self._under_way.result()
+        self._asked = size
+        self._under_way = self._thread.submit(os.fdatasync, self._fd)
+
+    def end(self) -> None:
+        """Return once nothing is under way; OSError if a sync has failed."""
+        self._thread.shutdown()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._under_way is not None:
+            self._under_way.result()
 
 
 def _remove(disk: RealDisk, path: Path) -> None:
@@ -211,6 +254,19 @@ def _remove(disk: RealDisk, path: Path) -> None:
         disk.remove(path)
     except DiskError:
         pass
+
+
+def _packed(work: Work, sample: Rows) -> dict[str, str]:
+    """Return the columns that are worth compressing, going by some of the messages.
+
+    Where a message came from differs from its neighbour's in a digit or two. Data is compressed where that
+    saves more time at the disk than it takes.
+    """
+    packed = {"headers": "zstd"} if work.source_header is not None else {}
+    data = bytes(bytes_of(sample.datas)[:SAMPLE_BYTES])
+    if data and len(_SNAPPY.compress(data)) < PAYS * len(data):
+        packed["data"] = "snappy"
+    return packed
 
 
 def _subject_bytes(rows: Rows) -> int:

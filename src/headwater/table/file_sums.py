@@ -57,8 +57,9 @@ decode = msgspec.json.Decoder(FileSums).decode
 class Tally:
     """Takes every part of a file in order; gives up when there are too many subjects, if there can be."""
 
-    def __init__(self, most_subjects: int | None = MOST_SUBJECTS) -> None:
+    def __init__(self, most_subjects: int | None = MOST_SUBJECTS, *, may_demand: bool = True) -> None:
         self._most_subjects = most_subjects
+        self._may_demand = may_demand
         self._rows = 0
         self._payload_bytes = 0
         self._with_headers = 0
@@ -86,7 +87,7 @@ class Tally:
         self._rows += len(offsets)
         self._with_headers += len(headers) - headers.null_count
         self._payload_bytes += nbytes(headers) + nbytes(datas) + self._count(subjects, offsets)
-        if not self._demands and headers.null_count < len(headers):
+        if self._may_demand and not self._demands and headers.null_count < len(headers):
             block = bytes(bytes_of(headers))
             self._demands = any(mark in block for mark in _MARKS)
         first, last = int(offsets[0]), int(offsets[-1])

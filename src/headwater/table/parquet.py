@@ -6,7 +6,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +38,7 @@ _CODECS: dict[str, dict[str, Any]] = {
     "s2": {"compression": "zstd", "compression_level": 1},
 }
 _NUMBERS = ("offset", "time", "nanos")
+_UNPACKED: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +86,15 @@ class FileWriter:
         compression: str = "none",
         *,
         most_subjects: int | None = MOST_SUBJECTS,
-        packs_headers: bool = False,
+        packed: Mapping[str, str] = _UNPACKED,
+        may_demand: bool = True,
     ) -> None:
-        """Begin a file; `packs_headers` compresses headers even where nothing else is."""
+        """Begin a file; `packed` names codecs of columns to be compressed where nothing else is.
+
+        Without `may_demand` no header makes demands on the stream, as in a copy, and none is looked for.
+        """
         self._path = path
-        self._tally = Tally(most_subjects)
+        self._tally = Tally(most_subjects, may_demand=may_demand)
         self._base_seq = base_seq
         self._rest: Columns | None = None
         self.rows = 0
@@ -108,7 +113,7 @@ class FileWriter:
             write_page_checksum=True,
             write_batch_size=MAX_GROUP_ROWS,
             store_schema=False,
-            **_codec(compression, packs_headers),
+            **_codec(compression, packed),
         )
 
     @property
@@ -304,12 +309,13 @@ def read_sums(footer: Footer) -> FileSums | None:
     return file_sums.decode(told) if told else None
 
 
-def _codec(compression: str, packs_headers: bool) -> dict[str, Any]:
+def _codec(compression: str, packed: Mapping[str, str]) -> dict[str, Any]:
     """Return how pages are compressed."""
-    if not packs_headers or compression != "none":
+    if not packed or compression != "none":
         return _CODECS[compression]
-    codecs = {field.name: "none" for field in FILE} | {"headers": "zstd"}
-    return {"compression": codecs, "compression_level": {"headers": 1}}
+    levels = {name: 1 for name, codec in packed.items() if codec == "zstd"}
+    codecs = {field.name: "none" for field in FILE} | dict(packed)
+    return {"compression": codecs, "compression_level": levels or None}
 
 
 def _place(group: Any) -> tuple[int, int]:

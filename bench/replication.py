@@ -1,0 +1,164 @@
+"""Sources and mirrors: Headwater's beside nats-server's own, on the same data and the same machine."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench import servers, trickle
+from bench.comparison import RESULTS
+from bench.copies import KEPT, Api, Copied, audit_mirror, audit_sourced, copy, write
+from bench.generator import Connection
+from bench.machine import describe
+
+PARTS = 4
+HUB = {"api": "$JS.hub.API", "deliver": ""}
+SIZES = ((128, 10_000_000), (1024, 1_000_000))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of copy, done by each server; the first is nats-server's."""
+
+    name: str
+    runs: dict[str, Copied]
+
+
+class Bench:
+    """The servers, and the streams that lie on them, of one message size."""
+
+    def __init__(self, site: servers.Site, size: int, messages: int) -> None:
+        self._size = size
+        hub, spoke = Connection(site.hub.port), Connection(site.spoke.port, b"_INBOX.spoke")
+        self._apis = {
+            "hub": Api(hub, "$JS.hub.API"),
+            "lake": Api(hub, "$JS.lake.API"),
+            "spoke": Api(spoke, "$JS.spoke.API"),
+        }
+        self._messages = messages
+        self._filled = 0
+        self._parts = 0
+
+    def fill(self) -> None:
+        """Fill the origins, one server after the other."""
+        for domain in ("hub", "lake"):
+            api = self._apis[domain]
+            self._filled = api.fill("ORIGIN", f"{domain}.origin", self._messages, self._size)
+            for number in range(PARTS):
+                subject = f"{domain}.part{number}"
+                self._parts = api.fill(f"PART{number}", subject, self._messages // PARTS, self._size)
+
+    def empty(self) -> None:
+        """Delete the origins."""
+        for domain in ("hub", "lake"):
+            for name in ("ORIGIN", *(f"PART{number}" for number in range(PARTS))):
+                self._apis[domain].delete(name)
+
+    def cases(self, rounds: int, wanted: str) -> Iterator[Case]:
+        """Yield each case once it was run."""
+        both: dict[str, Callable[[str], Copied]] = {
+            "mirror": self._mirror,
+            "source": self._source,
+            "filtered source": self._filtered,
+            "four sources": self._four,
+        }
+        for name, run in both.items():
+            if wanted in name:
+                yield Case(name, {domain: _best(partial(run, domain), rounds) for domain in ("hub", "lake")})
+        elsewhere = "mirror of nats-server"
+        if wanted in elsewhere:
+            yield Case(
+                elsewhere,
+                {
+                    "hub": _best(partial(self._mirror, "hub"), rounds),
+                    "spoke": _best(partial(self._mirror, "spoke", HUB), rounds),
+                    "lake": _best(partial(self._mirror, "lake", HUB), rounds),
+                },
+            )
+
+    def _mirror(self, domain: str, external: dict[str, str] | None = None) -> Copied:
+        api = self._apis[domain]
+        origin = self._apis["hub"] if external else api
+        mirror = {"name": "ORIGIN"} | ({"external": external} if external else {})
+        done = copy(api, "COPY", self._filled, {"mirror": mirror})
+        audit_mirror(origin, "ORIGIN", api, "COPY")
+        api.delete("COPY")
+        return done
+
+    def _source(self, domain: str) -> Copied:
+        return self._sourced(domain, [{"name": "ORIGIN"}], self._filled)
+
+    def _filtered(self, domain: str) -> Copied:
+        source = {"name": "ORIGIN", "filter_subject": f"{domain}.origin.1.>"}
+        return self._sourced(domain, [source], round(self._filled * KEPT), self._filled)
+
+    def _four(self, domain: str) -> Copied:
+        sources = [{"name": f"PART{number}"} for number in range(PARTS)]
+        return self._sourced(domain, sources, self._parts * PARTS)
+
+    def _sourced(self, domain: str, sources: list[dict[str, Any]], expected: int, scanned: int = 0) -> Copied:
+        api = self._apis[domain]
+        done = copy(api, "COPY", expected, {"sources": sources}, scanned)
+        audit_sourced({source["name"]: api for source in sources}, api, "COPY", expected)
+        api.delete("COPY")
+        return done
+
+
+def _best(run: Callable[[], Copied], rounds: int) -> Copied:
+    """Return the fastest round, of either server: what disturbs a machine only ever makes it slower."""
+    return min((run() for _ in range(rounds)), key=lambda done: done.seconds)
+
+
+def main() -> None:
+    """Run every case for every size, then the trickle and the idle upstreams."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the full numbers of messages")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[size for size, _ in SIZES])
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--case", default="", help="only cases whose name has this in it")
+    parser.add_argument("--skip", nargs="*", default=[], choices=["copies", "latency", "idle"])
+    parser.add_argument("--quick", action="store_true", help="a fiftieth of the messages, and short measures")
+    arguments = parser.parse_args()
+    scale = 0.02 if arguments.quick else arguments.scale
+    machine = describe(servers.nats_server_program())
+    print(machine)
+    figures: dict[str, Any] = {"machine": machine}
+    with tempfile.TemporaryDirectory(prefix="headwater-bench-") as name, servers.site(Path(name)) as site:
+        trickle.warm(site)
+        for size, messages in SIZES:
+            if size in arguments.sizes and "copies" not in arguments.skip:
+                figures |= _copies(site, size, int(messages * scale), arguments.rounds, arguments.case)
+        if "latency" not in arguments.skip:
+            figures["latency_ms"] = trickle.latencies(site, 3.0 if arguments.quick else 20.0)
+        if "idle" not in arguments.skip:
+            figures["idle"] = trickle.idle(site, 100 if arguments.quick else 1000)
+    write(RESULTS / "replication.json", figures)
+
+
+def _copies(site: servers.Site, size: int, messages: int, rounds: int, wanted: str) -> dict[str, Any]:
+    bench = Bench(site, size, messages)
+    bench.fill()
+    print(f"\n{messages:,} messages of {size} B, from creating the target until its state shows everything")
+    print(f"{'':<24}{'nats-server':>12}{'headwater':>12}{'ratio':>8}   seconds")
+    figures = {}
+    for case in bench.cases(rounds, wanted):
+        hub, lake = case.runs["hub"], case.runs["lake"]
+        spoke = case.runs.get("spoke")
+        extra = f", {spoke.seconds:.2f} from another domain ({lake.rate / spoke.rate:.2f}x)" if spoke else ""
+        print(
+            f"{case.name:<24}{hub.rate:>12,.0f}{lake.rate:>12,.0f}{lake.rate / hub.rate:>7.1f}x"
+            f"   {hub.seconds:.2f} and {lake.seconds:.2f}{extra}",
+            flush=True,
+        )
+        figures[f"{case.name}, {size} B"] = {domain: round(run.rate) for domain, run in case.runs.items()}
+    bench.empty()
+    return figures
+
+
+if __name__ == "__main__":
+    main()
