@@ -1,0 +1,183 @@
+"""Sites on one machine: their servers, engines and one shared Spark, started in order and ended in reverse.
+
+1. Every nats-server, then the links between them.
+2. Every engine, then the streams that the file declares.
+3. One replicator, which shares its Spark among all engines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.bus.embedded import find_server
+from headwater.errors import Error
+from headwater.site.api_client import api_client
+from headwater.site.child import Child, greets
+from headwater.site.declaring import Outcome, declare
+from headwater.site.layout import Layout
+from headwater.site.links import LinkWatch, links_of
+from headwater.site.run_record import RunRecord, remove_record, running, take_folder, write_record
+from headwater.site.topology import Node, Site
+
+LINK_WAIT_S = 20.0
+WATCH_S = 1.0
+_PROGRAM = (sys.executable, "-m", "headwater")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """How much a fleet takes of the machine."""
+
+    spark_master: str = "local[2]"
+    spark_driver_memory: str = "512m"
+    with_spark: bool = True
+    with_streams: bool = True
+    files: tuple[str, ...] = ()
+
+
+class Fleet:
+    """All processes of a topology."""
+
+    def __init__(self, layout: Layout, options: FleetOptions, say: Say) -> None:
+        self._layout = layout
+        self._topology = layout.topology
+        self._options = options
+        self._say = say
+        self._environment = {k: v for k, v in os.environ.items() if not k.startswith("HEADWATER_")}
+        self._children: list[Child] = []
+        self._watch = LinkWatch(self._topology, layout.directory)
+        self._is_ready = False
+
+    async def run(self) -> None:
+        """Run until cancelled; whatever happens, no process is left behind."""
+        async with AsyncExitStack() as stack:
+            lock = take_folder(self._layout.directory)
+            stack.callback(lock.close)
+            stack.callback(remove_record, self._layout.directory)
+            began = time.monotonic()
+            self._layout.write()
+            await self._start(stack)
+            self._is_ready = True
+            self._record()
+            self._say(f"ready in {time.monotonic() - began:.1f} s")
+            while True:
+                await asyncio.sleep(WATCH_S)
+                await self._watch.look()
+                self._record()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        await self._together(stack, [self._server(s, n) for s in self._topology.sites for n in s.nodes])
+        self._say(f"{len(self._children)} nats-servers are running")
+        await self._wait_for_links()
+        await self._together(stack, [self._engine(name) for name in self._topology.engines])
+        self._say(f"{len(self._topology.engines)} engines are running")
+        for outcome in await self._declare() if self._options.with_streams else ():
+            self._say(str(outcome))
+        if self._options.with_spark:
+            self._say("starting Spark")
+            await self._together(stack, [self._replicator()])
+            self._say("Spark is running")
+
+    async def _together(self, stack: AsyncExitStack, children: list[Child]) -> None:
+        """Start processes side by side; when one cannot, those that could are ended with it."""
+        for child in children:
+            stack.push_async_callback(child.stop)
+        self._children += children
+        starting = [asyncio.create_task(child.start()) for child in children]
+        try:
+            await asyncio.gather(*starting)
+        finally:
+            for task in starting:
+                task.cancel()
+            await asyncio.gather(*starting, return_exceptions=True)
+        self._record()
+
+    def _server(self, site: Site, node: Node) -> Child:
+        config = self._layout.server_config(site, node)
+
+        async def listens(child: Child) -> bool:
+            return await greets(node.host, node.port) and await greets(node.host, node.leaf_port)
+
+        command = [find_server(), "-c", str(config)]
+        log = config.with_suffix(".log")
+        return Child(f"nats-server {node.name}", command, log, listens, self._environment)
+
+    def _engine(self, name: str) -> Child:
+        settings = self._layout.engine_settings(name)
+
+        async def says_so(child: Child) -> bool:
+            return "headwater is ready" in child.said
+
+        command = [*_PROGRAM, "serve", "--config", str(settings)]
+        log = settings.with_suffix(".log")
+        return Child(f"engine {name}", command, log, says_so, self._environment)
+
+    def _replicator(self) -> Child:
+        named = [
+            f"--engine={store_id(self._layout.store(name))}={self._layout.engine_settings(name)}"
+            for name in self._topology.engines
+        ]
+
+        async def says_so(child: Child) -> bool:
+            return "Spark is running" in child.said
+
+        command = [
+            *(*_PROGRAM, "replicator", "--master", self._options.spark_master),
+            *("--spark-driver-memory", self._options.spark_driver_memory),
+            *named,
+        ]
+        log = self._layout.directory / "replicator.log"
+        return Child("replicator", command, log, says_so, self._environment)
+
+    async def _wait_for_links(self) -> None:
+        """Wait a while until all links are up; a link that is not is no reason to have nothing."""
+        deadline = time.monotonic() + LINK_WAIT_S
+        links = await self._watch.look()
+        while any(not link.is_up for link in links) and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+            links = await self._watch.look()
+        if links_of(self._topology):
+            self._say(f"{sum(link.is_up for link in links)} of {len(links)} leaf links are up")
+        for link in links:
+            if not link.is_up:
+                self._say(f"the link from {link.site} to {link.to} for {link.account} is not up")
+
+    async def _declare(self) -> list[Outcome]:
+        """Return what became of the declared streams, one after the other."""
+        outcomes = []
+        for site in self._topology.sites:
+            for account in site.business:
+                wanted = [stream for stream in site.streams if stream.account == account.name]
+                if wanted:
+                    async with api_client(site, account, self._layout.seed(site, account)) as client:
+                        outcomes += [await declare(client, site, stream) for stream in wanted]
+        return outcomes
+
+    def _record(self) -> None:
+        children = tuple(running(child.name, child.pid) for child in self._children if child.pid is not None)
+        keeper = running("headwater site", os.getpid())
+        record = RunRecord(keeper, self._options.files, self._is_ready, children)
+        write_record(self._layout.directory, record)
+
+
+def store_id(store: Path) -> str:
+    """Return the id by which a replicator finds the engine of a store."""
+    try:
+        catalog = sqlite3.connect(f"file:{store}/catalog.db?mode=ro", uri=True)
+        try:
+            row = catalog.execute("SELECT value FROM store WHERE key = 'id'").fetchone()
+        finally:
+            catalog.close()
+    except sqlite3.Error as error:
+        raise Error(f"the catalog of {store} cannot be read: {error}") from None
+    return str(row[0])

@@ -1,0 +1,71 @@
+"""Files for real hosts: a folder for each site with what its machines run, and units that run it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from headwater.bus.embedded import find_server
+from headwater.errors import Error
+from headwater.site.layout import Layout
+from headwater.site.private_file import write_private
+from headwater.site.topology import Topology
+
+EVERYWHERE = "0.0.0.0"
+_UNIT = """\
+# A hint for systemd: put it into /etc/systemd/system and adapt the user and the paths.
+[Unit]
+Description={what}
+After=network-online.target{after}
+Wants=network-online.target
+
+[Service]
+ExecStart={command}
+User=headwater
+Restart=always
+RestartSec=1
+{more}
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> list[Path]:
+    """Write what every host needs below a folder that will lie at `at` there; return the files."""
+    layout = Layout(topology, directory, listen=EVERYWHERE, replicator="own", at=at, stores=stores)
+    written = layout.write()
+    for site in topology.sites:
+        for node in site.nodes:
+            config = layout.server_config(site, node)
+            check(config)
+            command = f"nats-server -c {at / site.name / config.name}"
+            unit = _UNIT.format(
+                what=f"nats-server {node.name}", after="", command=command, more="LimitNOFILE=65536\n"
+            )
+            written.append(_unit(directory / site.name / f"nats-server-{node.name}.service", unit))
+    for engine in topology.engines:
+        settings = at / engine / layout.engine_settings(engine).name
+        command = f"headwater serve --config {settings}"
+        first = next(iter(topology.site(engine).nodes)).name
+        unit = _UNIT.format(
+            what=f"Headwater engine of {engine}",
+            after=f" nats-server-{first}.service",
+            command=command,
+            more="TimeoutStopSec=60\nLimitNOFILE=65536\n",
+        )
+        written.append(_unit(directory / engine / f"headwater-{engine}.service", unit))
+    return written
+
+
+def _unit(path: Path, text: str) -> Path:
+    write_private(path, text)
+    return path
+
+
+def check(config: Path) -> None:
+    """Refuse a configuration that nats-server refuses, in its own words."""
+    said = subprocess.run(
+        [find_server(), "-t", "-c", str(config)], capture_output=True, text=True, check=False, timeout=30
+    )
+    if said.returncode:
+        raise Error(f"nats-server does not accept {config}: {(said.stderr or said.stdout).strip()}")

@@ -1,0 +1,115 @@
+"""The leaf links of sites: which are up, which are not, and since when, as the servers themselves see it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headwater.site.private_file import write_private
+from headwater.site.server_config import account_key
+from headwater.site.topology import LOOPBACK, Node, Remote, Site, Topology
+
+LINKS_NAME = "links.json"
+_ASK_S = 3.0
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One link for one account: from the site that opens it to where it goes."""
+
+    site: str
+    to: str
+    account: str
+    is_up: bool
+    since: float
+    """Seconds since the epoch; zero when nobody has watched it yet."""
+
+
+def links_of(topology: Topology) -> list[tuple[Site, Remote]]:
+    """Return every link that the sites open."""
+    return [(site, remote) for site in topology.sites for remote in site.remotes]
+
+
+async def monitored(node: Node, page: str) -> dict[str, Any] | None:
+    """Return a page of a server's monitoring, or nothing when the server does not answer."""
+    return await asyncio.to_thread(_fetched, f"http://{LOOPBACK}:{node.monitor_port}/{page}")
+
+
+def _fetched(url: str) -> dict[str, Any] | None:
+    # A proxy of the environment must not be asked for a server of this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_ASK_S) as answer:
+            found = json.load(answer)
+    except (OSError, ValueError, urllib.error.URLError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+async def connected_accounts(site: Site) -> dict[str, int]:
+    """Return how many links the site's servers have opened, for each account."""
+    found: dict[str, int] = {}
+    for node in site.nodes:
+        page = await monitored(node, "leafz")
+        for leaf in (page or {}).get("leafs") or ():
+            # A spoke is the end that opened the link; the engine's own leaf is at the other end of its own.
+            if leaf.get("is_spoke"):
+                found[leaf["account"]] = found.get(leaf["account"], 0) + 1
+    return found
+
+
+async def look(topology: Topology, before: Iterable[Link] = (), now: float | None = None) -> list[Link]:
+    """Return all links as they are; one that has not changed keeps since when."""
+    moment = time.time() if now is None else now
+    known = {(link.site, link.to, link.account): link for link in before}
+    counts = {site.name: await connected_accounts(site) for site in topology.sites if site.remotes}
+    found = []
+    for site, remote in links_of(topology):
+        to, account = remote.site or remote.url.rpartition("@")[2], remote.account
+        is_up = counts[site.name].get(_key(site, account), 0) >= _wanted(site, account)
+        old = known.get((site.name, to, account))
+        since = old.since if old is not None and old.is_up == is_up else moment
+        found.append(Link(site.name, to, account, is_up, since))
+    return found
+
+
+def _wanted(site: Site, account: str) -> int:
+    """Return how many links of an account a site has when all are up: every node opens its own."""
+    return sum(remote.account == account for remote in site.remotes) * site.size
+
+
+def _key(site: Site, account: str) -> str:
+    found = site.account(account)
+    return account_key(found) if found is not None else account
+
+
+class LinkWatch:
+    """Looks at the links again and again, and writes down each change."""
+
+    def __init__(self, topology: Topology, directory: Path) -> None:
+        self._topology = topology
+        self._path = directory / LINKS_NAME
+        self.links: list[Link] = read_links(directory)
+
+    async def look(self) -> list[Link]:
+        """Return the links as they are now."""
+        found = await look(self._topology, self.links)
+        if found != self.links:
+            self.links = found
+            write_private(self._path, msgspec.json.encode(found).decode())
+        return found
+
+
+def read_links(directory: Path) -> list[Link]:
+    """Return the links as they were last seen."""
+    try:
+        return msgspec.json.decode((directory / LINKS_NAME).read_bytes(), type=list[Link])
+    except (OSError, msgspec.DecodeError):
+        return []

@@ -1,0 +1,188 @@
+"""The configuration of a site's nats-servers: accounts, permissions, links, TLS."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from headwater.site.topology import LOOPBACK, Account, Json, Node, Remote, Site, Tls, Topology, User
+
+INTERNAL = "$HEADWATER.>"
+"""What an engine and its replicator say to each other; nobody else may hear it or join in."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the configuration will run: addresses to listen on and to be reached at, the engines' nkeys."""
+
+    listen: str = LOOPBACK
+    engines: Mapping[str, str] = field(default_factory=dict)
+    """For each business account the public nkey of the engine's user."""
+    detours: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Other addresses for the links of a site to another one, as a test wants them."""
+
+
+def config_text(topology: Topology, site: Site, node: Node, placement: Placement) -> str:
+    """Return the configuration of one node."""
+    parts = [
+        _line("server_name", node.name),
+        _line("listen", f"{placement.listen}:{node.port}"),
+        # Monitoring tells who is connected; it is for this machine alone.
+        _line("http", f"{LOOPBACK}:{node.monitor_port}"),
+        # An engine that folds or compacts may read late; it must not be cut off as a slow consumer for that.
+        "max_pending: 536870912",
+        'write_deadline: "30s"',
+        *([f"tls {_block(_tls(site.tls))}"] if site.tls else ()),
+        *([_cluster(site, node, placement)] if site.size > 1 else ()),
+        _leafnodes(topology, site, node, placement),
+        *(_operator(site) if site.operator else _accounts(site, placement)),
+        _default_domains(site),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _line(name: str, value: Any) -> str:
+    return f"{name}: {json.dumps(value)}"
+
+
+def _block(values: Json, indent: str = "") -> str:
+    """Return a mapping in nats-server's own form, which takes JSON for every value."""
+    inner = indent + "  "
+    lines = [f"{inner}{json.dumps(name)}: {_value(value, inner)}" for name, value in values.items()]
+    return "{\n" + "\n".join(lines) + f"\n{indent}}}"
+
+
+def _value(value: Any, indent: str) -> str:
+    if isinstance(value, dict):
+        return _block(value, indent)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        inner = indent + "  "
+        return "[\n" + "\n".join(f"{inner}{_block(each, inner)}" for each in value) + f"\n{indent}]"
+    return json.dumps(value)
+
+
+def _tls(tls: Tls) -> Json:
+    values: Json = {"cert_file": str(tls.cert), "key_file": str(tls.key), "ca_file": str(tls.ca)}
+    return {**values, "verify": True} if tls.verify else values
+
+
+def _cluster(site: Site, node: Node, placement: Placement) -> str:
+    routes = [f"nats://{each.host}:{each.route_port}" for each in site.nodes if each != node]
+    values: Json = {"name": site.cluster, "listen": f"{placement.listen}:{node.route_port}", "routes": routes}
+    if site.tls:
+        values["tls"] = _tls(site.tls)
+    return f"cluster {_block(values)}"
+
+
+def _leafnodes(topology: Topology, site: Site, node: Node, placement: Placement) -> str:
+    values: Json = {
+        "listen": f"{placement.listen}:{node.leaf_port}",
+        # A link goes where the file says, also after its address has changed.
+        "no_advertise": True,
+        # A link that is away for days must be back soon after it can be.
+        "reconnect": "1s",
+    }
+    if site.tls:
+        values["tls"] = _tls(site.tls)
+    if site.remotes:
+        values["remotes"] = [_remote(topology, site, remote, placement) for remote in site.remotes]
+    return f"leafnodes {_block(values)}"
+
+
+def _remote(topology: Topology, site: Site, remote: Remote, placement: Placement) -> Json:
+    detour = placement.detours.get((site.name, remote.site))
+    plain = (
+        [detour] if detour else [remote.url] if remote.url else list(topology.site(remote.site).leaf_urls())
+    )
+    values: Json = {"urls": [_with_login(url, remote.user) for url in plain]}
+    if not site.operator:
+        values["account"] = remote.account
+    if remote.user.creds:
+        values["credentials"] = str(remote.user.creds)
+    elif remote.user.seed:
+        values["nkey"] = str(remote.user.seed)
+    account = site.account(remote.account)
+    if account is not None and not account.is_system:
+        values |= {"deny_imports": [INTERNAL], "deny_exports": [INTERNAL]}
+    there = topology.site(remote.site) if remote.site else None
+    if there is not None and there.tls is not None:
+        values["tls"] = {"ca_file": str(there.tls.ca), **(_tls(site.tls) if site.tls else {})}
+    return values
+
+
+def _with_login(url: str, user: User) -> str:
+    if not user.secret or user.seed or user.creds:
+        return url
+    scheme, _, address = url.partition("://")
+    return (
+        f"{scheme}://{quote(user.name, safe='')}:{quote(user.secret, safe='')}@{address.rpartition('@')[2]}"
+    )
+
+
+def _operator(site: Site) -> list[str]:
+    """Return accounts that come as JWTs, known to every server from its configuration."""
+    preload = {
+        account_key(account): account.jwt.read_text().strip() for account in site.accounts if account.jwt
+    }
+    lines = [_line("operator", str(site.operator)), "resolver: MEMORY", f"resolver_preload {_block(preload)}"]
+    if site.system is not None:
+        lines.append(_line("system_account", account_key(site.system)))
+    return lines
+
+
+def _subject(jwt: str) -> str:
+    """Return whom a JWT speaks of."""
+    body = jwt.split(".")[1]
+    return str(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["sub"])
+
+
+def _accounts(site: Site, placement: Placement) -> list[str]:
+    accounts = {account.name: _account(account, placement) for account in site.accounts}
+    lines = [f"accounts {_block(accounts)}"]
+    if site.system is not None:
+        lines.append(_line("system_account", site.system.name))
+    return lines
+
+
+def _account(account: Account, placement: Placement) -> Json:
+    users = [_user(user, guarded=not account.is_system) for user in account.users]
+    if account.name in placement.engines:
+        users.append({"nkey": placement.engines[account.name]})
+    values: Json = {"users": users}
+    if account.exports:
+        values["exports"] = list(account.exports)
+    if account.imports:
+        values["imports"] = list(account.imports)
+    return values
+
+
+def _user(user: User, *, guarded: bool) -> Json:
+    values: Json = {"nkey": user.nkey} if user.nkey else {"user": user.name, "password": user.password}
+    permissions = closed(user.permissions) if guarded else user.permissions
+    return {**values, "permissions": permissions} if permissions else values
+
+
+def closed(permissions: Json | None) -> Json:
+    """Return permissions with the engine's internal subjects taken out."""
+    found = dict(permissions or {})
+    for way in ("publish", "subscribe"):
+        held = found.get(way)
+        rules: Json = dict(held) if isinstance(held, dict) else {"allow": held} if held else {}
+        denied = rules.get("deny", [])
+        listed: Sequence[str] = [denied] if isinstance(denied, str) else denied
+        found[way] = {**rules, "deny": [*listed, INTERNAL]}
+    return found
+
+
+def _default_domains(site: Site) -> str:
+    """Return what lets clients that name no domain speak to the engine of their own site."""
+    return f"default_js_domain {_block({account_key(a): site.domain_of(a.name) for a in site.business})}"
+
+
+def account_key(account: Account) -> str:
+    """Return what nats-server calls an account."""
+    return _subject(account.jwt.read_text().strip()) if account.jwt else account.name

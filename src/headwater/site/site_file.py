@@ -1,0 +1,195 @@
+"""The site file: YAML read strictly into a topology, every reference checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headwater.errors import SettingsError
+from headwater.site import helm
+from headwater.site.account_entries import check_name, read_accounts, read_login
+from headwater.site.document import Entry, listed, optional, read_document
+from headwater.site.stream_entries import read_streams
+from headwater.site.topology import (
+    CLIENT_PORT,
+    LEAF_PORT,
+    LOOPBACK,
+    MONITOR_PORT,
+    ROUTE_PORT,
+    SITE_STRIDE,
+    Account,
+    Remote,
+    Site,
+    Tls,
+    Topology,
+)
+
+_PORTS = {
+    "port": CLIENT_PORT,
+    "route_port": ROUTE_PORT,
+    "leaf_port": LEAF_PORT,
+    "monitor_port": MONITOR_PORT,
+}
+_SITE_KEYS = (
+    *("domain", "host", "cluster", "nodes", "accounts", "remotes", "tls", "engine", "streams", "helm"),
+    *_PORTS,
+)
+_REMOTE_KEYS = ("site", "url", "account", "user", "password", "password_file", "seed", "creds")
+SIZES = (1, 3)
+
+
+def read_topology(files: Sequence[Path]) -> Topology:
+    """Return what a site file describes, or what the values files of several Helm releases do together."""
+    documents = {path.stem: read_document(path) for path in files}
+    first = next(iter(documents.values()))
+    if all(helm.is_values(document) for document in documents.values()):
+        releases = {name: helm.read_values(document) for name, document in documents.items()}
+        return checked(helm.topology_of(releases), first)
+    if len(files) > 1:
+        raise SettingsError("give one site file, or several values files of the nats chart")
+    return checked(_Reader(first).topology(), first)
+
+
+class _Reader:
+    """Reads one site file."""
+
+    def __init__(self, document: Entry) -> None:
+        held = document.fields("operator", "accounts", "tls", "sites")
+        if "sites" not in held or not held["sites"].entries():
+            raise document.wrong("sites is missing: name at least one site")
+        self._sites = held["sites"].entries()
+        self._operator = held["operator"].existing() if "operator" in held else None
+        self._accounts = self._read_accounts(held["accounts"]) if "accounts" in held else ()
+        self._tls = _tls(held["tls"]) if "tls" in held else None
+        self._warnings: list[str] = []
+
+    def topology(self) -> Topology:
+        """Return the sites of the file."""
+        sites = tuple(self._site(name, place) for place, name in enumerate(self._sites))
+        return Topology(sites, tuple(self._warnings))
+
+    def _read_accounts(self, entry: Entry) -> tuple[Account, ...]:
+        return read_accounts(entry, self._operator)
+
+    def _site(self, name: str, place: int) -> Site:
+        entry = self._sites[name]
+        held = entry.fields(*_SITE_KEYS)
+        check_name(entry, name, "a site")
+        said: dict[str, Any] = self._chart(held["helm"]) if "helm" in held else {}
+        said.setdefault("accounts", self._accounts)
+        if "accounts" in held:
+            said["accounts"] = self._read_accounts(held["accounts"])
+        business = tuple(account for account in said["accounts"] if not account.is_system)
+        if not business:
+            raise entry.wrong("the site has no account for streams: give accounts here, or for all sites")
+        for key, default in _PORTS.items():
+            said[key] = optional(held, key, _port, default + SITE_STRIDE * place)
+        for key in ("host", "cluster", "domain"):
+            if key in held:
+                said[key] = (
+                    check_name(held[key], held[key].text(), f"a {key}") if key != "host" else held[key].text()
+                )
+        if "nodes" in held:
+            said["size"] = held["nodes"].number(min(SIZES), max(SIZES))
+        if "remotes" in held:
+            said["remotes"] = tuple(self._remote(each, said["accounts"]) for each in held["remotes"].items())
+        if "streams" in held:
+            said["streams"] = read_streams(held["streams"], business)
+        defaults = {"domain": name, "cluster": name, "host": LOOPBACK}
+        tls = _tls(held["tls"]) if "tls" in held else self._tls
+        engine = self._known_site(held["engine"]) if "engine" in held else name
+        return Site(name=name, operator=self._operator, tls=tls, engine=engine, **{**defaults, **said})
+
+    def _chart(self, entry: Entry) -> dict[str, Any]:
+        """Return what the values of a Helm release say of a site; its links are said in the site file."""
+        values = helm.read_values(read_document(entry.existing()))
+        self._warnings += values.warnings
+        found: dict[str, Any] = {"domain": values.domain, "accounts": values.accounts, "size": values.size}
+        return {**found, "cluster": values.cluster} if values.cluster else found
+
+    def _remote(self, entry: Entry, accounts: tuple[Account, ...]) -> Remote:
+        held = entry.fields(*_REMOTE_KEYS)
+        if "site" not in held and "url" not in held:
+            raise entry.wrong("say to which site the link goes, or its url")
+        if "account" not in held:
+            raise entry.wrong("account is missing: a link is for one account")
+        name = held["account"].text()
+        account = next((each for each in accounts if each.name == name), None)
+        if account is None:
+            known = listed(each.name for each in accounts)
+            raise held["account"].wrong(f"there is no account {name!r}; there are {known}")
+        return Remote(
+            account=name,
+            user=read_login(entry, held, account),
+            site=self._known_site(held["site"]) if "site" in held else "",
+            url=optional(held, "url", Entry.text, ""),
+        )
+
+    def _known_site(self, entry: Entry) -> str:
+        name = entry.text()
+        if name not in self._sites:
+            raise entry.wrong(f"there is no site {name!r}; there are {listed(self._sites)}")
+        return name
+
+
+def _port(entry: Entry) -> int:
+    return entry.number(1, 65535)
+
+
+def _tls(entry: Entry) -> Tls:
+    held = entry.fields("cert", "key", "ca", "verify")
+    for name in ("cert", "key", "ca"):
+        if name not in held:
+            raise entry.wrong(f"{name} is missing")
+    cert, key, ca = (held[name].existing() for name in ("cert", "key", "ca"))
+    return Tls(cert, key, ca, verify=optional(held, "verify", Entry.truth, False))
+
+
+def resized(topology: Topology, size: int) -> Topology:
+    """Return the same sites with another number of nodes each."""
+    return replace(topology, sites=tuple(replace(site, size=size) for site in topology.sites))
+
+
+def checked(topology: Topology, document: Entry) -> Topology:
+    """Return a topology that can run: no domain and no port twice, no link that cannot be."""
+    domains: dict[str, str] = {}
+    ports: dict[tuple[str, int], str] = {}
+    for site in topology.sites:
+        here = document.value.get("sites", document).value.get(site.name, document)
+        if site.size not in SIZES:
+            raise here.wrong(f"{site.name} has {site.size} nodes; a site has one or three")
+        for account in site.business:
+            domain = site.domain_of(account.name)
+            if domain in domains:
+                raise here.wrong(f"the domain {domain!r} is the one of {domains[domain]} already")
+            domains[domain] = site.name
+        for host, port in _ports_of(site):
+            if (host, port) in ports:
+                raise here.wrong(f"the port {port} of {host} is used at {ports[host, port]} already")
+            ports[host, port] = site.name
+        for remote in site.remotes:
+            if why := _unusable(topology, site, remote):
+                raise here.wrong(why)
+    return topology
+
+
+def _ports_of(site: Site) -> Iterator[tuple[str, int]]:
+    for node in site.nodes:
+        for port in (node.port, node.leaf_port, node.monitor_port):
+            yield site.host, port
+        if site.size > 1:
+            yield site.host, node.route_port
+
+
+def _unusable(topology: Topology, site: Site, remote: Remote) -> str:
+    """Return why a link cannot be: it goes nowhere, or its other end would not let it in."""
+    if remote.site == site.name:
+        return "a link from a site to itself"
+    if not remote.site or remote.user.creds or remote.user.seed:
+        return ""
+    there = topology.site(remote.site)
+    if any(account.user(remote.user.name) for account in there.accounts):
+        return ""
+    return f"{there.name} has no user {remote.user.name!r}, as whom the link logs in"

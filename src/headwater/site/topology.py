@@ -1,0 +1,185 @@
+"""Sites as values: who is there, with which servers, accounts, links and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+
+CLIENT_PORT, ROUTE_PORT, LEAF_PORT, MONITOR_PORT = 4222, 6222, 7422, 8222
+SITE_STRIDE = 100
+"""Sites on one machine that name no ports are this far apart."""
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody who may connect: a name and a password, an nkey, or a file of credentials."""
+
+    name: str
+    password: str = field(default="", repr=False)
+    """As nats-server is told it, so perhaps as its bcrypt hash."""
+    secret: str = field(default="", repr=False)
+    """The password itself, where it is known."""
+    nkey: str = ""
+    seed: Path | None = None
+    creds: Path | None = None
+    permissions: Json | None = None
+
+    @property
+    def can_log_in(self) -> bool:
+        """Return whether enough is known to connect as this user."""
+        return bool(self.secret or self.seed or self.creds)
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account and its users; the system account has no streams."""
+
+    name: str
+    users: tuple[User, ...] = ()
+    is_system: bool = False
+    jwt: Path | None = None
+    exports: tuple[Json, ...] = ()
+    imports: tuple[Json, ...] = ()
+
+    def user(self, name: str) -> User | None:
+        """Return the user of this name."""
+        return next((user for user in self.users if user.name == name), None)
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What a server shows, and whom it trusts."""
+
+    cert: Path
+    key: Path
+    ca: Path
+    verify: bool = False
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A link that a site opens to another one, for one account."""
+
+    account: str
+    user: User
+    site: str = ""
+    """The site at the other end, where it is one of this file."""
+    url: str = ""
+    """Where that end is reached; without it, at the site's own address."""
+
+
+@dataclass(frozen=True)
+class DeclaredStream:
+    """A stream that a site is to have, and in which account."""
+
+    account: str
+    config: Json
+    place: str
+    """File and line, for whoever must mend it."""
+
+    @property
+    def name(self) -> str:
+        """Return the stream's name."""
+        return str(self.config["name"])
+
+
+class Node(NamedTuple):
+    """One nats-server of a site, and its ports."""
+
+    name: str
+    host: str
+    port: int
+    route_port: int
+    leaf_port: int
+    monitor_port: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place: its servers, its accounts, its domain, its links to others."""
+
+    name: str
+    domain: str
+    accounts: tuple[Account, ...]
+    host: str = LOOPBACK
+    cluster: str = ""
+    size: int = 1
+    port: int = CLIENT_PORT
+    route_port: int = ROUTE_PORT
+    leaf_port: int = LEAF_PORT
+    monitor_port: int = MONITOR_PORT
+    remotes: tuple[Remote, ...] = ()
+    tls: Tls | None = None
+    operator: Path | None = None
+    engine: str = ""
+    """The site whose engine serves this one as well; its own name, mostly."""
+    streams: tuple[DeclaredStream, ...] = ()
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """Yield the site's servers; those after the first have the next ports."""
+        for place in range(self.size):
+            name = f"{self.name}-{place}" if self.size > 1 else self.name
+            yield Node(
+                name,
+                self.host,
+                self.port + place,
+                self.route_port + place,
+                self.leaf_port + place,
+                self.monitor_port + place,
+            )
+
+    @property
+    def business(self) -> tuple[Account, ...]:
+        """Return the accounts that may have streams."""
+        return tuple(account for account in self.accounts if not account.is_system)
+
+    @property
+    def system(self) -> Account | None:
+        """Return the system account."""
+        return next((account for account in self.accounts if account.is_system), None)
+
+    def account(self, name: str) -> Account | None:
+        """Return the account of this name."""
+        return next((account for account in self.accounts if account.name == name), None)
+
+    def domain_of(self, account: str) -> str:
+        """Return the JetStream domain of an account: the first one has the site's, others their own."""
+        if not self.business or account == self.business[0].name:
+            return self.domain
+        return f"{self.domain}-{account.lower()}"
+
+    def client_urls(self, host: str = "") -> tuple[str, ...]:
+        """Return where clients connect."""
+        scheme = "tls" if self.tls else "nats"
+        return tuple(f"{scheme}://{host or node.host}:{node.port}" for node in self.nodes)
+
+    def leaf_urls(self, host: str = "") -> tuple[str, ...]:
+        """Return where leaf nodes connect."""
+        scheme = "tls" if self.tls else "nats"
+        return tuple(f"{scheme}://{host or node.host}:{node.leaf_port}" for node in self.nodes)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """All sites of one file."""
+
+    sites: tuple[Site, ...]
+    warnings: tuple[str, ...] = ()
+
+    def site(self, name: str) -> Site:
+        """Return the site of this name, which exists."""
+        return next(site for site in self.sites if site.name == name)
+
+    @property
+    def engines(self) -> dict[str, tuple[Site, ...]]:
+        """Return for each engine, named after the site it stands at, the sites it serves."""
+        found: dict[str, tuple[Site, ...]] = {}
+        for site in self.sites:
+            found[site.engine] = (*found.get(site.engine, ()), site)
+        return found

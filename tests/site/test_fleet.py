@@ -1,0 +1,91 @@
+"""Everything that a file describes runs, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import Error
+from headwater.site.fleet import store_id
+from headwater.site.run_record import Running, RunRecord, lives, read_record
+from topologies import RunningSites, cinemas, running_sites, write_yaml
+
+PATIENCE_S = 60.0
+
+
+def children(sites: RunningSites) -> dict[str, Running]:
+    """Return the processes that are recorded, by name."""
+    record = read_record(sites.layout.directory)
+    assert record is not None
+    return {process.name: process for process in record.children}
+
+
+def until_gone(*processes: Running) -> None:
+    """Return once none of the processes lives."""
+    deadline = time.monotonic() + PATIENCE_S
+    while any(lives(process) for process in processes):
+        assert time.monotonic() < deadline, processes
+        time.sleep(0.02)
+
+
+def test_a_fleet_says_what_it_does_and_records_what_runs(sites: RunningSites) -> None:
+    assert sorted(children(sites)) == [
+        *(f"engine {name}" for name in ("hub", "spoke-1", "spoke-2")),
+        *(f"nats-server {name}" for name in ("hub", "spoke-1", "spoke-2")),
+    ]
+    assert all(lives(process) for process in children(sites).values())
+    for line in (
+        "3 nats-servers are running",
+        "4 of 4 leaf links are up",
+        "3 engines are running",
+        "hub: stream sales created",
+        "spoke-1: stream tickets-1 created",
+        "ready in ",
+    ):
+        assert line in sites.said
+
+
+def test_a_fleet_ends_with_all_its_processes_and_begins_again_where_it_was(tmp_path: Path) -> None:
+    value = cinemas(streams={"hub": [{"name": "S", "subjects": ["s"]}]})
+    value["sites"] = {"hub": value["sites"]["hub"]}
+    with running_sites(tmp_path, value) as sites:
+        first = children(sites)
+        assert sites.stop() == 0
+        assert not any(lives(process) for process in first.values())
+        assert read_record(sites.layout.directory) is None
+        value["sites"]["hub"]["streams"][0]["max_msgs"] = 7
+        write_yaml(sites.file, value)
+        sites.start()
+        assert "hub: stream S changed: max_msgs -1 → 7" in sites.said
+        killed = children(sites)["nats-server hub"]
+        os.kill(killed.pid, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE_S
+        while children(sites).get("nats-server hub", killed).pid == killed.pid:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_nothing_outlives_a_keeper_that_is_killed(tmp_path: Path) -> None:
+    value = cinemas()
+    with running_sites(tmp_path, {**value, "sites": {"hub": value["sites"]["hub"]}}) as sites:
+        record = read_record(sites.layout.directory)
+        assert isinstance(record, RunRecord)
+        os.kill(record.keeper.pid, signal.SIGKILL)
+        until_gone(*record.children)
+
+
+def test_a_file_that_cannot_run_leaves_nothing_running(tmp_path: Path) -> None:
+    value = cinemas(streams={"hub": [{"name": "S", "subjects": ["$JS.API.>"]}]})
+    with pytest.raises(AssertionError, match=r"sites\.yaml:\d+: stream 'S' at hub is refused"):
+        with running_sites(tmp_path, {**value, "sites": {"hub": value["sites"]["hub"]}}):
+            pass
+    assert read_record(tmp_path / "run") is None
+
+
+def test_a_store_without_a_catalog_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="cannot be read"):
+        store_id(tmp_path)

@@ -1,0 +1,32 @@
+"""Files for real hosts: configuration that nats-server accepts, settings that an engine takes, units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import Error
+from headwater.settings import load
+from headwater.site.hosts import check, write_hosts
+from topologies import cinemas, topology_of
+
+
+def test_every_host_gets_its_configuration_its_settings_and_units(tmp_path: Path) -> None:
+    topology = topology_of(tmp_path, cinemas(3))
+    written = write_hosts(topology, tmp_path / "out", Path("/etc/headwater"), Path("/data"))
+    names = sorted(str(path.relative_to(tmp_path / "out")) for path in written)
+    assert len(names) == 3 * (3 + 1 + 3 + 1)
+    assert "spoke-1/spoke-1-2.conf" in names
+    settings = load(config=tmp_path / "out" / "hub" / "engine.toml").settings
+    assert (settings.store, settings.replicator) == (Path("/data/hub"), "own")
+    unit = (tmp_path / "out" / "hub" / "headwater-hub.service").read_text()
+    assert "ExecStart=headwater serve --config /etc/headwater/hub/engine.toml" in unit
+    assert "After=network-online.target nats-server-hub-0.service" in unit
+    assert 'listen: "0.0.0.0:' in (tmp_path / "out" / "hub" / "hub-0.conf").read_text()
+
+
+def test_configuration_that_nats_server_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text("lisen: 1\n")
+    with pytest.raises(Error, match="unknown field"):
+        check(tmp_path / "a.conf")

@@ -1,0 +1,157 @@
+"""Configuration that nats-server accepts, and that closes the engine's subjects to everybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import nats.errors
+import pytest
+from nats.aio.client import Client
+
+from headwater.site.hosts import check
+from headwater.site.layout import Layout
+from headwater.site.server_config import INTERNAL, Placement, account_key, closed, config_text
+from headwater.site.topology import Site, Topology
+from identities import make_certificates, make_operator
+from servers import nats_server
+from topologies import cinemas, topology_of
+
+
+def accepted(directory: Path, topology: Topology, site: Site) -> str:
+    """Return the configuration of a site's first server, which nats-server accepts."""
+    text = config_text(topology, site, next(iter(site.nodes)), Placement())
+    (directory / "a.conf").write_text(text)
+    check(directory / "a.conf")
+    return text
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_every_server_of_the_cinemas_is_accepted(tmp_path: Path, nodes: int) -> None:
+    topology = topology_of(tmp_path, cinemas(nodes))
+    for site in topology.sites:
+        text = accepted(tmp_path, topology, site)
+        assert ("cluster {" in text) == (nodes == 3)
+        assert "jetstream" not in text
+
+
+def test_links_carry_nothing_internal_and_go_where_they_are_told(tmp_path: Path) -> None:
+    topology = topology_of(tmp_path, cinemas())
+    site = topology.site("spoke-1")
+    node = next(iter(site.nodes))
+    detour = Placement(detours={("spoke-1", "hub"): "nats://127.0.0.1:9"})
+    text = config_text(topology, site, node, detour)
+    assert text.count(f'"deny_imports": ["{INTERNAL}"]') == text.count(f'"deny_exports": ["{INTERNAL}"]') == 1
+    assert '"nats://acc:acc@127.0.0.1:9"' in text
+    assert '"nats://sys:sys@127.0.0.1:9"' in text
+
+
+def test_passwords_that_urls_cannot_hold_are_escaped(tmp_path: Path) -> None:
+    value: dict[str, Any] = copy.deepcopy(cinemas())
+    value["accounts"]["ACC"]["users"][0]["password"] = "p@ss:w/rd?"
+    topology = topology_of(tmp_path, value)
+    assert "nats://acc:p%40ss%3Aw%2Frd%3F@127.0.0.1" in accepted(tmp_path, topology, topology.site("spoke-1"))
+
+
+def test_certificates_are_shown_and_asked_for_everywhere(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    tls = {"cert": made.server_cert, "key": made.server_key, "ca": made.ca, "verify": True}
+    topology = topology_of(tmp_path, {**cinemas(3), "tls": tls})
+    text = accepted(tmp_path, topology, topology.site("spoke-1"))
+    assert text.count(made.server_cert) == 5  # for clients, routes, leaf nodes, and two links
+    assert "tls://acc:acc@" in text
+
+
+def test_accounts_can_come_from_an_operator(tmp_path: Path) -> None:
+    made = make_operator(tmp_path)
+    lines = dict(line.split(": ", 1) for line in made.config.splitlines() if ": " in line)
+    operator = tmp_path / "operator.jwt"
+    operator.write_text(lines["operator"].strip())
+    preload = made.config[made.config.index("resolver_preload") :]
+    key, jwt = preload.split("{", 1)[1].split("}", 1)[0].strip().split(": ")
+    (tmp_path / "a.jwt").write_text(jwt.strip())
+    value = {
+        "operator": str(operator),
+        "accounts": {"A": {"jwt": "a.jwt", "users": [{"user": "u", "creds": made.creds_file}]}},
+        "sites": {"hub": {"domain": "hub"}},
+    }
+    topology = topology_of(tmp_path, value)
+    text = accepted(tmp_path, topology, topology.site("hub"))
+    assert account_key(topology.site("hub").accounts[0]) == key.strip()
+    assert f'"{key.strip()}": "hub"' in text
+    settings = Layout(topology, tmp_path / "out").write()[-1].read_text()
+    assert f'creds = "{made.creds_file}"' in settings
+    assert "nkey" not in settings
+
+
+def test_what_users_may_do_stays_and_internal_subjects_are_taken_out() -> None:
+    assert closed(None) == {way: {"deny": [INTERNAL]} for way in ("publish", "subscribe")}
+    assert closed({"publish": ["a"], "subscribe": {"allow": "b", "deny": "c"}, "allow_responses": True}) == {
+        "publish": {"allow": ["a"], "deny": [INTERNAL]},
+        "subscribe": {"allow": "b", "deny": ["c", INTERNAL]},
+        "allow_responses": True,
+    }
+
+
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[tuple[Client, Client]]:
+    """A hub's server as configured, with its engine's user and a user of the account."""
+    layout = Layout(topology_of(tmp_path, cinemas()), tmp_path / "out")
+    layout.write()
+    site = layout.topology.site("hub")
+    config = layout.server_config(site, next(iter(site.nodes))).read_text()
+    lines = [line for line in config.splitlines() if not line.startswith(("listen", "http"))]
+    async with nats_server("\n".join(lines)) as server:
+        engine = await nats.connect(
+            server.client_url, nkeys_seed=str(layout.seed(site, site.business[0])), error_cb=_ignore
+        )
+        user = await nats.connect(server.client_url, user="acc", password="acc", error_cb=_ignore)
+        yield engine, user
+        await user.close()
+        await engine.close()
+
+
+async def _ignore(error: Exception) -> None:
+    """Take no notice: refusals are what is tried."""
+
+
+async def test_only_the_engine_speaks_and_hears_on_internal_subjects(hub: tuple[Client, Client]) -> None:
+    engine, user = hub
+    heard_all, heard = asyncio.Event(), asyncio.Event()
+    spied: list[str] = []
+
+    async def spy(message: Any) -> None:
+        spied.append(message.subject)
+        if message.subject == "ordinary":
+            heard_all.set()
+
+    async def hear(message: Any) -> None:
+        assert message.data == b"engine"
+        heard.set()
+
+    await user.subscribe(">", cb=spy)
+    await engine.subscribe("$HEADWATER.x", cb=hear)
+    await user.flush(60)
+    await engine.flush(60)
+    await user.publish("$HEADWATER.x", b"user")
+    await user.flush(60)
+    await engine.publish("$HEADWATER.x", b"engine")
+    await engine.publish("ordinary", b"")
+    await asyncio.wait_for(heard.wait(), 60)
+    await asyncio.wait_for(heard_all.wait(), 60)
+    assert spied == ["ordinary"]
+
+
+async def test_clients_that_name_no_domain_reach_the_one_of_their_site(hub: tuple[Client, Client]) -> None:
+    engine, user = hub
+
+    async def answer(message: Any) -> None:
+        await message.respond(message.subject.encode())
+
+    await engine.subscribe("$JS.hub.API.>", cb=answer)
+    await engine.flush(60)
+    assert (await user.request("$JS.API.STREAM.NAMES", b"", timeout=60)).data == b"$JS.hub.API.STREAM.NAMES"

@@ -1,0 +1,134 @@
+"""Site files on free ports, and the fleets that run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headwater.site.layout import Layout
+from headwater.site.run_record import read_record
+from headwater.site.site_file import read_topology
+from headwater.site.topology import Topology
+
+READY_S = 180.0
+CINEMAS = Path(__file__).parent.parent / "examples" / "cinemas"
+ACCOUNTS = {
+    "SYS": {"system": True, "users": [{"user": "sys", "password": "sys"}]},
+    "ACC": {"users": [{"user": "acc", "password": "acc"}]},
+}
+PORTS = ("port", "route_port", "leaf_port", "monitor_port")
+
+
+def free_ports(count: int, run: int = 1) -> list[int]:
+    """Return ports that nobody listens on now, each the first of so many in a row."""
+    with ExitStack() as stack:
+        found: list[int] = []
+        while len(found) < count:
+            probe = stack.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            first = probe.getsockname()[1]
+            try:
+                for port in range(first + 1, first + run):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(first)
+        return found
+
+
+def cinemas(nodes: int = 1, streams: Mapping[str, list[Any]] | None = None) -> dict[str, Any]:
+    """Return a headquarters and two cinemas, on free ports."""
+    links = [{"site": "hub", "account": name, "user": name.lower()} for name in ("ACC", "SYS")]
+    sites: dict[str, Any] = {"hub": {}, "spoke-1": {"remotes": links}, "spoke-2": {"remotes": links}}
+    for name, site in sites.items():
+        site |= dict(zip(PORTS, free_ports(len(PORTS), nodes), strict=True))
+        site |= {"nodes": nodes, "streams": (streams or {}).get(name, [])}
+    return {"accounts": ACCOUNTS, "sites": sites}
+
+
+def write_yaml(path: Path, value: Any) -> Path:
+    """Write a document, and return its path."""
+    path.write_text(yaml.safe_dump(json.loads(json.dumps(value)), sort_keys=False))
+    return path
+
+
+def topology_of(directory: Path, value: Any) -> Topology:
+    """Return the topology of a site file with this in it."""
+    return read_topology([write_yaml(directory / "sites.yaml", value)])
+
+
+class RunningSites:
+    """`headwater site up` as a process of its own."""
+
+    def __init__(self, layout: Layout, file: Path, options: Sequence[str] = ("--no-spark",)) -> None:
+        self.layout = layout
+        self.topology = layout.topology
+        self.file = file
+        self._command = ["site", "up", str(file), "--dir", str(layout.directory), "--no-contexts", *options]
+        self._log = layout.directory.parent / "site.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def said(self) -> str:
+        """Return what it has said, in every run."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def log_of(self, path: str) -> str:
+        """Return what one of its processes has said."""
+        return (self.layout.directory / path).read_text(errors="replace")
+
+    def start(self) -> None:
+        """Return once everything is ready."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "headwater", *self._command], stdout=log, stderr=log, env=clean
+            )
+        deadline = time.monotonic() + READY_S
+        while True:
+            record = read_record(self.layout.directory)
+            if record is not None and record.is_ready and record.keeper.pid == self._process.pid:
+                return
+            assert self._process.poll() is None, f"the sites ended: {self.said}"
+            assert time.monotonic() < deadline, f"the sites do not get ready: {self.said}"
+            time.sleep(0.05)
+
+    def stop(self) -> int:
+        """End everything in an orderly way; return the exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        try:
+            return self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def running_sites(
+    directory: Path, value: Any, *options: str, detours: Mapping[tuple[str, str], str] | None = None
+) -> Iterator[RunningSites]:
+    """Run the sites of a file with this in it; its links may take a detour."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for (site, to), url in (detours or {}).items():
+        for remote in value["sites"][site]["remotes"]:
+            if remote["site"] == to:
+                remote["url"] = url
+    file = write_yaml(directory / "sites.yaml", value)
+    sites = RunningSites(Layout(read_topology([file]), directory / "run"), file, options or ("--no-spark",))
+    sites.start()
+    try:
+        yield sites
+    finally:
+        sites.stop()
