@@ -30,14 +30,18 @@ from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.ingest.ingest import Ingest
+from headwater.model.names import directory_name
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
+from headwater.stan.door import opened as opened_stan
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 
 logger = logging.getLogger(__name__)
 
 ENGINE = "headwater engine"
+GLOBAL = "$G"
+"""nats-server's account for those that name none; it stands for any where an engine serves one alone."""
 
 
 class Server(NamedTuple):
@@ -81,7 +85,7 @@ class Seat:
     def __str__(self) -> str:
         """Return the seat as the line shows it that says it is ready."""
         settings = self.settings
-        account = f" account {settings.account}" if settings.account != "$G" else ""
+        account = f" account {settings.account}" if settings.account != GLOBAL else ""
         named = f" domain {settings.domain}" if settings.domain else ""
         offline = f", {len(self.domain.offline)} offline" if self.domain.offline else ""
         held = f"{len(self.domain.names())} streams{offline} in {settings.store}"
@@ -128,8 +132,34 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         )
         api.start()
         stack.push_async_callback(api.stop)
+        if settings.stan:
+            await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
         await connection.flush()
         yield Seat(settings, server, domain, consumers, upstreams, connection)
+
+
+async def _open_streaming(
+    premises: Premises,
+    settings: Settings,
+    server: Server,
+    domain: Domain,
+    consumers: Consumers,
+    ingest: Ingest,
+    stack: AsyncExitStack,
+) -> None:
+    """Serve NATS Streaming clients too, with pages that show how they fare."""
+    door = await stack.enter_async_context(
+        opened_stan(
+            settings,
+            premises.store / f"stan.{directory_name(settings.streams_folder)}.db",
+            domain,
+            ingest.connection,
+            consumers.outlet if server.leaf else None,
+            premises.clock,
+            ingest.keep_pace,
+        )
+    )
+    consumers.on_listeners = door.on_interest
 
 
 async def reach_server(settings: Settings) -> Server:
@@ -137,7 +167,8 @@ async def reach_server(settings: Settings) -> Server:
     assert settings.nats_url is not None
     options = ConnectOptions.of(settings, settings.nats_url, ENGINE)
     wanted = ConnectOptions.of(settings, settings.leaf_url, ENGINE) if settings.leaf_url else None
-    for limit in await preflight(options, wanted, settings.domain or ""):
+    account = settings.account if settings.account != GLOBAL else ""
+    for limit in await preflight(options, wanted, settings.domain or "", account):
         if wanted is not None:
             raise limit  # who names a leaf port means to have messages delivered
         logger.warning("%s", limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 import msgspec
 
@@ -59,6 +59,8 @@ class Consumers:
         self._by_stream: dict[str, StreamConsumers] = {}
         self._sids: dict[str, list[bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.on_listeners: Callable[[], None] = lambda: None
+        """Called when somebody has begun to listen on any subject, or listens no more."""
 
     def of(self, stream: Stream) -> StreamConsumers:
         """Return the consumers of a stream."""
@@ -126,6 +128,7 @@ class Consumers:
         """Have push consumers look who listens."""
         for consumers in self._by_stream.values():
             consumers.on_interest()
+        self.on_listeners()
 
     async def close(self) -> None:
         """Stop delivering; every state is recorded."""

@@ -29,8 +29,7 @@ class StreamSink:
         """Offer what one socket read brought."""
         items, self.items = self.items, []
         self.stream.offer(items)
-        if self.stream.backlog_bytes > self._ingest.share_bytes:
-            self._ingest.hold_back(self.stream)
+        self._ingest.keep_pace(self.stream)
 
 
 class DomainSink:
@@ -52,7 +51,7 @@ class Ingest:
     """Keeps subscriptions in step with the streams, and reading in step with the disk."""
 
     def __init__(self, connection: Connection, domain: str = "") -> None:
-        self._connection = connection
+        self.connection = connection
         self._prefix = f"$JS.{domain}.API." if domain else ""
         self._sinks: dict[str, StreamSink] = {}
         self._sids: dict[str, dict[str, bytes]] = {}
@@ -76,12 +75,12 @@ class Ingest:
     def on_closed(self, stream: Stream) -> None:
         """Take no more publishes for the stream."""
         for sid in self._sids.pop(stream.name).values():
-            self._connection.unsubscribe(sid)
+            self.connection.unsubscribe(sid)
         del self._sinks[stream.name]
 
     async def stop(self) -> None:
         """Take nothing more from the server, and return once all that was taken is durable and answered."""
-        await self._connection.quiesce()
+        await self.connection.quiesce()
         for sink in list(self._sinks.values()):
             await sink.stream.caught_up()
 
@@ -91,17 +90,17 @@ class Ingest:
         if self._prefix:
             wanted |= {self._prefix + s for s in stream.config.subjects if s.startswith(BUCKETS)}
         for subject in sids.keys() - wanted:
-            self._connection.unsubscribe(sids.pop(subject))
+            self.connection.unsubscribe(sids.pop(subject))
         for subject in sorted(wanted - sids.keys()):
             named = self._prefix and subject.startswith(self._prefix)
             to = DomainSink(sink, self._prefix) if named else sink
-            sids[subject] = self._connection.subscribe(subject.encode(), to)
+            sids[subject] = self.connection.subscribe(subject.encode(), to)
 
-    def hold_back(self, stream: Stream) -> None:
-        """Read nothing more until this stream's backlog is durable."""
-        if self._waiting:
+    def keep_pace(self, stream: Stream) -> None:
+        """Read nothing more while too much of a stream waits to become durable."""
+        if stream.backlog_bytes <= self.share_bytes or self._waiting:
             return
-        self._connection.pause_reading()
+        self.connection.pause_reading()
         task = asyncio.create_task(self._resume(stream), name=f"hold back for {stream.name}")
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
@@ -110,4 +109,4 @@ class Ingest:
         try:
             await stream.caught_up()
         finally:
-            self._connection.resume_reading()
+            self.connection.resume_reading()

@@ -1,0 +1,114 @@
+"""One channel: its stream, the flows of its messages, and since when nothing has happened there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from headwater.clock import Clock
+from headwater.delivery.timers import Timers
+from headwater.stan.flow import Flow
+from headwater.stan.limits import ChannelLimits
+from headwater.stan.outbox import Outbox
+from headwater.stan.sender import Encoded, Sender
+from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.stream.stream import Stream
+
+
+class Channel:
+    """A stream as STAN clients see it."""
+
+    def __init__(
+        self,
+        name: str,
+        stream: Stream,
+        limits: ChannelLimits,
+        outbox: Outbox,
+        timers: Timers,
+        clock: Clock,
+        changed: Callable[[SharedFlow], None],
+    ) -> None:
+        self.name = name
+        self.subject = name.encode()
+        self.stream = stream
+        self.limits = limits
+        self.is_leaving = False
+        """Whether it is being deleted."""
+        self.active_ns = clock.now_ns()
+        """When something happened here last."""
+        self._outbox = outbox
+        self._timers = timers
+        self._clock = clock
+        self._changed = changed
+        self._encoded = Encoded(name)
+        self._senders: dict[FlowKey, Sender] = {}
+        stream.watchers.add(self._stored)
+
+    @property
+    def flows(self) -> list[SharedFlow]:
+        """Return the flows, oldest first."""
+        return [sender.shared for sender in self._senders.values()]
+
+    @property
+    def subscriptions(self) -> Iterator[Subscription]:
+        """Yield the subscriptions that are held by clients."""
+        for sender in self._senders.values():
+            yield from sender.shared.subscriptions
+
+    @property
+    def subs_count(self) -> int:
+        """Return how many subscriptions there are, durables without a client included."""
+        return sum(max(1, len(sender.shared.subscriptions)) for sender in self._senders.values())
+
+    def flow(self, key: FlowKey) -> SharedFlow | None:
+        """Return the flow with this key."""
+        sender = self._senders.get(key)
+        return sender.shared if sender else None
+
+    def add(self, number: int, key: FlowKey, flow: Flow) -> SharedFlow:
+        """Return a flow that begins here."""
+        shared = SharedFlow(number, key, flow)
+        self._senders[key] = Sender(
+            shared, self.stream, self._encoded, self._outbox, self._timers, self._clock, self._changed
+        )
+        self._encoded.is_worth_it = len(self._senders) > 1
+        return shared
+
+    def remove(self, key: FlowKey) -> None:
+        """Let a flow end."""
+        self._senders.pop(key).close()
+        self._encoded.is_worth_it = len(self._senders) > 1
+
+    def join(self, subscription: Subscription) -> None:
+        """Let a subscription take part in its flow; it gets nothing before it is ready."""
+        subscription.shared.subscriptions.append(subscription)
+        subscription.shared.flow.join(subscription.member)
+
+    def leave(self, subscription: Subscription) -> None:
+        """Let a subscription go; the others of its flow get what it held."""
+        subscription.shared.subscriptions.remove(subscription)
+        subscription.shared.flow.leave(subscription.member)
+        self.active_ns = self._clock.now_ns()
+        self.wake(subscription.shared.key)
+
+    def wake(self, key: FlowKey) -> None:
+        """Have a flow go on."""
+        sender = self._senders.get(key)
+        if sender is not None:
+            sender.wake()
+
+    def _stored(self) -> None:
+        self.active_ns = self._clock.now_ns()
+        for sender in list(self._senders.values()):
+            sender.wake()
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self.stream.watchers.discard(self._stored)
+        for sender in self._senders.values():
+            sender.close()
+
+    def idle_at_ns(self) -> int | None:
+        """Return when the channel will have been without use for too long; None if that is not looked at."""
+        if not self.limits.max_inactivity or any(True for _ in self.subscriptions):
+            return None
+        return self.active_ns + self.limits.max_inactivity

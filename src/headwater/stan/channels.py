@@ -1,0 +1,208 @@
+"""The channels: found among the streams or made on first use, held to their limits, gone when unused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from headwater.clock import Clock
+from headwater.control.domain import Domain
+from headwater.delivery.timers import Timers
+from headwater.errors import ApiError
+from headwater.model.stream import StreamConfig
+from headwater.model.times import SECOND
+from headwater.stan import refusals
+from headwater.stan.channel import Channel
+from headwater.stan.limits import ChannelLimits, StoreLimits, described
+from headwater.stan.names import stream_name, valid_channel
+from headwater.stan.outbox import Outbox
+from headwater.stan.refusals import RefusedError
+from headwater.stan.subscription import SharedFlow
+from headwater.stream.stream import Stream
+
+logger = logging.getLogger(__name__)
+
+MARK = "headwater.stan.channel"
+"""Metadata of a stream that was made as a channel: its name."""
+LIMITS = "headwater.stan.limits"
+"""Metadata of such a stream: the limits it was given, so that other settings show as such."""
+AGAIN_NS = 5 * SECOND
+_OURS = ("_STAN.", "_INBOX.")
+"""Where clients and servers speak to each other: a stream there would keep what they say."""
+
+
+class Channels:
+    """Every channel in use, an observer of the streams."""
+
+    def __init__(
+        self, domain: Domain, limits: StoreLimits, outbox: Outbox, timers: Timers, clock: Clock
+    ) -> None:
+        self._domain = domain
+        self.limits = limits
+        self._outbox = outbox
+        self._timers = timers
+        self._clock = clock
+        self._channels: dict[str, Channel] = {}
+        self._by_folded: dict[str, str] = {}
+        self._deleting: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self.on_changed_flow: Callable[[SharedFlow], None] = lambda shared: None
+        """Called when a flow has come further."""
+        self.on_opened_channel: Callable[[Channel], None] = lambda channel: None
+        """Called with a channel before anybody uses it."""
+        self.on_lost: Callable[[Channel], None] = lambda channel: None
+        """Called with a channel whose stream is gone."""
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter(self._channels.values())
+
+    def get(self, name: str) -> Channel | None:
+        """Return the channel in use that has this name."""
+        return self._channels.get(name)
+
+    async def open_known(self) -> None:
+        """Open the streams that were made as channels; those of other limits by now take them up."""
+        marked = {c.metadata[MARK]: c for c in list(self._domain.configs()) if MARK in c.metadata}
+        for name, config in sorted(marked.items()):
+            stream = self._domain.find(config.name)
+            if stream is None:
+                continue
+            limits = self.limits.of(name)
+            if config.metadata.get(LIMITS) != described(limits):
+                try:
+                    stream = await self._domain.update_stream(_limited(config, name, limits))
+                except ApiError as error:
+                    logger.error("channel %s keeps its limits: %s", name, error.description)
+            self._add(name, stream)
+
+    async def open(self, name: str) -> Channel:
+        """Return the channel, made if there is none; raise RefusedError if there cannot be."""
+        channel = self._channels.get(name)
+        if channel is not None:
+            if channel.is_leaving:
+                raise RefusedError(refusals.CHANNEL_LEAVING)
+            return channel
+        assert valid_channel(name)
+        if name.startswith(_OURS):
+            raise RefusedError(refusals.INVALID_CHANNEL)
+        known = self._by_folded.get(name.casefold())
+        if known is not None:
+            raise RefusedError(refusals.other_case(name, known))
+        if 0 < self.limits.max_channels <= len(self._channels):
+            raise RefusedError(refusals.TOO_MANY_CHANNELS)
+        stream = self._find(name)
+        if stream is None:
+            config = _limited(StreamConfig(name=stream_name(name)), name, self.limits.of(name))
+            try:
+                stream, _ = await self._domain.create_stream(config)
+            except ApiError as error:
+                raise RefusedError(f"channel {name}: {error.description}") from error
+        return self._channels.get(name) or self._add(name, stream)
+
+    async def open_if_there(self, name: str) -> Channel | None:
+        """Return the channel if a stream is there for it."""
+        return await self.open(name) if name in self._channels or self._find(name) is not None else None
+
+    def _find(self, name: str) -> Stream | None:
+        """Return the stream that listens on the channel's name and on nothing else."""
+        for config in self._domain.configs():
+            if config.subjects == (name,):
+                return self._domain.find(config.name)
+        return None
+
+    def _add(self, name: str, stream: Stream) -> Channel:
+        channel = Channel(
+            name, stream, self.limits.of(name), self._outbox, self._timers, self._clock, self._changed
+        )
+        self._channels[name] = channel
+        self._by_folded[name.casefold()] = name
+        self.on_opened_channel(channel)
+        self.look_after(channel)
+        return channel
+
+    def _changed(self, shared: SharedFlow) -> None:
+        self.on_changed_flow(shared)
+
+    def on_opened(self, stream: Stream) -> None:
+        """A stream is a channel only once it is used as one."""
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """A channel whose stream is configured otherwise stays what it is."""
+
+    def on_closed(self, stream: Stream) -> None:
+        """Let go of a channel whose stream is deleted."""
+        if self._closed:
+            return
+        for channel in [c for c in self._channels.values() if c.stream is stream]:
+            del self._channels[channel.name], self._by_folded[channel.name.casefold()]
+            channel.close()
+            self.on_lost(channel)
+
+    def look_after(self, channel: Channel) -> None:
+        """Have a channel deleted when it was without use for too long."""
+        due_ns = channel.idle_at_ns()
+        if due_ns is not None and MARK in channel.stream.config.metadata:
+            self._timers.at(due_ns, _Inactivity(channel, self))
+
+    def delete_idle(self, channel: Channel, now_ns: int) -> None:
+        """Delete a channel if nobody has used it meanwhile, else look again later."""
+        due_ns = channel.idle_at_ns()
+        if due_ns is None or channel.is_leaving or self._channels.get(channel.name) is not channel:
+            return
+        if due_ns > now_ns:
+            self.look_after(channel)
+            return
+        channel.is_leaving = True
+        task = asyncio.create_task(self._delete(channel), name=f"delete {channel.name}")
+        self._deleting.add(task)
+        task.add_done_callback(self._deleting.discard)
+
+    async def _delete(self, channel: Channel) -> None:
+        logger.info("channel %s was without use for too long and is deleted", channel.name)
+        try:
+            await self._domain.delete_stream(channel.stream.name)
+        except ApiError as error:
+            logger.error("channel %s cannot be deleted: %s", channel.name, error.description)
+            channel.is_leaving = False
+            self._timers.at(self._clock.now_ns() + AGAIN_NS, _Inactivity(channel, self))
+
+    async def close(self) -> None:
+        """Send nothing more, and keep all channels."""
+        self._closed = True
+        for task in self._deleting:
+            with suppress(asyncio.CancelledError):
+                await task
+        for channel in self._channels.values():
+            channel.close()
+
+
+class _Inactivity:
+    """The time when a channel will have been without use for too long."""
+
+    def __init__(self, channel: Channel, channels: Channels) -> None:
+        self._channel = channel
+        self._channels = channels
+
+    def tick(self, now_ns: int) -> int | None:
+        """Delete it, or look again."""
+        self._channels.delete_idle(self._channel, now_ns)
+        return None
+
+
+def _limited(config: StreamConfig, channel: str, limits: ChannelLimits) -> StreamConfig:
+    """Return the config of a channel's stream with these limits."""
+    return msgspec.structs.replace(
+        config,
+        subjects=(channel,),
+        max_msgs=limits.max_msgs or -1,
+        max_bytes=limits.max_bytes or -1,
+        max_age=limits.max_age,
+        metadata={**config.metadata, MARK: channel, LIMITS: described(limits)},
+    )

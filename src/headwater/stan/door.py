@@ -1,0 +1,216 @@
+"""NATS Streaming put together for one account: recovered, started, and stopped in reverse.
+
+Start: check that nobody else serves the cluster id → open the records → open the channels, each with its
+subscriptions → listen. Stop: the same in reverse; what was acknowledged until then is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.clock import Clock
+from headwater.control.domain import Domain
+from headwater.delivery.outlet import Outlet
+from headwater.delivery.timers import Timers
+from headwater.errors import SettingsError
+from headwater.model.unique import unique_id
+from headwater.settings import Settings
+from headwater.stan import records
+from headwater.stan.channels import Channels
+from headwater.stan.clients import Clients
+from headwater.stan.heartbeats import Heartbeats
+from headwater.stan.journal import Journal
+from headwater.stan.limits import StoreLimits
+from headwater.stan.outbox import Outbox
+from headwater.stan.partition import Partition
+from headwater.stan.publishing import Publishing
+from headwater.stan.records import Records
+from headwater.stan.refusals import RefusedError
+from headwater.stan.server import StanServer
+from headwater.stan.subjects import Subjects
+from headwater.stan.subscriptions import Subscriptions
+from headwater.stream.stream import Stream
+from headwater.wire import stan_messages as wire
+
+logger = logging.getLogger(__name__)
+
+ALONE_WITHIN_S = 0.25
+"""How long another server of the cluster id has to answer before we take it that there is none."""
+LOOK_EVERY_S = 0.05
+
+
+@dataclass(frozen=True)
+class StanDoor:
+    """A running NATS Streaming server, with the parts that monitoring looks at."""
+
+    cluster_id: str
+    server_id: str
+    started_ns: int
+    clients: Clients
+    channels: Channels
+    subscriptions: Subscriptions
+    publishing: Publishing
+    outbox: Outbox
+    on_interest: Callable[[], None]
+    """To be called when somebody has begun to listen, or listens no more."""
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings,
+    path: Path,
+    domain: Domain,
+    connection: Connection,
+    outlet: Outlet | None,
+    clock: Clock,
+    keep_pace: Callable[[Stream], None],
+) -> AsyncIterator[StanDoor]:
+    """Serve NATS Streaming clients for the length of a block; the state lies in the file at `path`."""
+    assert settings.stan is not None
+    limits = StoreLimits.from_settings(settings)
+    if not settings.stan_partitioning:
+        await check_alone(connection, settings.stan)
+    kept = await asyncio.to_thread(Records, path)
+    journal, timers = Journal(kept), Timers(clock)
+    try:
+        server_id = _identify(kept, settings.stan)
+        subjects = Subjects(settings.stan, f"_INBOX.{server_id}")
+        partition = None
+        if settings.stan_partitioning:
+            partition = Partition(connection, subjects.partitions, server_id, list(limits.channels))
+            await partition.claim()
+        outbox = Outbox(connection, _listening(outlet))
+        clients = Clients(settings.stan_hb_fail_count)
+        channels = Channels(domain, limits, outbox, timers, clock)
+        subscriptions = Subscriptions(
+            channels,
+            clients,
+            outbox,
+            journal,
+            timers,
+            clock,
+            subjects.acks,
+            replaces_durables=settings.stan_replace_durable,
+        )
+        publishing = Publishing(clients, channels, outbox, subjects.answers.encode(), keep_pace)
+        heartbeats = Heartbeats(
+            connection, clients, timers, clock, settings.stan_hb_interval_s, settings.stan_hb_timeout_s
+        )
+        server = StanServer(
+            connection,
+            subjects,
+            clients,
+            channels,
+            subscriptions,
+            publishing,
+            heartbeats,
+            journal,
+            outbox,
+            partition,
+        )
+        for client in kept.clients():
+            clients.add(client)
+            heartbeats.watch(client, at_once=True)
+        subscriptions.recover(kept)
+        domain.observe(channels)
+        await channels.open_known()
+        await _open_others(channels, subscriptions)
+        await journal.settled()
+        server.start()
+        await connection.flush()
+        watch = _Watch(subscriptions)
+        yield StanDoor(
+            settings.stan,
+            server_id,
+            clock.now_ns(),
+            clients,
+            channels,
+            subscriptions,
+            publishing,
+            outbox,
+            watch.on_interest,
+        )
+        watch.close()
+        await server.stop()
+        heartbeats.close()
+        await channels.close()
+        subscriptions.record()
+    finally:
+        timers.close()
+        await journal.close()
+        kept.close()
+
+
+async def check_alone(connection: Connection, cluster_id: str) -> None:
+    """Refuse to start where another server answers for the cluster id."""
+    subject = f"_STAN.discover.{cluster_id}".encode()
+    hello = wire.ConnectRequest(clientID=cluster_id, heartbeatInbox=f"_INBOX.{unique_id()}")
+    try:
+        frame = await connection.request(subject, hello.SerializeToString(), ALONE_WITHIN_S)
+    except (NoRespondersError, TimeoutError):
+        return
+    answer = wire.decode(wire.ConnectResponse, frame[3])
+    if answer.closeRequests:
+        bye = wire.CloseRequest(clientID=cluster_id).SerializeToString()
+        connection.publish(answer.closeRequests.encode(), bye)
+    raise SettingsError(f"another streaming server with cluster id {cluster_id!r} was discovered")
+
+
+def _identify(kept: Records, cluster_id: str) -> str:
+    """Return the id of the server that the records are of, a new one if they are new."""
+    known = kept.server()
+    if not known:
+        server_id = unique_id()
+        kept.write([records.keep("cluster_id", cluster_id), records.keep("server_id", server_id)])
+        return server_id
+    if known["cluster_id"] != cluster_id:
+        raise SettingsError(
+            f"the store was served to NATS Streaming clients under cluster id {known['cluster_id']!r}, "
+            f"not {cluster_id!r}"
+        )
+    return known["server_id"]
+
+
+def _listening(outlet: Outlet | None) -> Callable[[bytes], bool] | None:
+    """Return how to see whether anybody listens; while it cannot be seen, all are taken to."""
+    if outlet is None:
+        return None
+    return lambda subject: not outlet.is_open or outlet.listens(subject)
+
+
+async def _open_others(channels: Channels, subscriptions: Subscriptions) -> None:
+    """Open the channels that something is recorded about, but that were not made as channels."""
+    for name in subscriptions.recovered_channels:
+        try:
+            await channels.open_if_there(name)
+        except RefusedError as error:
+            logger.error("channel %s is not served: %s", name, error)
+
+
+class _Watch:
+    """Looks at once who has begun to listen, and every so often who does not any more."""
+
+    def __init__(self, subscriptions: Subscriptions) -> None:
+        self._subscriptions = subscriptions
+        self._handle: asyncio.TimerHandle | None = None
+
+    def on_interest(self) -> None:
+        """Take note that something has changed."""
+        self._subscriptions.on_interest()
+        if self._handle is None:
+            self._handle = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        self._handle = None
+        self._subscriptions.look_who_listens()
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._handle is not None:
+            self._handle.cancel()

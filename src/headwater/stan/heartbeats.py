@@ -1,0 +1,128 @@
+"""Asks clients whether they are still there: every so often, and when another one wants their id."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from headwater.bus.connection import Connection, NoRespondersError
+from headwater.clock import Clock
+from headwater.delivery.timers import Timers
+from headwater.errors import BusError
+from headwater.model.times import MILLISECOND, SECOND
+from headwater.stan.clients import Client, Clients
+
+PROBE_S = 0.5
+"""How long a client has to answer when another one wants its id."""
+PROBE_AGAIN_S = 0.05
+
+
+class _Beat:
+    """The next heartbeat of one client."""
+
+    def __init__(self, client: Client, heartbeats: Heartbeats) -> None:
+        self.client = client
+        self._heartbeats = heartbeats
+
+    def tick(self, now_ns: int) -> int | None:
+        """Ask the client."""
+        self._heartbeats.ask(self)
+        return None
+
+
+class Heartbeats:
+    """Keeps time for every client, and says who is in doubt and who is given up."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        clients: Clients,
+        timers: Timers,
+        clock: Clock,
+        interval_s: float,
+        timeout_s: float,
+    ) -> None:
+        self._connection = connection
+        self._clients = clients
+        self._timers = timers
+        self._clock = clock
+        self._interval_ns = int(interval_s * SECOND)
+        self._timeout_s = timeout_s
+        self._beats: dict[str, _Beat] = {}
+        self._asking: set[asyncio.Task[None]] = set()
+        self.on_doubt: Callable[[Client, bool], None] = lambda client, in_doubt: None
+        """Called when a client leaves a heartbeat unanswered, and when it answers again."""
+        self.on_alive: Callable[[Client], None] = lambda client: None
+        """Called whenever a client answers."""
+        self.on_dead: Callable[[Client], None] = lambda client: None
+        """Called with a client that is given up."""
+
+    def watch(self, client: Client, *, at_once: bool = False) -> None:
+        """Ask a client from now on."""
+        beat = self._beats[client.client_id] = _Beat(client, self)
+        self._timers.at(self._clock.now_ns() + (0 if at_once else self._interval_ns), beat)
+
+    def forget(self, client: Client) -> None:
+        """Ask a client no more."""
+        beat = self._beats.pop(client.client_id, None)
+        if beat is not None:
+            self._timers.forget(beat)
+
+    def hurry(self, client: Client) -> None:
+        """Ask a client in doubt at once, for it has shown itself."""
+        beat = self._beats.get(client.client_id)
+        if beat is not None and self._clients.in_doubt(client.client_id):
+            self._timers.at(self._clock.now_ns() + MILLISECOND, beat)
+
+    def ask(self, beat: _Beat) -> None:
+        """Send a heartbeat, and take the answer when it comes."""
+        task = asyncio.create_task(self._ask(beat), name=f"heartbeat of {beat.client.client_id}")
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, beat: _Beat) -> None:
+        client = beat.client
+        if not self._connection.connected:
+            # Nobody can answer while we are away ourselves.
+            self._timers.at(self._clock.now_ns() + self._interval_ns, beat)
+            return
+        answered = await self._answers(client, self._timeout_s)
+        if self._beats.get(client.client_id) is not beat:
+            return
+        if answered:
+            if self._clients.answered(client):
+                self.on_doubt(client, False)
+            self.on_alive(client)
+        elif self._clients.missed(client):
+            self.on_dead(client)
+            return
+        else:
+            self.on_doubt(client, True)
+        self._timers.at(self._clock.now_ns() + self._interval_ns, beat)
+
+    async def is_there(self, client: Client) -> bool:
+        """Return whether a client answers within the time it has when another one wants its id.
+
+        That nobody listens for it right now is no answer: it may be about to connect again.
+        """
+        until = time.monotonic() + PROBE_S
+        while (left_s := until - time.monotonic()) > 0:
+            if await self._answers(client, left_s):
+                return True
+            await asyncio.sleep(max(0.0, min(PROBE_AGAIN_S, until - time.monotonic())))
+        return False
+
+    async def _answers(self, client: Client, timeout_s: float) -> bool:
+        try:
+            await self._connection.request(client.heartbeat_inbox.encode(), b"", timeout_s)
+        except (NoRespondersError, TimeoutError, BusError, ValueError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        for beat in self._beats.values():
+            self._timers.forget(beat)
+        for task in self._asking:
+            task.cancel()

@@ -1,0 +1,170 @@
+"""From a STAN publish to its acknowledgement: many at a time into the channel's stream, acked once durable.
+
+Subscribers get a message before its publisher gets the acknowledgement: both wait for the same group commit,
+and the acknowledgements leave one turn of the event loop later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from headwater.errors import ApiError
+from headwater.model import headers as header_block
+from headwater.model.stream import Discard, StreamConfig
+from headwater.stan import refusals
+from headwater.stan.channel import Channel
+from headwater.stan.channels import Channels
+from headwater.stan.clients import Clients
+from headwater.stan.names import valid_channel
+from headwater.stan.outbox import Outbox
+from headwater.stan.sender import REPLY_HEADER
+from headwater.stream.intake import Item
+from headwater.stream.stream import Stream
+from headwater.wire.frames import Frame
+from headwater.wire.stan_messages import CtrlMsg, MalformedError, PubAck, PubMsg, decode
+
+Waiting = tuple[bytes, str]
+"""Where an acknowledgement goes, and the guid it is about."""
+
+
+class Batch:
+    """What one socket read brought for one channel."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.waiting: list[Waiting] = []
+
+
+class Publishing:
+    """Collects the publishes of a socket read by channel, and has them stored and acknowledged."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        channels: Channels,
+        outbox: Outbox,
+        answers_prefix: bytes,
+        keep_pace: Callable[[Stream], None],
+    ) -> None:
+        self._clients = clients
+        self._channels = channels
+        self._outbox = outbox
+        self._answers_prefix = answers_prefix
+        self._keep_pace = keep_pace
+        self._batches: dict[Channel, Batch] = {}
+        self._asked: dict[bytes, Waiting] = {}
+        """Publishes to streams that may refuse them, by the subject on which the stream answers."""
+        self._count = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.in_msgs = 0
+        self.in_bytes = 0
+
+    def take(self, frame: Frame) -> Any:
+        """Take a publish; return its message if it cannot be taken before its channel is open."""
+        body = frame[3]
+        try:
+            message = decode(PubMsg, body)
+        except MalformedError:
+            if not _is_control(body):
+                self.refuse(frame, "", refusals.INVALID_PUBLISH)
+            return None
+        name = message.subject
+        channel = self._channels.get(name)
+        if not message.guid or (channel is None and not valid_channel(name)):
+            if not (body and not message.guid and _is_control(body)):
+                self.refuse(frame, message.guid, refusals.INVALID_PUBLISH)
+            return None
+        if self._clients.publisher(message.clientID, message.connID) is None:
+            return message
+        if channel is None or channel.is_leaving:
+            return message
+        self.put(channel, frame, message)
+        return None
+
+    def put(self, channel: Channel, frame: Frame, message: Any) -> None:
+        """Have a publish stored with all others of this socket read."""
+        batch = self._batches.get(channel)
+        if batch is None:
+            batch = self._batches[channel] = Batch()
+        headers = b""
+        if message.reply:
+            headers = header_block.build([(REPLY_HEADER, message.reply.encode())])
+        data = message.data
+        batch.items.append((channel.subject, b"", headers, data))
+        batch.waiting.append((frame[1], message.guid))
+        self.in_msgs += 1
+        self.in_bytes += len(data)
+
+    def refuse(self, frame: Frame, guid: str, text: str) -> None:
+        """Tell a publisher that its message is not stored."""
+        self._outbox.answer(frame[1], PubAck(guid=guid, error=text).SerializeToString())
+
+    def flush(self) -> None:
+        """Offer what was collected to the streams."""
+        batches, self._batches = self._batches, {}
+        for channel, batch in batches.items():
+            stream = channel.stream
+            if _may_refuse(stream.config):
+                stream.offer([self._asking(*both) for both in zip(batch.items, batch.waiting, strict=True)])
+            else:
+                stream.offer(batch.items)
+                task = asyncio.create_task(self._acknowledge(stream, batch.waiting), name="stan acks")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            self._keep_pace(stream)
+
+    async def _acknowledge(self, stream: Stream, waiting: Sequence[Waiting]) -> None:
+        try:
+            await stream.settled()
+        except ApiError as error:
+            text = error.description
+            acks = [(reply, PubAck(guid=guid, error=text).SerializeToString()) for reply, guid in waiting]
+        else:
+            acks = [(reply, PubAck(guid=guid).SerializeToString()) for reply, guid in waiting]
+        self._outbox.write(
+            b"".join([b"PUB %b %d\r\n%b\r\n" % (reply, len(ack), ack) for reply, ack in acks if reply])
+        )
+
+    def _asking(self, item: Item, waiting: Waiting) -> Item:
+        """Return a publish that the stream answers to us: it may refuse it, and says why."""
+        self._count += 1
+        reply = b"%b%d" % (self._answers_prefix, self._count)
+        self._asked[reply] = waiting
+        return item[0], reply, item[2], item[3]
+
+    def answered(self, frame: Frame) -> None:
+        """Pass on what a stream that may refuse messages says about one."""
+        waiting = self._asked.pop(frame[0], None)
+        if waiting is None:
+            return
+        answer = msgspec.json.decode(frame[3])
+        text = answer.get("error", {}).get("description", "")
+        self._outbox.answer(waiting[0], PubAck(guid=waiting[1], error=text).SerializeToString())
+
+    async def close(self) -> None:
+        """Return once all that was taken is acknowledged."""
+        await asyncio.gather(*self._tasks)
+
+
+def _may_refuse(config: StreamConfig) -> bool:
+    """Return whether a stream's config, made by a JetStream client, can refuse a message."""
+    return (
+        config.sealed
+        or config.discard is Discard.NEW
+        or config.max_msg_size >= 0
+        or config.allow_msg_counter
+        or config.allow_msg_schedules
+    )
+
+
+def _is_control(body: bytes) -> bool:
+    """Return whether this is what servers of a cluster send each other, to be ignored in silence."""
+    try:
+        message = decode(CtrlMsg, body)
+    except MalformedError:
+        return False
+    return bool(message.MsgType)

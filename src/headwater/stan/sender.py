@@ -1,0 +1,216 @@
+"""Sends a channel's messages to one flow: first what must come again, then what is new, while there is room.
+
+What lies in memory is sent at once. A task takes over where messages must be read or the server does not keep
+up, so that a long backlog holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from headwater.clock import Clock
+from headwater.delivery.feed import Feed, Slice
+from headwater.delivery.tallies import Tally
+from headwater.delivery.timers import Timers
+from headwater.errors import Error
+from headwater.model import headers as header_block
+from headwater.model.message import Message
+from headwater.model.run import numbers_at
+from headwater.stan.flow import Again, Member
+from headwater.stan.outbox import Outbox
+from headwater.stan.subscription import SharedFlow, Subscription
+from headwater.stream.stream import Stream
+from headwater.wire.stan_messages import message_body
+
+logger = logging.getLogger(__name__)
+
+REPLY_HEADER = b"Headwater-Stan-Reply"
+"""The header under which a stream keeps the reply subject that a STAN client gave its message."""
+SLICES_AT_ONCE = 4
+MAX_ENCODED = 4096
+RETRY_NS = 1_000_000_000
+
+
+class Encoded:
+    """The newest messages of a channel as they go out, so that many subscriptions cost one encoding."""
+
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
+        self._bodies: dict[int, bytes] = {}
+        self.is_worth_it = False
+        """Whether several flows want the same."""
+
+    def bodies(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
+        """Return messages for their first delivery."""
+        known = self._bodies
+        if self.is_worth_it and all(seq in known for seq in seqs):
+            return [known[seq] for seq in seqs]
+        headers, datas = slice_.run.payloads(rows)
+        times = numbers_at(slice_.run.ts, rows)
+        channel = self._channel
+        bodies = [
+            message_body(channel, seq, ts, reply_of(header), data)
+            for seq, ts, header, data in zip(seqs, times, headers, datas, strict=True)
+        ]
+        if self.is_worth_it:
+            if len(known) > MAX_ENCODED:
+                known.clear()
+            known.update(zip(seqs, bodies, strict=True))
+        return bodies
+
+
+def reply_of(headers: bytes) -> str:
+    """Return the reply subject that a stored message carries."""
+    reply = header_block.get(headers, REPLY_HEADER) if headers else None
+    return reply.decode(errors="replace") if reply else ""
+
+
+class Sender:
+    """The shell around one flow; `wake` it whenever something may have become possible."""
+
+    def __init__(
+        self,
+        shared: SharedFlow,
+        stream: Stream,
+        encoded: Encoded,
+        outbox: Outbox,
+        timers: Timers,
+        clock: Clock,
+        changed: Callable[[SharedFlow], None],
+    ) -> None:
+        self.shared = shared
+        self._stream = stream
+        self._encoded = encoded
+        self._feed = Feed(stream, Tally(()))
+        self._outbox = outbox
+        self._timers = timers
+        self._clock = clock
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+        self._timed_ns: int | None = None
+        self._closed = False
+
+    def wake(self) -> None:
+        """Send what can be sent."""
+        if self._task is None and not self._closed and not self._sent_at_once():
+            self._task = asyncio.create_task(self._run(), name=f"send {self.shared.key}")
+        self._arm()
+
+    def tick(self, now_ns: int) -> int | None:
+        """Send again what has expired."""
+        self._timed_ns = None
+        if self._task is None and not self._closed:
+            self._task = asyncio.create_task(self._run(), name=f"send {self.shared.key} again")
+        return None
+
+    def close(self) -> None:
+        """Send no more."""
+        self._closed = True
+        self._timers.forget(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    def _arm(self) -> None:
+        """Have expired messages looked after; a time before all that is sent from now on expires will do."""
+        flow, now_ns = self.shared.flow, self._clock.now_ns()
+        if self._closed or self._task is not None or not flow.members:
+            return
+        soonest_ns = now_ns + min(member.ack_wait_ns for member in flow.members)
+        if self._timed_ns is not None and self._timed_ns <= soonest_ns:
+            return
+        due_ns = flow.next_due_ns(now_ns)
+        if due_ns is not None:
+            self._time(due_ns)
+
+    def _time(self, due_ns: int) -> None:
+        self._timed_ns = due_ns
+        self._timers.at(due_ns, self)
+
+    def _sent_at_once(self) -> bool:
+        """Send new messages that lie in memory; return whether nothing is left to do."""
+        flow = self.shared.flow
+        for _ in range(SLICES_AT_ONCE):
+            room = flow.room()
+            if room == 0 or flow.last_sent >= self._stream.durable_seq:
+                return not flow.has_unheld
+            found = self._feed.resident(flow.last_sent + 1)
+            if found is None:
+                return False
+            self._send(found, room)
+        return False
+
+    async def _run(self) -> None:
+        try:
+            await self._send_all()
+        except Error as error:
+            logger.error("channel %s: cannot read what is to be sent: %s", self.shared.key.channel, error)
+            self._time(self._clock.now_ns() + RETRY_NS)
+        finally:
+            self._task = None
+        self._arm()
+
+    async def _send_all(self) -> None:
+        flow = self.shared.flow
+        while not self._closed:
+            for again in flow.due(self._clock.now_ns()):
+                await self._send_again(again)
+                await self._outbox.writable()
+            room, durable_seq = flow.room(), self._stream.durable_seq
+            if room == 0 or flow.last_sent >= durable_seq:
+                return
+            found = await self._feed.read(flow.last_sent + 1)
+            room = flow.room()
+            if found is not None and room and found.next_seq > flow.last_sent:
+                self._send(found, room)
+            elif found is None:
+                flow.last_sent = max(flow.last_sent, durable_seq)
+            await self._outbox.writable()
+            await asyncio.sleep(0)
+
+    def _send(self, found: Slice, room: int) -> None:
+        rows, through_seq = found.rows, found.next_seq - 1
+        if len(rows) > room:
+            rows = rows[:room]
+            through_seq = int(found.run.seqs[rows[-1]])
+        flow = self.shared.flow
+        seqs = numbers_at(found.run.seqs, rows)
+        shares = flow.send(seqs, through_seq, self._clock.now_ns())
+        bodies = self._encoded.bodies(found, rows, seqs) if seqs else []
+        by_seq = dict(zip(seqs, bodies, strict=True)) if len(shares) > 1 else {}
+        for member, share in shares:
+            wanted = [by_seq[seq] for seq in share] if by_seq else bodies
+            self._deliver(member, share, wanted)
+        self._changed(self.shared)
+
+    def _deliver(self, member: Member, seqs: Sequence[int], bodies: list[bytes]) -> None:
+        """Send messages; one that the server would not take is let go, for it could never arrive."""
+        limit = self._outbox.max_payload
+        if max(map(len, bodies)) > limit:
+            for seq, body in zip(seqs, bodies, strict=True):
+                if len(body) > limit:
+                    logger.error("channel %s: %d is too large to be sent", self.shared.key.channel, seq)
+                    self.shared.flow.acknowledge(member, seq)
+            bodies = [body for body in bodies if len(body) <= limit]
+        self._outbox.deliver(self._inbox(member), bodies)
+
+    async def _send_again(self, again: Again) -> None:
+        message = self._feed.resident_message(again.seq) or await self._feed.message(again.seq)
+        flow = self.shared.flow
+        if message is None:
+            # Gone by the channel's limits: there is nothing to wait for.
+            flow.acknowledge(again.member, again.seq)
+        elif again.seq in again.member.again:
+            self._deliver(again.member, [again.seq], [self._again_body(message, again.count)])
+        self._changed(self.shared)
+
+    def _again_body(self, message: Message, count: int) -> bytes:
+        channel = self.shared.key.channel
+        return message_body(channel, message.seq, message.ts, reply_of(message.headers), message.data, count)
+
+    def _inbox(self, member: Member) -> bytes:
+        return self._subscription(member).inbox.encode()
+
+    def _subscription(self, member: Member) -> Subscription:
+        return next(s for s in self.shared.subscriptions if s.member is member)

@@ -1,0 +1,374 @@
+"""The door of NATS Streaming: takes what clients send, in the order they send it, and answers.
+
+Everything comes in through one sink of one connection, so that no close overtakes an acknowledgement or a
+publish before it. Most of it is done at once. What has to wait, since a channel must be made or a position be
+found, waits in one queue with all that came after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from headwater.bus.connection import Connection
+from headwater.errors import ApiError
+from headwater.model.subject import valid_literal
+from headwater.stan import records, refusals
+from headwater.stan.channels import Channels
+from headwater.stan.clients import Client, Clients
+from headwater.stan.heartbeats import Heartbeats
+from headwater.stan.journal import Journal
+from headwater.stan.names import valid_client_id
+from headwater.stan.outbox import Outbox
+from headwater.stan.partition import Partition
+from headwater.stan.publishing import Publishing
+from headwater.stan.refusals import RefusedError
+from headwater.stan.subjects import Subjects
+from headwater.stan.subscriptions import Subscriptions, check_request
+from headwater.wire import stan_messages as wire
+from headwater.wire.frames import Frame
+from headwater.wire.stan_messages import MalformedError, decode
+
+logger = logging.getLogger(__name__)
+
+PROTOCOL = 1
+MAX_QUEUED = 10_000
+"""How many frames may wait for their turn before nothing more is read."""
+REGISTERED_WITHIN_S = 1.0
+"""How long a publish may wait for the connect of its client, where each may take another server's turn."""
+
+
+class StanServer:
+    """Serves one cluster id; a sink of the bus."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        subjects: Subjects,
+        clients: Clients,
+        channels: Channels,
+        subscriptions: Subscriptions,
+        publishing: Publishing,
+        heartbeats: Heartbeats,
+        journal: Journal,
+        outbox: Outbox,
+        partition: Partition | None = None,
+    ) -> None:
+        self.items: list[Frame] = []
+        self.subjects = subjects
+        self._connection = connection
+        self._clients = clients
+        self._channels = channels
+        self._subscriptions = subscriptions
+        self._publishing = publishing
+        self._heartbeats = heartbeats
+        self._journal = journal
+        self._outbox = outbox
+        self._partition = partition
+        self._publish_prefix = f"{subjects.publish}.".encode()
+        self._acks = subjects.acks.encode()
+        self._answers = subjects.answers.encode()
+        self._requests: dict[bytes, Callable[[Frame], None]] = {
+            subjects.connect.encode(): self._connect,
+            subjects.pings.encode(): self._ping,
+            subjects.unsubscribe.encode(): lambda frame: self._end(frame, forget=True),
+            subjects.close_subscription.encode(): lambda frame: self._end(frame, forget=False),
+            subjects.close.encode(): self._close,
+        }
+        self._subscribe_subject = subjects.subscribe.encode()
+        self._queue: deque[Frame] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sids: list[bytes] = []
+        self._registered = asyncio.Event()
+        heartbeats.on_dead = self._drop
+        heartbeats.on_doubt = lambda client, doubt: subscriptions.set_doubt(client.client_id, doubt)
+        heartbeats.on_alive = lambda client: subscriptions.trust(client.client_id)
+
+    def start(self) -> None:
+        """Listen to clients."""
+        published = self._partition.patterns if self._partition else [">"]
+        wanted = [
+            *(self._publish_prefix + pattern.encode() for pattern in published),
+            *self._requests,
+            self._subscribe_subject,
+            self._acks + b"*",
+            self._answers + b"*",
+        ]
+        self._sids = [self._connection.subscribe(subject, self) for subject in wanted]
+
+    async def stop(self) -> None:
+        """Take nothing more, and return once all that was taken is done with."""
+        for sid in self._sids:
+            self._connection.unsubscribe(sid)
+        if self._worker is not None:
+            await self._worker
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._publishing.close()
+
+    def flush(self) -> None:
+        """Take what one socket read brought."""
+        frames, self.items = self.items, []
+        if self._queue or self._worker is not None:
+            self._queue.extend(frames)
+            if len(self._queue) > MAX_QUEUED:
+                self._connection.pause_reading()
+            return
+        done = self._take(frames)
+        if done < len(frames):
+            self._queue.extend(frames[done:])
+            self._worker = asyncio.create_task(self._work(), name="stan requests")
+
+    def _take(self, frames: list[Frame]) -> int:
+        """Do what can be done at once; return how many frames that were."""
+        acks: list[tuple[bytes, bytes]] = []
+        publishing = self._publishing
+        done = 0
+        for frame in frames:
+            subject = frame[0]
+            if subject.startswith(self._publish_prefix):
+                if publishing.take(frame) is not None:
+                    break
+            elif subject.startswith(self._acks):
+                acks.append((subject, frame[3]))
+            elif subject.startswith(self._answers):
+                publishing.answered(frame)
+            elif (request := self._requests.get(subject)) is not None:
+                # Whatever is asked for holds after all that was sent before.
+                publishing.flush()
+                self._subscriptions.acknowledge(acks)
+                acks = []
+                request(frame)
+            else:
+                break
+            done += 1
+        publishing.flush()
+        self._subscriptions.acknowledge(acks)
+        return done
+
+    async def _work(self) -> None:
+        """Do what had to wait, one after the other."""
+        try:
+            while self._queue:
+                try:
+                    await self._do(self._queue.popleft())
+                except Exception:
+                    logger.exception("a request of a NATS Streaming client failed")
+                frames = list(self._queue)
+                for _ in range(self._take(frames)):
+                    self._queue.popleft()
+        finally:
+            self._worker = None
+            self._connection.resume_reading()
+
+    async def _do(self, frame: Frame) -> None:
+        if frame[0] == self._subscribe_subject:
+            await self._subscribe(frame)
+        elif frame[0].startswith(self._publish_prefix):
+            await self._publish_to_new(frame)
+
+    # Publishes to a channel that must be made first.
+
+    async def _publish_to_new(self, frame: Frame) -> None:
+        message = self._publishing.take(frame)
+        if message is None:
+            return
+        if self._clients.publisher(message.clientID, message.connID) is None:
+            if self._partition is None or not self._puts_off(frame, message):
+                self._publishing.refuse(frame, message.guid, refusals.INVALID_PUBLISH)
+            return
+        try:
+            channel = await self._channels.open(message.subject)
+        except RefusedError as error:
+            self._publishing.refuse(frame, message.guid, str(error))
+            return
+        self._publishing.put(channel, frame, message)
+        self._publishing.flush()
+
+    def _puts_off(self, frame: Frame, message: Any) -> bool:
+        """Return whether a request waits for its client's connect: another server may have been faster."""
+        if frame[2] == _WAITED:
+            return False
+        self._spawn(self._once_registered(frame, message.clientID), "wait for a connect")
+        return True
+
+    async def _once_registered(self, frame: Frame, client_id: str) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REGISTERED_WITHIN_S):
+                while self._clients.get(client_id) is None:
+                    await self._registered.wait()
+        self.items.append((frame[0], frame[1], _WAITED, frame[3]))
+        self.flush()
+
+    # Subscriptions.
+
+    async def _subscribe(self, frame: Frame) -> None:
+        try:
+            request = decode(wire.SubscriptionRequest, frame[3])
+        except MalformedError:
+            self._refuse_subscription(frame, refusals.INVALID_SUBSCRIBE)
+            return
+        if self._partition is not None:
+            if not self._partition.serves(request.subject):
+                return  # another server answers
+            if self._clients.get(request.clientID) is None:
+                if not self._puts_off(frame, request):
+                    self._refuse_subscription(frame, refusals.INVALID_SUBSCRIBE)
+                return
+        try:
+            check_request(request, self._clients)
+            await self._subscriptions.subscribe(request, frame[1])
+        except RefusedError as error:
+            self._refuse_subscription(frame, str(error))
+        except ApiError as error:
+            self._refuse_subscription(frame, error.description)
+
+    def _refuse_subscription(self, frame: Frame, text: str) -> None:
+        self._outbox.answer(frame[1], wire.SubscriptionResponse(error=text).SerializeToString())
+
+    def _end(self, frame: Frame, *, forget: bool) -> None:
+        """Unsubscribe, or close a subscription."""
+        try:
+            request = decode(wire.UnsubscribeRequest, frame[3])
+        except MalformedError:
+            self._refuse_subscription(frame, refusals.INVALID_UNSUBSCRIBE)
+            return
+        if self._partition is not None and not self._partition.serves(request.subject):
+            return
+        if self._channels.get(request.subject) is None:
+            self._refuse_subscription(frame, refusals.CHANNEL_UNKNOWN)
+            return
+        subscription = self._subscriptions.find(request.subject, request.inbox)
+        if subscription is None:
+            self._refuse_subscription(frame, refusals.SUBSCRIPTION_UNKNOWN)
+            return
+        if subscription.client_id != request.clientID:
+            self._refuse_subscription(frame, refusals.CLIENT_UNKNOWN)
+            return
+        ops = self._subscriptions.end(subscription, forget=forget)
+        self._journal.put(ops, lambda: self._outbox.answer(frame[1], b""))
+
+    # Clients.
+
+    def _connect(self, frame: Frame) -> None:
+        try:
+            request = decode(wire.ConnectRequest, frame[3])
+        except MalformedError:
+            request = None
+        if request is None or not valid_literal(request.heartbeatInbox):
+            self._refuse_client(frame, refusals.INVALID_CONNECT)
+            return
+        if not valid_client_id(request.clientID):
+            self._refuse_client(frame, refusals.INVALID_CLIENT_ID)
+            return
+        client = Client(
+            request.clientID,
+            request.heartbeatInbox,
+            request.connID,
+            request.protocol,
+            request.pingInterval,
+            request.pingMaxOut,
+        )
+        if client.client_id in self._clients.checking:
+            self._refuse_client(frame, refusals.CLIENT_REGISTERED)
+            return
+        old = self._clients.get(client.client_id)
+        if old is None:
+            self._register(client, frame[1])
+            return
+        self._clients.checking.add(client.client_id)
+        self._spawn(self._check(old, client, frame), f"is {client.client_id} there")
+
+    async def _check(self, old: Client, client: Client, frame: Frame) -> None:
+        """Let a client have an id if its owner does not answer."""
+        try:
+            if await self._heartbeats.is_there(old):
+                self._refuse_client(frame, refusals.CLIENT_REGISTERED)
+                return
+            if old in self._clients:
+                self._drop(old)
+            self._register(client, frame[1])
+        finally:
+            self._clients.checking.discard(client.client_id)
+
+    def _register(self, client: Client, reply: bytes) -> None:
+        self._clients.add(client)
+        self._registered.set()
+        self._registered = asyncio.Event()
+        self._heartbeats.watch(client)
+        self._journal.put([records.add_client(client)], lambda: self._welcome(client, reply))
+
+    def _welcome(self, client: Client, reply: bytes) -> None:
+        subjects = self.subjects
+        welcome = wire.ConnectResponse(
+            pubPrefix=subjects.publish,
+            subRequests=subjects.subscribe,
+            unsubRequests=subjects.unsubscribe,
+            subCloseRequests=subjects.close_subscription,
+            closeRequests=subjects.close,
+            protocol=PROTOCOL,
+        )
+        if client.protocol >= PROTOCOL:
+            welcome.pingRequests = subjects.pings
+            welcome.pingInterval = client.ping_interval
+            welcome.pingMaxOut = client.ping_max_out
+        self._outbox.answer(reply, welcome.SerializeToString())
+
+    def _refuse_client(self, frame: Frame, text: str) -> None:
+        self._outbox.answer(frame[1], wire.ConnectResponse(error=text).SerializeToString())
+
+    def _ping(self, frame: Frame) -> None:
+        try:
+            conn_id = decode(wire.Ping, frame[3]).connID
+        except MalformedError:
+            return
+        if not frame[3]:
+            return
+        client = self._clients.of_connection(conn_id)
+        if client is None:
+            body = wire.PingResponse(error=refusals.CLIENT_REPLACED).SerializeToString()
+            self._outbox.answer(frame[1], body)
+            return
+        self._outbox.answer(frame[1], b"")
+        self._heartbeats.hurry(client)
+
+    def _close(self, frame: Frame) -> None:
+        try:
+            client_id = decode(wire.CloseRequest, frame[3]).clientID
+        except MalformedError:
+            self._refuse_close(frame, refusals.INVALID_CLOSE)
+            return
+        client = self._clients.get(client_id)
+        if client is None:
+            self._refuse_close(frame, refusals.CLIENT_UNKNOWN)
+            return
+        self._leave(client, lambda: self._outbox.answer(frame[1], b""))
+
+    def _refuse_close(self, frame: Frame, text: str) -> None:
+        self._outbox.answer(frame[1], wire.CloseResponse(error=text).SerializeToString())
+
+    def _drop(self, client: Client) -> None:
+        """Let a client go that does not answer."""
+        logger.info("client %s does not answer and is let go", client.client_id)
+        self._leave(client, lambda: None)
+
+    def _leave(self, client: Client, then: Callable[[], None]) -> None:
+        self._clients.remove(client)
+        self._heartbeats.forget(client)
+        ops = self._subscriptions.end_all(client.client_id)
+        self._journal.put([*ops, records.remove_client(client.client_id)], then)
+
+    def _spawn(self, work: Any, name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+_WAITED = b"NATS/1.0\r\nHeadwater-Waited: 1\r\n\r\n"
+"""Headers that mark a frame which has waited for its client's connect once."""

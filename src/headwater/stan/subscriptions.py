@@ -1,0 +1,339 @@
+"""The subscriptions of all channels: made, resumed, acknowledged, closed, kept so that they outlive us."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from headwater.clock import Clock
+from headwater.delivery.timers import Timers
+from headwater.model.subject import valid_literal
+from headwater.model.unique import unique_id
+from headwater.stan import records, refusals
+from headwater.stan.channel import Channel
+from headwater.stan.channels import Channels
+from headwater.stan.clients import Clients
+from headwater.stan.flow import Flow
+from headwater.stan.journal import Journal
+from headwater.stan.names import valid_channel
+from headwater.stan.outbox import Outbox
+from headwater.stan.records import FlowRow, Op, Records, SubscriptionRow
+from headwater.stan.refusals import RefusedError
+from headwater.stan.start import last_sent_at
+from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.wire.stan_messages import Ack, MalformedError, SubscriptionResponse, decode
+
+RECORD_EVERY_NS = 250_000_000
+"""How long deliveries and acknowledgements go unrecorded: a crash within it repeats them."""
+_START_POSITIONS = range(5)
+
+
+def check_request(request: Any, clients: Clients) -> None:
+    """Refuse a subscription request that has no sense, in the order in which NATS Streaming looks at it."""
+    if not request.clientID:
+        raise RefusedError(refusals.CLIENT_MISSING)
+    if request.ackWaitInSecs <= 0:
+        raise RefusedError(refusals.INVALID_ACK_WAIT)
+    if request.maxInFlight <= 0:
+        raise RefusedError(refusals.INVALID_MAX_IN_FLIGHT)
+    if request.startPosition not in _START_POSITIONS:
+        raise RefusedError(refusals.INVALID_START)
+    if not valid_channel(request.subject):
+        raise RefusedError(refusals.INVALID_CHANNEL)
+    if not valid_literal(request.inbox):
+        raise RefusedError(refusals.INVALID_SUBSCRIBE)
+    if clients.get(request.clientID) is None:
+        raise RefusedError(refusals.CLIENT_UNKNOWN)
+
+
+class Subscriptions:
+    """Every subscription, found by the subject of its acknowledgements."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        clients: Clients,
+        outbox: Outbox,
+        journal: Journal,
+        timers: Timers,
+        clock: Clock,
+        ack_prefix: str,
+        *,
+        replaces_durables: bool = False,
+    ) -> None:
+        self._channels = channels
+        self._clients = clients
+        self._outbox = outbox
+        self._journal = journal
+        self._timers = timers
+        self._clock = clock
+        self._ack_prefix = ack_prefix
+        self._replaces_durables = replaces_durables
+        self._by_ack: dict[bytes, Subscription] = {}
+        self._of_client: dict[str, dict[Subscription, None]] = {}
+        self._last_number = 0
+        self._moved: dict[SharedFlow, None] = {}
+        self._unheard: dict[Subscription, None] = {}
+        """Those whose client has not been seen to listen since we began."""
+        self._channel_rows: dict[str, str] = {}
+        self._recovered: dict[str, tuple[list[FlowRow], list[SubscriptionRow]]] = {}
+        channels.on_changed_flow = self.moved
+        channels.on_opened_channel = self._opened
+        channels.on_lost = self._lost
+
+    def __len__(self) -> int:
+        return len(self._by_ack)
+
+    def of_client(self, client_id: str) -> Iterable[Subscription]:
+        """Return the subscriptions of a client, oldest first."""
+        return self._of_client.get(client_id, {}).keys()
+
+    # What was recorded, taken up again.
+
+    def recover(self, kept: Records) -> None:
+        """Take up what was recorded; each channel gets its part when it is opened."""
+        self._channel_rows = kept.channels()
+        flows, subscriptions = kept.flows(), kept.subscriptions()
+        numbers = [row.number for row in flows] + [row.number for row in subscriptions]
+        self._last_number = max(numbers, default=0)
+        for row in flows:
+            here = [s for s in subscriptions if s.flow == row.number]
+            ours = self._recovered.setdefault(row.key.channel, ([], []))
+            ours[0].append(row)
+            ours[1].extend(here)
+
+    @property
+    def recovered_channels(self) -> list[str]:
+        """Return the channels that have something recorded which nobody has taken up yet."""
+        return sorted(self._recovered)
+
+    def _opened(self, channel: Channel) -> None:
+        flows, subscriptions = self._recovered.pop(channel.name, ([], []))
+        if self._channel_rows.get(channel.name) != channel.stream.identity:
+            # Another stream than the one whose positions were recorded.
+            self._channel_rows[channel.name] = channel.stream.identity
+            forget = [records.remove_flow(row.number) for row in flows]
+            self._journal.put([*forget, records.add_channel(channel.name, channel.stream.identity)])
+            return
+        for row in flows:
+            self._restore(channel, row, [s for s in subscriptions if s.flow == row.number])
+
+    def _restore(self, channel: Channel, row: FlowRow, members: list[SubscriptionRow]) -> None:
+        """Take up a flow; members whose client is gone are gone with it."""
+        here = [member for member in members if self._clients.get(member.client_id) is not None]
+        lost = [member for member in members if member not in here]
+        if not here and not row.key.durable:
+            self._journal.put([records.remove_flow(row.number)])
+            return
+        self._journal.put([records.remove_subscription(member.number) for member in lost])
+        shared = channel.add(row.number, row.key, Flow(row.last_sent, row.pending))
+        for member in here:
+            subscription = Subscription(
+                member.number,
+                member.client_id,
+                member.inbox,
+                member.ack_inbox,
+                member.max_in_flight,
+                member.ack_wait_s,
+                shared,
+                answered=True,
+            )
+            self._join(channel, subscription)
+            self._unheard[subscription] = None
+            self._hear(subscription)
+
+    # Requests.
+
+    async def subscribe(self, request: Any, reply: bytes) -> None:
+        """Make a subscription and answer, or raise RefusedError."""
+        channel = await self._channels.open(request.subject)
+        key = self._key(request)
+        shared = channel.flow(key)
+        if shared is not None and key.durable and not key.group and shared.subscriptions:
+            if not self._replaces_durables:
+                raise RefusedError(refusals.DUPLICATE_DURABLE)
+            replaced = shared.subscriptions[0]
+            self._let_go(replaced)
+            self._journal.put([records.remove_subscription(replaced.number)])
+        if key.group and ":" in key.durable:
+            raise RefusedError(refusals.INVALID_DURABLE)
+        limit = channel.limits.max_subscriptions
+        resumes = shared is not None and not shared.subscriptions
+        if 0 < limit <= channel.subs_count and not resumes:
+            raise RefusedError(refusals.TOO_MANY_SUBSCRIPTIONS)
+        ops: list[Op] = []
+        if shared is None:
+            last_sent = await last_sent_at(channel.stream, request, self._clock.now_ns())
+            if self._clients.get(request.clientID) is None or channel.is_leaving:
+                raise RefusedError(refusals.CLIENT_UNKNOWN)
+            shared = channel.add(self._number(), key, Flow(last_sent))
+            ops.append(records.add_flow(shared))
+        subscription = Subscription(
+            self._number(),
+            request.clientID,
+            request.inbox,
+            self._ack_prefix + unique_id(),
+            request.maxInFlight,
+            request.ackWaitInSecs,
+            shared,
+        )
+        self._join(channel, subscription)
+        ops.append(records.add_subscription(subscription))
+        self._journal.put(ops, lambda: self._answer(subscription, reply))
+
+    def _key(self, request: Any) -> FlowKey:
+        durable, group = request.durableName, request.qGroup
+        if group:
+            return FlowKey(request.subject, "", durable, group)
+        if durable:
+            return FlowKey(request.subject, request.clientID, durable)
+        return FlowKey(request.subject, request.clientID, number=self._last_number + 1)
+
+    def _number(self) -> int:
+        self._last_number += 1
+        return self._last_number
+
+    def _join(self, channel: Channel, subscription: Subscription) -> None:
+        self._by_ack[subscription.ack_inbox.encode()] = subscription
+        self._of_client.setdefault(subscription.client_id, {})[subscription] = None
+        subscription.member.in_doubt = self._clients.in_doubt(subscription.client_id)
+        channel.join(subscription)
+
+    def _answer(self, subscription: Subscription, reply: bytes) -> None:
+        """Tell the client of its subscription; only now may it get messages."""
+        body = SubscriptionResponse(ackInbox=subscription.ack_inbox).SerializeToString()
+        self._outbox.answer(reply, body)
+        subscription.answered = True
+        # It said just now that it listens, whether or not we have seen that yet.
+        subscription.member.is_ready = True
+        self._unheard[subscription] = None
+        self._hear(subscription)
+        self._wake(subscription.shared)
+
+    def find(self, channel: str, inbox: str) -> Subscription | None:
+        """Return the subscription on a channel with this inbox for acknowledgements, or for messages."""
+        subscription = self._by_ack.get(inbox.encode())
+        if subscription is not None:
+            return subscription if subscription.channel == channel else None
+        found = self._channels.get(channel)
+        return next((s for s in found.subscriptions if s.inbox == inbox), None) if found else None
+
+    def end(self, subscription: Subscription, *, forget: bool) -> list[Op]:
+        """Let a subscription go; a durable stays, unless it is to be forgotten. Return what to record."""
+        shared, channel = subscription.shared, self._channels.get(subscription.channel)
+        self._let_go(subscription)
+        if shared.subscriptions or (shared.is_durable and not forget):
+            return [records.remove_subscription(subscription.number), records.move_flow(shared)]
+        if channel is not None:
+            channel.remove(shared.key)
+            self._channels.look_after(channel)
+        self._moved.pop(shared, None)
+        return [records.remove_flow(shared.number)]
+
+    def _let_go(self, subscription: Subscription) -> None:
+        self._by_ack.pop(subscription.ack_inbox.encode(), None)
+        self._of_client[subscription.client_id].pop(subscription, None)
+        if not self._of_client[subscription.client_id]:
+            del self._of_client[subscription.client_id]
+        self._unheard.pop(subscription, None)
+        channel = self._channels.get(subscription.channel)
+        if channel is not None:
+            channel.leave(subscription)
+            self._channels.look_after(channel)
+
+    def end_all(self, client_id: str) -> list[Op]:
+        """Let all subscriptions of a client go, as if it had closed each; return what to record."""
+        return [op for s in list(self.of_client(client_id)) for op in self.end(s, forget=False)]
+
+    # Acknowledgements, deliveries, and who listens.
+
+    def acknowledge(self, frames: Iterable[tuple[bytes, bytes]]) -> None:
+        """Take acknowledgements: pairs of ack inbox and body."""
+        touched: dict[SharedFlow, None] = {}
+        for inbox, body in frames:
+            subscription = self._by_ack.get(inbox)
+            if subscription is None:
+                continue
+            try:
+                seq = decode(Ack, body).sequence
+            except MalformedError:
+                continue
+            if subscription.shared.flow.acknowledge(subscription.member, seq):
+                touched[subscription.shared] = None
+        for shared in touched:
+            self.moved(shared)
+            self._wake(shared)
+
+    def _wake(self, shared: SharedFlow) -> None:
+        channel = self._channels.get(shared.key.channel)
+        if channel is not None:
+            channel.wake(shared.key)
+
+    def moved(self, shared: SharedFlow) -> None:
+        """Have it recorded before long how far a flow has come."""
+        if not self._moved:
+            self._timers.at(self._clock.now_ns() + RECORD_EVERY_NS, self)
+        self._moved[shared] = None
+
+    def tick(self, now_ns: int) -> int | None:
+        """Record how far the flows have come."""
+        self.record()
+        return None
+
+    def record(self) -> None:
+        """Have it recorded how far each flow has come."""
+        moved, self._moved = self._moved, {}
+        if moved:
+            self._journal.put([records.move_flow(shared) for shared in moved])
+
+    def set_doubt(self, client_id: str, in_doubt: bool) -> None:
+        """Spare, or spare no more, the subscriptions of a client that leaves heartbeats unanswered."""
+        for subscription in list(self.of_client(client_id)):
+            subscription.member.in_doubt = in_doubt
+            self._wake(subscription.shared)
+
+    def trust(self, client_id: str) -> None:
+        """Send to a client that answers, whether or not it can be seen to listen."""
+        for subscription in list(self.of_client(client_id)):
+            if subscription in self._unheard and not subscription.member.is_ready:
+                subscription.member.is_ready = True
+                self._wake(subscription.shared)
+
+    def on_interest(self) -> None:
+        """Look who has begun to listen."""
+        for subscription in list(self._unheard):
+            self._hear(subscription)
+
+    def look_who_listens(self) -> None:
+        """Look who listens no more, and who does again: that one may have missed what it was sent."""
+        for subscription in list(self._by_ack.values()):
+            if subscription not in self._unheard:
+                self._hear(subscription)
+
+    def _hear(self, subscription: Subscription) -> None:
+        if not subscription.answered:
+            return
+        member, listens = subscription.member, self._outbox.listens
+        hears = listens is None or listens(subscription.inbox.encode())
+        if hears:
+            self._unheard.pop(subscription, None)
+        elif subscription in self._unheard:
+            return
+        if hears == member.is_ready:
+            return
+        member.is_ready = hears
+        if hears:
+            subscription.shared.flow.let_go(member)
+            self._wake(subscription.shared)
+
+    def _lost(self, channel: Channel) -> None:
+        """Forget the subscriptions of a channel that is no more."""
+        for subscription in list(channel.subscriptions):
+            self._by_ack.pop(subscription.ack_inbox.encode(), None)
+            self._of_client.get(subscription.client_id, {}).pop(subscription, None)
+            self._unheard.pop(subscription, None)
+        for shared in channel.flows:
+            self._moved.pop(shared, None)
+        self._channel_rows.pop(channel.name, None)
+        forget = [records.remove_flow(shared.number) for shared in channel.flows]
+        self._journal.put([*forget, records.remove_channel(channel.name)])

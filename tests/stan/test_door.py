@@ -1,0 +1,58 @@
+"""Tests of stan.door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doors import Wanted, opened_door
+from headwater.errors import SettingsError
+from headwater.wire.stan_messages import FIRST
+from sinks import until
+from stan_door import CLUSTER, stan_on
+
+
+async def test_a_second_server_of_the_cluster_id_does_not_start(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door, stan_on(door) as server:
+        with pytest.raises(SettingsError, match="another streaming server with cluster id 'test-cluster'"):
+            async with stan_on(door):
+                pass
+        await until(lambda: len(server.stan.clients) == 0, 60)
+
+
+async def test_a_store_of_another_cluster_id_is_refused(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door):
+            pass
+        with pytest.raises(SettingsError, match=f"under cluster id '{CLUSTER}', not 'other'"):
+            async with stan_on(door, stan="other"):
+                pass
+
+
+async def test_clients_and_durables_are_known_after_a_restart(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door) as server:
+            client = await server.client()
+            heard = await client.subscribe("foo", durableName="dur", startPosition=FIRST)
+            await client.publish_all("foo", [b"x"] * 5)
+            await heard.got(5)
+            await client.close_subscription(heard)
+            first_id = server.stan.server_id
+        async with stan_on(door) as server:
+            assert server.stan.server_id == first_id
+            assert (await client.ping()).error == ""
+            await client.publish("foo", b"y")
+            again = await client.subscribe("foo", durableName="dur", startPosition=FIRST)
+            assert (await again.got(1)).seqs == [6]
+
+
+async def test_a_client_that_died_while_we_were_away_is_replaced(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door) as server:
+            client = await server.client()
+            await client.subscribe("foo")
+            await client.die()
+        async with stan_on(door) as server:
+            await server.client()
+            assert len(server.stan.subscriptions) == 0

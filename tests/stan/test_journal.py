@@ -1,0 +1,58 @@
+"""Tests of stan.journal."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from headwater.stan import journal as journal_module
+from headwater.stan import records
+from headwater.stan.journal import Journal
+from headwater.stan.records import Op, Records
+
+
+async def test_whoever_waits_is_told_once_theirs_is_durable(tmp_path: Path) -> None:
+    kept = Records(tmp_path / "stan.db")
+    journal = Journal(kept)
+    seen: list[tuple[str, dict[str, str]]] = []
+    for name in "abc":
+        journal.put([records.keep(name, name)], lambda name=name: seen.append((name, kept.server())))  # type: ignore[misc]
+    await journal.settled()
+    assert [name for name, _ in seen] == ["a", "b", "c"]
+    assert all(name in there for name, there in seen)
+    await journal.close()
+
+
+async def test_what_waits_is_written_before_the_end(tmp_path: Path) -> None:
+    kept = Records(tmp_path / "stan.db")
+    journal = Journal(kept)
+    journal.put([records.keep("a", "b")])
+    await journal.close()
+    assert kept.server() == {"a": "b"}
+
+
+async def test_a_write_that_fails_is_tried_again_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "RETRY_S", 0.001)
+    kept = Records(tmp_path / "stan.db")
+    failures = 2
+    write = kept.write
+
+    def failing(ops: Iterable[Op]) -> None:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise sqlite3.OperationalError("disk I/O error")
+        write(ops)
+
+    monkeypatch.setattr(kept, "write", failing)
+    journal = Journal(kept)
+    told: list[int] = []
+    journal.put([records.keep("a", "1")], lambda: told.append(failures))
+    await journal.settled()
+    assert (told, kept.server()) == ([0], {"a": "1"})
+    await journal.close()

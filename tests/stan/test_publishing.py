@@ -1,0 +1,45 @@
+"""Tests of stan.publishing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.wire.stan_messages import PubMsg
+from stan_door import streaming
+
+
+async def test_a_stream_that_refuses_a_message_says_why_to_its_publisher(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as server:
+        full = {"name": "FULL", "subjects": ["full"], "max_msgs": 2, "discard": "new"}
+        await server.door.asker.ask("STREAM.CREATE.FULL", full)
+        client = await server.client()
+        answers = [await client.publish("full", b"x", guid=f"g{n}") for n in range(3)]
+        assert [answer.guid for answer in answers] == ["g0", "g1", "g2"]
+        assert [answer.error for answer in answers] == ["", "", "maximum messages exceeded"]
+
+
+async def test_publishes_are_counted(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as server:
+        client = await server.client()
+        await client.publish_all("foo", [b"1234"] * 10)
+        assert (server.stan.publishing.in_msgs, server.stan.publishing.in_bytes) == (10, 40)
+
+
+async def test_a_publish_that_wants_no_answer_gets_none(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as server:
+        client = await server.client()
+        heard = await client.subscribe("foo")
+        body = PubMsg(clientID="me", guid="g", subject="foo", data=b"quiet").SerializeToString()
+        client.connection.publish(f"{client.subjects.pubPrefix}.foo".encode(), body)
+        assert (await heard.got(1)).datas == [b"quiet"]
+
+
+async def test_publishes_to_many_channels_in_one_read_are_all_stored(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as server:
+        client = await server.client()
+        heard = {name: await client.subscribe(name) for name in ("a", "b", "c")}
+        datas = [b"%d" % n for n in range(100)]
+        for name in heard:
+            await client.publish_all(name, datas)
+        for one in heard.values():
+            assert (await one.got(100)).datas == datas

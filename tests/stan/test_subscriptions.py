@@ -1,0 +1,102 @@
+"""Tests of stan.subscriptions: limits, and what holds when somebody was away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doors import Wanted, opened_door
+from headwater.stan import refusals
+from headwater.wire.stan_messages import FIRST
+from sinks import until
+from stan_door import stan_on, streaming
+
+
+async def test_a_channel_has_no_more_subscriptions_than_allowed(tmp_path: Path) -> None:
+    async with streaming(tmp_path, stan_max_subs=2) as server:
+        client = await server.client()
+        heard = await client.subscribe("foo", durableName="dur")
+        await client.subscribe("foo", qGroup="g")
+        for fields in ({}, {"qGroup": "g"}, {"durableName": "other"}):
+            _, answer = await client.try_subscribe("foo", **fields)  # type: ignore[arg-type]
+            assert answer.error == refusals.TOO_MANY_SUBSCRIPTIONS
+        await client.close_subscription(heard)
+        _, answer = await client.try_subscribe("foo")
+        assert answer.error == refusals.TOO_MANY_SUBSCRIPTIONS, "the durable still counts"
+        await client.subscribe("foo", durableName="dur")
+
+
+async def test_a_durable_in_use_can_be_had_where_that_is_set(tmp_path: Path) -> None:
+    async with streaming(tmp_path, stan_replace_durable=True) as server:
+        client = await server.client()
+        old = await client.subscribe("foo", acks=False, durableName="dur")
+        await client.publish("foo", b"one")
+        await old.got(1)
+        new = await client.subscribe("foo", durableName="dur")
+        await client.publish("foo", b"two")
+        assert (await new.got(2)).datas == [b"one", b"two"]
+        assert old.seqs == [1]
+
+
+async def test_subscriptions_go_on_after_a_restart_without_a_word_from_clients(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door) as server:
+            client = await server.client()
+            heard = await client.subscribe("foo", acks=False, startPosition=FIRST)
+            await client.publish_all("foo", [b"x"] * 3)
+            await heard.got(3)
+            heard.ack(1)
+            heard.ack(3)
+            await client.ping()
+            heard.acks = True
+        async with stan_on(door) as server:
+            assert (await client.publish("foo", b"y")).error == ""
+            await heard.got(5)
+            told = [(m.sequence, m.redelivered) for m in heard.messages[3:]]
+            assert told == [(2, True), (4, False)]
+            assert (await client.close_subscription(heard)).error == ""
+
+
+async def test_a_group_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door) as server:
+            clients = [await server.client(f"c{n}") for n in range(3)]
+            members = [await client.subscribe("foo", qGroup="g") for client in clients]
+            await clients[0].publish_all("foo", [b"x"] * 30)
+            await until(lambda: sum(len(m.seqs) for m in members) == 30, 60)
+            await clients[0].ping()
+        async with stan_on(door) as server:
+            await clients[0].publish_all("foo", [b"x"] * 30)
+            await until(lambda: len({seq for m in members for seq in m.seqs}) == 60, 60)
+            assert len(server.stan.subscriptions) == 3
+
+
+async def test_a_subscriber_that_comes_back_gets_what_it_missed_before_anything_new(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as server:
+        publisher, client = await server.client("pub"), await server.client("sub")
+        heard = await client.subscribe("foo", acks=False)
+        await publisher.publish_all("foo", [b"x"] * 2)
+        await heard.got(2)
+        (subscription,) = server.stan.subscriptions.of_client("sub")
+        sid = next(
+            sid for sid, s in client.connection._subscriptions.items() if s.subject == heard.inbox.encode()
+        )
+        client.connection.unsubscribe(sid)
+        await until(lambda: not subscription.member.is_ready, 60)
+        await publisher.publish_all("foo", [b"y"] * 2)
+        client.connection.subscribe(heard.inbox.encode(), heard)
+        await heard.got(6)
+        assert heard.seqs == [1, 2, 1, 2, 3, 4]
+        assert [m.redelivered for m in heard.messages] == [False, False, True, True, False, False]
+
+
+async def test_without_a_leaf_everybody_is_taken_to_listen(tmp_path: Path) -> None:
+    async with opened_door(tmp_path) as door:
+        async with stan_on(door) as server:
+            client = await server.client()
+            heard = await client.subscribe("foo")
+            await client.publish("foo")
+            await heard.got(1)
+            await client.ping()
+        async with stan_on(door) as server:
+            await client.publish("foo")
+            await until(lambda: 2 in heard.seqs, 60)
