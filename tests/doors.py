@@ -31,9 +31,10 @@ from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 from headwater.wire.frames import Frame
+from headwater.wire.progress_json import EXTENSION
 from servers import RunningServer, nats_server
 
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 _TIMES = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 Json = Any
@@ -274,7 +275,7 @@ async def opened_jetstream() -> AsyncIterator[Asker]:
 def normal(answer: Json) -> Json:
     """Return an answer with all that differs between two servers by nature set to one value."""
     if isinstance(answer, dict):
-        return {key: normal(value) for key, value in answer.items()}
+        return {key: normal(value) for key, value in answer.items() if key != EXTENSION}
     if isinstance(answer, list):
         return [normal(value) for value in answer]
     if isinstance(answer, str):

@@ -6,6 +6,7 @@ from headwater.api.advisories import Advisories
 from headwater.api.context import Context
 from headwater.api.direct import DirectGets
 from headwater.api.dispatcher import Dispatcher
+from headwater.api.mirror_direct import MirrorDirectGets
 from headwater.api.transfers import Patience, Transfers
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
@@ -47,10 +48,13 @@ class Api:
         self._advisories = advisories
         self._dispatcher = Dispatcher(context, prefixes)
         self._direct = DirectGets(connection, prefixes)
+        self._mirror_direct = MirrorDirectGets(self._direct.door)
+        upstreams.on_looked = self._mirror_direct.on_looked
 
     def start(self) -> None:
         """Answer from now on."""
         self._domain.observe(self._direct)
+        self._domain.observe(self._mirror_direct)
         self._domain.observe(self._advisories)
         self._dispatcher.start()
 

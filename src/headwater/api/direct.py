@@ -23,16 +23,23 @@ _WIDTH, _DEPTH, _TOTAL = 8, 8192, 65_536
 
 
 class DirectDoor:
-    """Answers the direct gets of one stream; the sink of its requests."""
+    """Answers the direct gets of one stream, or with it those of its origin; the sink of its requests."""
 
     def __init__(
-        self, stream: Stream, connection: Connection, lanes: Lanes, prefixes: tuple[str, ...]
+        self,
+        stream: Stream,
+        connection: Connection,
+        lanes: Lanes,
+        prefixes: tuple[str, ...],
+        asked_as: str = "",
     ) -> None:
         self.items: list[Frame] = []
         self._stream = stream
         self._connection = connection
         self._lanes = lanes
-        self._subjects = tuple(f"{prefix}.DIRECT.GET.{stream.name}".encode() for prefix in prefixes)
+        self._subjects = tuple(
+            f"{prefix}.DIRECT.GET.{asked_as or stream.name}".encode() for prefix in prefixes
+        )
         self._sids: list[bytes] = []
 
     def open(self) -> None:
@@ -105,9 +112,12 @@ class DirectGets:
     def on_opened(self, stream: Stream) -> None:
         """Answer for the stream if it allows it."""
         if stream.config.allow_direct:
-            door = DirectDoor(stream, self._connection, self._lanes, self._prefixes)
-            self._doors[stream.name] = door
+            self._doors[stream.name] = door = self.door(stream)
             door.open()
+
+    def door(self, stream: Stream, asked_as: str = "") -> DirectDoor:
+        """Return a door of a stream, perhaps for those who ask for its origin; it is not open yet."""
+        return DirectDoor(stream, self._connection, self._lanes, self._prefixes, asked_as)
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Begin or cease to answer for the stream."""

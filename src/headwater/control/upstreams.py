@@ -104,6 +104,8 @@ class Upstreams:
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_needed: Callable[[], None] = lambda: None
         """Called when there is an upstream, so that a replicator is wanted."""
+        self.on_looked: Callable[[Upstream], None] = lambda upstream: None
+        """Called when it was measured how far behind an upstream is."""
         self.problem: Callable[[], str] = lambda: ""
         """Why there is no replicator, if that is known."""
 
@@ -295,6 +297,7 @@ class Upstreams:
         upstream.lag = await self._origins.lag(upstream, extent, start_seq)
         upstream.heard_of(now_ns)
         upstream.pace.saw(start_seq, extent.last_seq, now_ns)
+        self.on_looked(upstream)
         if start_seq > extent.last_seq:
             upstream.moved(now_ns)
         else:
