@@ -92,7 +92,8 @@ async def test_a_seat_whose_server_is_away_does_not_stop_the_others_and_is_serve
     async with nats_server(leaf=True) as here, nats_server(leaf=True) as there:
         await there.stop()
         seats = [
-            f'[[seat]]\naccount="{name}"\nnats_url="{server.client_url}"\nleaf_url="{server.leaf_url}"\n'
+            f'[[seat]]\naccount="$G"\nfolder="{name}"\nnats_url="{server.client_url}"\n'
+            f'leaf_url="{server.leaf_url}"\n'
             for name, server in (("HERE", here), ("THERE", there))
         ]
         async with seated_engine(tmp_path, *seats, ready=1) as running:
@@ -122,6 +123,51 @@ async def test_two_domains_of_one_account_keep_their_streams_in_the_folders_they
             assert [info.config.name for info in await south.streams_info()] == ["S"]
             assert (running.store / "A" / "N").is_dir()
             assert (running.store / "A-south" / "S").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"account": "B"}, "Our user belongs to the account A, not to B."),
+        ({"password": "wrong"}, "refused the connection: Authorization Violation."),
+        ({"domain": "hub", "nats_url": "nats://127.0.0.1:1"}, "Cannot connect to 127.0.0.1:1"),
+    ],
+    ids=["wrong account", "wrong password", "wrong address"],
+)
+async def test_a_seat_that_cannot_be_taken_is_told_in_one_sentence_beside_one_that_can(
+    tmp_path: Path, changed: dict[str, str], said: str
+) -> None:
+    async with nats_server(ACCOUNTS, leaf=True) as server:
+        seats = (
+            seat(server, "B", "bob", folder="good"),
+            seat(server, "A", "ann", **{"folder": "F", **changed}),
+        )
+        async with seated_engine(tmp_path, *seats, ready=1) as running, client(server, "bob") as bob:
+            await until(lambda: "the account F is not served yet: " in running.log, 60)
+            (line,) = [each for each in running.log.splitlines() if "the account F is not served yet" in each]
+            assert said in line
+            assert "wrong" not in line
+            assert "Traceback" not in running.log
+            assert (await bob.jetstream().account_info()).streams == 0
+
+
+async def test_a_password_that_is_mended_in_its_file_lets_the_seat_be_taken(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("wrong\n")
+    async with nats_server(ACCOUNTS, leaf=True) as server:
+        table = seat(server, "A", "ann", password_file=str(secret))
+        table = "\n".join(line for line in table.splitlines() if not line.startswith("password ="))
+        (tmp_path / "headwater.toml").write_text(table)
+        running = RunningEngine(
+            tmp_path, ("--config", str(tmp_path / "headwater.toml"), "--nats", server.client_url)
+        )
+        try:
+            running.launch()
+            await until(lambda: "is not served yet: " in running.log, 60)
+            secret.write_text("ann-secret\n")
+            await until(lambda: READY_WORDS in running.log, 60)
+        finally:
+            await running.stop()
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ async def _keep_seated(premises: Premises, settings: Settings, began: float) -> 
         except (Error, OSError) as error:
             # Once in a while is enough: a server may be away for days.
             level = logging.ERROR if failures % 20 == 0 else logging.DEBUG
-            logger.log(level, "the account %s is not served yet: %s", settings.account, error)
+            logger.log(level, "the account %s is not served yet: %s", settings.streams_folder, error)
         except Exception:
-            logger.exception("the account %s is not served yet", settings.account)
+            logger.exception("the account %s is not served yet", settings.streams_folder)
         failures += 1
         await asyncio.sleep(min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_S))

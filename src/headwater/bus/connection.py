@@ -157,7 +157,7 @@ class Connection:
     async def request(self, subject: bytes, data: bytes, timeout_s: float, headers: bytes = b"") -> Frame:
         """Return the first answer; raise NoRespondersError, DeniedError or TimeoutError when none comes."""
         if not self._inbox.prefix:
-            self._inbox.prefix = b"_INBOX.%b." % secrets.token_hex(11).encode()
+            self._inbox.prefix = f"{self._options.inbox_prefix}.{secrets.token_hex(11)}.".encode()
             self.subscribe(self._inbox.prefix + b"*", self._inbox)
         reply, answer = self._inbox.expect(subject)
         try:

@@ -49,6 +49,7 @@ class ConnectOptions:
     # An address may carry a password.
     servers: tuple[str, ...] = field(default=("nats://127.0.0.1:4222",), repr=False)
     name: str = "headwater"
+    inbox_prefix: str = "_INBOX"
     user: str = ""
     password: str = field(default="", repr=False)
     password_file: str = ""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from headwater.bus.connection import Connection, Denial, NoRespondersError
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import LEAF_PORT, ConnectOptions
+from headwater.bus.permissions import INTERNAL
 from headwater.errors import BusError
 from headwater.wire.frames import Frame
 
@@ -21,6 +22,7 @@ _PUBLISH = {
     "$JS.S.>": "$JS.S.headwater.preflight",
     "$JS.M.>": "$JS.M.headwater.preflight",
     "$JS.EVENT.>": "$JS.EVENT.headwater.preflight",
+    INTERNAL: "$HEADWATER.preflight",
 }
 
 
@@ -35,17 +37,21 @@ class _Nowhere:
 
 
 async def preflight(
-    options: ConnectOptions, leaf: ConnectOptions | None, domain: str
+    options: ConnectOptions, leaf: ConnectOptions | None, domain: str, wanted: str = ""
 ) -> tuple[BusError, ...]:
-    """Raise a BusError for what keeps the engine from serving, and return what only limits it."""
+    """Raise a BusError for what keeps the engine from serving, and return what only limits it.
+
+    `wanted` is the account that our user must belong to; it may be any if none is given.
+    """
     denials: list[Denial] = []
     connection = Connection(replace(options, name=f"{options.name} preflight"), on_denied=denials.append)
     await connection.connect()
     try:
         _check_jetstream(connection, domain)
         silent = await _check_permissions(connection, denials, domain)
+        account, named = await _account(connection, silent)
+        _check_account(wanted, account, named)
         await _check_unserved(connection, domain, silent)
-        account = await _account(connection, silent)
     finally:
         await connection.close()
     if leaf is None:
@@ -78,7 +84,7 @@ def _check_jetstream(connection: Connection, domain: str) -> None:
 
 async def _check_permissions(connection: Connection, denials: list[Denial], domain: str) -> set[str]:
     """Raise if we may not do what serving takes, and return those of the questions below we may not ask."""
-    subscribe = [f"{api_prefix(domain)}.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "_INBOX.>"]
+    subscribe = [f"{api_prefix(domain)}.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "_INBOX.>", INTERNAL]
     sink = _Nowhere()
     sids = [connection.subscribe(subject.encode(), sink) for subject in subscribe]
     questions = {f"{api_prefix(domain)}.INFO", _USER_INFO}
@@ -116,15 +122,23 @@ async def _check_unserved(connection: Connection, domain: str, silent: set[str])
     raise BusError(f"{what} is already served by somebody, who answers on {subject}.", "--domain NAME")
 
 
-async def _account(connection: Connection, silent: set[str]) -> str:
-    """Return the account our user belongs to, or nothing if the server does not say."""
+def _check_account(wanted: str, account: str, named: str) -> None:
+    """Raise if our user is of another account: streams must not end up in the wrong folder."""
+    if wanted and account and wanted not in (account, named):
+        problem = f"Our user belongs to the account {named or account}, not to {wanted}."
+        raise BusError(problem, f"accounts {{ {wanted} {{ users: [ … ] }} }}   # or another account = …")
+
+
+async def _account(connection: Connection, silent: set[str]) -> tuple[str, str]:
+    """Return the account our user belongs to and its name, or nothing if the server does not say."""
     if _USER_INFO in silent:
-        return ""
+        return "", ""
     try:
         answer = await connection.request(_USER_INFO.encode(), b"", PROBE_TIMEOUT_S)
-        return str(json.loads(answer[3])["data"]["account"])
+        said = json.loads(answer[3])["data"]
+        return str(said["account"]), str(said.get("account_name", ""))
     except (NoRespondersError, TimeoutError, ValueError, KeyError, TypeError):
-        return ""
+        return "", ""
 
 
 async def _check_leaf(options: ConnectOptions, domain: str, account: str) -> BusError | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
@@ -14,6 +14,7 @@ from headwater.errors import BusError
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
 from headwater.replication.spark import SparkCluster
+from headwater.replication.work import inbox_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ async def replicate(options: ReplicatorOptions) -> None:
 async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
     """Copy what one engine plans, until cancelled; a server that comes late holds up no other."""
     connection = Connection(
-        engine.options,
+        replace(engine.options, inbox_prefix=inbox_prefix(engine.store_id)),
         on_disconnected=lambda _: exchange.interrupt(),
         on_denied=lambda denied: exchange.interrupt(f"no permission to {denied.operation} {denied.subject}"),
     )

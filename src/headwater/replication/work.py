@@ -144,3 +144,8 @@ def plan_subject(store_id: str) -> str:
 def commit_subject(store_id: str) -> str:
     """Return where a replicator hands in its receipts."""
     return f"$HEADWATER.{store_id}.REPLICATION.COMMIT"
+
+
+def inbox_prefix(store_id: str) -> str:
+    """Return below which subjects a replicator takes answers: they hold messages, and are not for others."""
+    return f"$HEADWATER.{store_id}.INBOX"

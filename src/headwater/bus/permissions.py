@@ -1,0 +1,70 @@
+"""Who may do what on a nats-server that carries engines: permissions as its configuration takes them.
+
+An engine and its replicators speak on `$HEADWATER.>`. Whoever may publish there could hand in messages for
+any stream of the account, whoever may subscribe there could read them; so it is closed to everybody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+INTERNAL = "$HEADWATER.>"
+_SERVED = ("$JS.API.>", "$JS.*.API.>")
+_ANSWERS = ("_INBOX.>", "$JSC.R.>", "_R_.>", "$JS.S.>", "$JS.M.>")
+"""Where answers and deliveries go: inboxes of clients, and those of nats-server's own sources and mirrors."""
+_READING = ("STREAM.INFO.>", "STREAM.MSG.GET.>", "DIRECT.GET.>", "CONSUMER.>")
+"""What copying a stream takes of its API."""
+
+
+def engine() -> Json:
+    """Return the permissions of an engine's user: it takes every stream's subjects and answers everybody."""
+    return {"publish": {"allow": [">"]}, "subscribe": {"allow": [">"]}}
+
+
+def replicator(store_id: str, *, delivers: Iterable[str] = ()) -> Json:
+    """Return the permissions of a replicator that does not connect as its engine does.
+
+    Its tasks read origins elsewhere with the same user; `delivers` are the prefixes of `external.deliver`.
+    """
+    reading = [f"{api}.{endpoint}" for api in ("$JS.API", "$JS.*.API") for endpoint in _READING]
+    own = [f"$HEADWATER.{store_id}.REPLICATION.>", "$JS.FC.>", "$JS.ACK.>"]
+    inboxes = ["_INBOX.>", f"$HEADWATER.{store_id}.INBOX.>", *(f"{prefix}.>" for prefix in delivers)]
+    return {"publish": {"allow": [*own, *reading]}, "subscribe": {"allow": inboxes}}
+
+
+def client(permissions: Mapping[str, Any] | None = None) -> Json:
+    """Return the permissions of an ordinary user: those given, without the subjects of engines.
+
+    Nobody else may listen on the API either, for who does can answer in the engine's name.
+    """
+    held = dict(permissions or {})
+    return {
+        **held,
+        "publish": _without(held.get("publish"), (INTERNAL,)),
+        "subscribe": _without(held.get("subscribe"), (INTERNAL, *_SERVED)),
+    }
+
+
+def spoke(domain: str, *, subjects: Iterable[str] = (), reads: Iterable[str] = ()) -> Json:
+    """Return the permissions of the user with which a spoke's leaf node connects to its hub.
+
+    The spoke answers for its own domain, sends what is published on its own `subjects`, and reads the streams
+    of the domains in `reads`; the streams of others it can neither write nor change.
+    """
+    reading = [f"$JS.{other}.API.{endpoint}" for other in reads for endpoint in _READING]
+    flow = ["$JS.FC.>", "$JS.ACK.>"]
+    return {
+        "publish": {"allow": [*_ANSWERS, *flow, *reading, *subjects]},
+        "subscribe": {"allow": [*_ANSWERS, *flow, f"$JS.{domain}.API.>"]},
+    }
+
+
+def _without(rules: Any, subjects: tuple[str, ...]) -> Json:
+    """Return the rules of one direction with more denied."""
+    held: Json = dict(rules) if isinstance(rules, Mapping) else {"allow": rules} if rules else {}
+    denied = held.get("deny", [])
+    listed = [denied] if isinstance(denied, str) else list(denied)
+    return {**held, "deny": [*listed, *(subject for subject in subjects if subject not in listed)]}

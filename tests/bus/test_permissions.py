@@ -1,0 +1,165 @@
+"""Permissions as a real nats-server takes them: engines' subjects are closed, spokes keep to themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from doors import connected
+from headwater.bus import permissions
+from headwater.bus.connection import Connection, DeniedError, NoRespondersError
+from headwater.bus.options import ConnectOptions
+from headwater.bus.preflight import preflight
+from servers import RunningServer, nats_server
+from sinks import KeptSink, until
+
+STORE_ID = "store1"
+PLAN = f"$HEADWATER.{STORE_ID}.REPLICATION.PLAN".encode()
+
+
+def user(name: str, rules: dict[str, Any] | None = None) -> str:
+    """Return a user of nats-server's config."""
+    shown = f", permissions: {json.dumps(rules)}" if rules else ""
+    return f"{{ user: {name}, password: p{shown} }}"
+
+
+class Echo:
+    """Answers every request with its subject."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.items: list[Any] = []
+        self.subjects: list[bytes] = []
+        self._connection = connection
+
+    def flush(self) -> None:
+        """Answer."""
+        for subject, reply, _, _ in self.items:
+            self.subjects.append(subject)
+            if reply:
+                self._connection.publish(reply, subject)
+        self.items.clear()
+
+
+@asynccontextmanager
+async def as_user(
+    server: RunningServer, name: str, **fields: Any
+) -> AsyncIterator[tuple[Connection, list[str]]]:
+    """Connect, and keep what is denied."""
+    denied: list[str] = []
+    options = ConnectOptions(servers=(server.client_url,), user=name, password="p", **fields)
+    connection = Connection(options, on_denied=lambda each: denied.append(f"{each.operation} {each.subject}"))
+    await connection.connect()
+    try:
+        yield connection, denied
+    finally:
+        await connection.close()
+
+
+async def test_an_engine_may_serve_and_a_replicator_ask_and_a_client_neither() -> None:
+    users = [
+        user("engine", permissions.engine()),
+        user("replicator", permissions.replicator(STORE_ID)),
+        user("client", permissions.client()),
+    ]
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(
+            nats_server(f"authorization {{ users: [ {', '.join(users)} ] }}", leaf=True)
+        )
+        engine, _ = await stack.enter_async_context(as_user(server, "engine"))
+        own = {"inbox_prefix": f"$HEADWATER.{STORE_ID}.INBOX"}
+        replicator, refused = await stack.enter_async_context(as_user(server, "replicator", **own))
+        client, denied = await stack.enter_async_context(as_user(server, "client"))
+        options = ConnectOptions(servers=(server.client_url,), user="engine", password="p")
+        assert len(await preflight(options, None, "lake")) == 1
+        echo = Echo(engine)
+        engine.subscribe(b"$HEADWATER.>", echo)
+        engine.subscribe(b"$JS.lake.API.>", echo)
+        await engine.flush()
+
+        assert (await replicator.request(PLAN, b"", 20))[3] == PLAN
+        info = b"$JS.lake.API.STREAM.INFO.S"
+        assert (await replicator.request(info, b"", 20))[3] == info
+        with pytest.raises(DeniedError):
+            await replicator.request(b"$JS.lake.API.STREAM.DELETE.S", b"", 20)
+        replicator.publish(b"orders.new", b"")
+        await until(lambda: "publish orders.new" in refused)
+
+        with pytest.raises(DeniedError):
+            await client.request(PLAN, b"", 20)
+        assert (await client.request(info, b"", 20))[3] == info
+        closed = ["$HEADWATER.>", f"$HEADWATER.{STORE_ID}.INBOX.>", "$JS.lake.API.>", "$JS.API.>"]
+        for subject in closed:
+            client.subscribe(subject.encode(), KeptSink())
+        await until(lambda: len(denied) >= 5)
+        assert denied[1:] == [f"subscribe {subject}" for subject in closed]
+        everything = KeptSink()
+        client.subscribe(b">", everything)
+        await client.flush()
+        await replicator.request(PLAN, b"", 20)
+        engine.publish(b"orders.new", b"seen")
+        await everything.got(1)
+        assert [frame[0] for frame in everything.frames] == [b"orders.new"]
+        assert echo.subjects.count(PLAN) == 2
+
+
+def test_what_a_client_may_and_may_not_do_already_stays() -> None:
+    rules = permissions.client({"publish": "a.>", "subscribe": {"allow": ["b"], "deny": "c"}, "responses": 1})
+    assert rules["publish"] == {"allow": "a.>", "deny": ["$HEADWATER.>"]}
+    assert rules["subscribe"] == {"allow": ["b"], "deny": ["c", "$HEADWATER.>", "$JS.API.>", "$JS.*.API.>"]}
+    assert rules["responses"] == 1
+    assert permissions.client(rules) == rules
+
+
+@asynccontextmanager
+async def spoke(stack: AsyncExitStack, hub: RunningServer, name: str) -> AsyncIterator[Connection]:
+    """Run a spoke of the hub, and connect to it."""
+    url = hub.leaf_url.replace("//", f"//{name}:p@")
+    remote = f'leafnodes {{ reconnect: 1, remotes: [ {{ url: "{url}" }} ] }}'
+    server = await stack.enter_async_context(nats_server(f"server_name: {name}\n{remote}"))
+    connection = await connected(server.client_url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def test_a_spoke_answers_for_its_own_domain_and_cannot_write_the_streams_of_another() -> None:
+    users = [
+        user("east", permissions.spoke("east", subjects=["east.>"], reads=["west"])),
+        user("west", permissions.spoke("west", subjects=["west.>"])),
+        user("hub"),
+    ]
+    async with AsyncExitStack() as stack:
+        config = f"authorization {{ users: [ {', '.join(users)} ] }}"
+        hub_server = await stack.enter_async_context(nats_server(config, leaf=True))
+        hub, _ = await stack.enter_async_context(as_user(hub_server, "hub"))
+        east = await stack.enter_async_context(spoke(stack, hub_server, "east"))
+        west = await stack.enter_async_context(spoke(stack, hub_server, "west"))
+        served = Echo(west)
+        for subject in (b"$JS.west.API.>", b"$JS.east.API.>", b"west.>", b"east.>"):
+            west.subscribe(subject, served)
+        await west.flush()
+
+        async def answered(asker: Connection, subject: bytes) -> bool:
+            try:
+                return (await asker.request(subject, b"", 1.0))[3] == subject
+            except (NoRespondersError, TimeoutError):
+                return False
+
+        info = b"$JS.west.API.STREAM.INFO.S"
+        for asker in (hub, east):
+            async with asyncio.timeout(60):
+                while not await answered(asker, info):
+                    pass
+        assert await answered(hub, b"$JS.west.API.STREAM.DELETE.S")
+        assert not await answered(hub, b"$JS.east.API.STREAM.INFO.S"), "west answers for east"
+        before = len(served.subjects)
+        for subject in (b"$JS.west.API.STREAM.DELETE.S", b"$JS.west.API.STREAM.PURGE.S", b"west.tickets"):
+            assert not await answered(east, subject)
+        assert await answered(east, info)
+        assert served.subjects[before:] == [info]
