@@ -181,3 +181,16 @@ def test_a_context_says_where_commands_go(shell: Shell, stream: str, tmp_path: P
     assert away.ok("context", "info", "here", "--connect").endswith("Connected\n")
     assert away("context", "info", "--connect").code == 1
     assert 'there is no context "gone"' in away("stream", "ls", "--context", "gone").err
+
+
+def test_contexts_are_validated_one_or_all(shell: Shell, away: Shell, tmp_path: Path) -> None:
+    away.ok("context", "add", "good", "--server", shell.url)
+    assert away.ok("context", "validate") == "good: OK\n"
+    assert away.ok("context", "validate", "good", "--connect") == "good: OK\n"
+    away.ok("context", "add", "files", "--creds", str(tmp_path / "no.creds"))
+    (away.home / "nats" / "context" / "torn.json").write_text("{")
+    ran = away("context", "validate")
+    assert ran.code == 1
+    assert "good: OK\n" in ran.out
+    assert "no.creds is not there" in ran.out.replace("\n", "")
+    assert "2 of 3 contexts are not in order: files, torn" in ran.err

@@ -79,7 +79,7 @@ def test_without_graphviz_we_draw_ourselves_and_say_so(
 
 def test_with_graphviz_its_program_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "dot"
-    program.write_text('#!/bin/sh\n/bin/cat > "$3"\n')
+    program.write_text("#!/bin/sh\nexec /bin/cat\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     drawn = graph.replication_graph(STORY)
@@ -99,3 +99,22 @@ def test_a_drawing_program_that_fails_is_told_of(tmp_path: Path, monkeypatch: py
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(Error, match=r"cannot write .*no such file"):
         graph.write(tmp_path / "no" / "a.svg", "")
+
+
+def test_a_map_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "map.svg"
+    graph.write(path, "old")
+
+    def interrupted(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:1])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            graph.write(path, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["map.svg"]
+    assert path.read_text() == "old"
+    graph.write(path, "new")
+    assert path.read_text() == "new"

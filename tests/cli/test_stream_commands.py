@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -217,6 +218,96 @@ def test_a_real_terminal_is_asked(shell: Shell, name: str) -> None:
     assert shell.json("stream", "info", name)["config"]["storage"] == "memory"
 
 
+def test_on_a_real_terminal_start_filter_domain_and_account_are_asked(shell: Shell, name: str) -> None:
+    """Each answer is typed when its question is there, and lands in the right place of the config."""
+    answers = {
+        f'Adjust source "{name}A" start': "yes",
+        f"{name}A Source Start Sequence": "0",
+        f"{name}A Source UTC Time Stamp": "2026-01-02 03:04:05",
+        f"{name}A Source Filter source by subject": "a.>",
+        f'Import "{name}A" from a different JetStream domain': "yes",
+        f"{name}A Source foreign JetStream domain name": "hub",
+        f'Adjust source "{name}B" start': "yes",
+        f"{name}B Source Start Sequence": "7",
+        f'Import "{name}B" from a different account': "yes",
+        f"{name}B Source foreign account API prefix": "imported.API",
+        f"{name}B Source foreign account delivery prefix": "imported.deliver",
+    }
+    out = typed(shell, ("stream", "add", name, "--source", f"{name}A", "--source", f"{name}B"), answers)
+    assert f"Stream {name} was created" in out
+    first, second = sorted(
+        shell.json("stream", "info", name)["config"]["sources"], key=lambda source: source["name"]
+    )
+    assert (first["opt_start_time"], first["filter_subject"]) == ("2026-01-02T03:04:05Z", "a.>")
+    assert first["external"]["api"] == "$JS.hub.API"
+    assert second["opt_start_seq"] == 7
+    assert second["external"] == {"api": "imported.API", "deliver": "imported.deliver"}
+
+
+def test_on_a_real_terminal_a_mirror_is_asked_about_its_origin(shell: Shell, name: str) -> None:
+    answers = {
+        "Adjust mirror start": "yes",
+        "Mirror Start Sequence": "5",
+        "Import mirror from a different JetStream domain": "yes",
+        "Mirror foreign JetStream domain name": "hub",
+    }
+    out = typed(shell, ("stream", "add", name, "--mirror", f"{name}A"), answers)
+    assert f"Stream {name} was created" in out
+    mirror = shell.json("stream", "info", name)["config"]["mirror"]
+    assert (mirror["opt_start_seq"], mirror["external"]["api"]) == (5, "$JS.hub.API")
+
+
+def test_questions_that_are_left_by_ctrl_c_change_nothing(shell: Shell, name: str) -> None:
+    process, ours = on_terminal(shell, ("stream", "add", name, "--subjects", f"{name}.>"))
+    with process:
+        seen = b""
+        while b"Discard Policy" not in seen:
+            seen += os.read(ours, 4096)
+            if seen.endswith(b": ") and b"Discard Policy" not in seen:
+                os.write(ours, b"\n")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    os.close(ours)
+    assert (process.returncode, out) == (130, b"")
+    assert shell("stream", "info", name).code == 1
+
+
+def on_terminal(shell: Shell, arguments: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], int]:
+    """Run a command that asks on a terminal and answers in a pipe; return it and the terminal."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, **shell.environ, "TERM": "dumb"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwater", *arguments],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environ,
+    )
+    os.close(theirs)
+    return process, ours
+
+
+def typed(shell: Shell, arguments: tuple[str, ...], answers: dict[str, str]) -> str:
+    """Answer every question as it comes, those that are not named by their default; return what was said."""
+    process, ours = on_terminal(shell, arguments)
+    left = dict(answers)
+    with process:
+        asked = b""
+        while chunk := _read(ours):
+            asked += chunk
+            question = asked.decode(errors="replace").rpartition("? ")[2]
+            if not question.endswith(": "):
+                continue
+            found = next((begin for begin in left if question.startswith(begin)), None)
+            os.write(ours, (left.pop(found) if found else "").encode() + b"\n")
+            asked = b""
+        out, _ = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0, asked
+    assert left == {}, f"never asked: {list(left)}"
+    return out.decode()
+
+
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 4096)
@@ -226,7 +317,7 @@ def _read(descriptor: int) -> bytes:
 
 COMMANDS = [
     *("add", "edit", "copy", "ls", "info", "state", "subjects", "report", "find", "rm", "purge", "rmm"),
-    *("view", "get", "gaps", "seal", "backup", "restore", "graph"),
+    *("view", "get", "gaps", "seal", "backup", "restore", "graph", "cluster", "catch-up"),
 ]
 
 

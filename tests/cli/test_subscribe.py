@@ -7,6 +7,7 @@ import os
 import re
 import selectors
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -155,3 +156,19 @@ def test_what_cannot_be_had_together_is_one_sentence(
     assert ran.code in (1, 2)
     assert words in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_messages_are_dumped_to_files_or_one_behind_the_other(
+    shell: Shell, stream: str, tmp_path: Path
+) -> None:
+    reads = ("sub", "--stream", stream, "--all", "--terminate-at-end", "--dump")
+    shell.ok(*reads, str(tmp_path / "dump"))
+    files = sorted(tmp_path.glob("dump/*.json"))
+    assert [file.name for file in files] == ["1.json", "2.json", "3.json"]
+    assert json.loads(files[1].read_text())["data"] == "message b"
+    assert shell.ok(*reads, "-") == "message a\0message b\0message c\0"
+
+
+def test_the_time_since_the_start_is_shown(shell: Shell, stream: str) -> None:
+    said = shell.ok("sub", "--stream", stream, "--all", "--terminate-at-end", "--delta-time")
+    assert re.search(r"\[#1\] @ [\d.]+(µs|ms|s|m\d+s) Received JetStream message", said)

@@ -151,6 +151,9 @@ def test_orders_returns_archive_and_report(shell: Shell, tmp_path: Path) -> None
     shell.ok("req", "ORDERS.new", "ORDER {{Count}}", "--count", "100")
     shell.ok("req", "RETURNS.new", "RETURN {{Count}}", "--count", "100")
     until(lambda: shell.json("s", "info", "REPORT", at_hub)["state"]["messages"] == 200, "REPORT has 200")
+    if not isinstance(shell, RealNats):
+        said = shell.ok("s", "catch-up", "REPORT", "--within", "60s", at_hub)
+        assert said.endswith("Stream REPORT has caught up, at sequence 200\n")
     dot = tmp_path / "replication.dot"
     third = shell.ok("s", "report", "--dot", str(dot), at_hub)
     held = {row[0]: row[4] for row in rows(third, "Stream Report")[1:]}

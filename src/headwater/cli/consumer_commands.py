@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater.cli.consumer_add import add, copy, edit
+from headwater.cli.consumer_find import find
 from headwater.cli.consumer_messages import next_, sub
 from headwater.cli.consumers import consumer
 
@@ -13,6 +14,7 @@ _ALIASES = {
     "add": ("create", "new"),
     "edit": ("update",),
     "copy": ("cp",),
+    "find": ("query",),
     "ls": ("list", "l"),
     "info": ("nfo", "i"),
     "rm": ("delete", "del"),
@@ -29,6 +31,10 @@ _EXAMPLES = {
     "edit": (
         "headwater consumer edit ORDERS WORK --max-pending 500 --force",
         "headwater consumer edit ORDERS WORK --description 'the workers' --dry-run",
+    ),
+    "find": (
+        "headwater consumer find ORDERS --pull --idle 1h",
+        "headwater consumer find ORDERS --expression 'state.num_pending > 1000' --names",
     ),
     "info": ("headwater consumer info ORDERS WORK", "headwater consumer info ORDERS WORK --json"),
     "ls": ("headwater consumer ls ORDERS", "headwater consumer ls ORDERS --names"),
@@ -52,7 +58,7 @@ _EXAMPLES = {
     "unpin": ("headwater consumer unpin ORDERS WORK readers --force",),
 }
 
-for command in (add, copy, edit, next_, sub):
+for command in (add, copy, edit, find, next_, sub):
     consumer.add_command(command)
 for name, examples in _EXAMPLES.items():
     consumer.commands[name].epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)

@@ -201,6 +201,35 @@ def rm(name: str, force: bool) -> None:
         folder.delete(name)
 
 
+@context.command()
+@click.argument("name", required=False)
+@click.option("--connect", is_flag=True, help="Also try to connect.")
+def validate(name: str | None, connect: bool) -> None:
+    """Check a context, or all: it can be read, its files are there, and with --connect it works."""
+    folder = ContextFolder.of_user()
+    troubles = {each: _trouble(folder, each, connect) for each in ([name] if name else folder.names())}
+    for each, trouble in troubles.items():
+        said = Text(trouble, "bold red") if trouble else Text("OK", "green")
+        show(Text.assemble(f"{each}: ", said))
+    if wrong := [each for each, trouble in troubles.items() if trouble]:
+        raise Error(f"{len(wrong)} of {len(troubles)} contexts are not in order: {', '.join(wrong)}")
+
+
+def _trouble(folder: ContextFolder, name: str, connect: bool) -> str:
+    """Return what is wrong with a context, "" when nothing is."""
+    try:
+        held = folder.load(name)
+        missing = [field for field in FILE_FIELDS if getattr(held, field)
+                   and not Path(held.path_of(field)).is_file()]  # fmt: skip
+        if missing:
+            return f"{_LABELS[missing[0]]} {getattr(held, missing[0])} is not there"
+        if connect:
+            Caller({"context": name}, False).run(_nothing)
+    except Error as error:
+        return str(error)
+    return ""
+
+
 _EXAMPLES = {
     "add": (
         "headwater context add hub --server nats://hub:4222 --creds ~/hub.creds --select",
@@ -214,6 +243,7 @@ _EXAMPLES = {
     "unselect": ("headwater context unselect",),
     "previous": ("headwater context previous",),
     "rm": ("headwater context rm spoke --force",),
+    "validate": ("headwater context validate", "headwater context validate hub --connect"),
 }
 for _name, _lines in _EXAMPLES.items():
     context.commands[_name].epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in _lines)

@@ -95,10 +95,9 @@ def draw(graph: Graph, path: Path, form: str) -> str:
     """Write the graph to a file as `svg` or `png` and return who drew it."""
     program = shutil.which("dot")
     if program is not None:
-        command = [program, f"-T{form}", "-o", str(path)]
         try:
-            subprocess.run(
-                command,
+            drawn = subprocess.run(
+                [program, f"-T{form}"],
                 input=dot_text(graph).encode(),
                 check=True,
                 capture_output=True,
@@ -106,6 +105,7 @@ def draw(graph: Graph, path: Path, form: str) -> str:
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError) as error:
             raise Error(f"the program dot cannot draw {path}: {error}; write --dot FILE instead") from None
+        write(path, drawn.stdout)
         return "GraphViz"
     if form != "svg":
         raise Error("a PNG needs GraphViz: install its program `dot`, or draw with --svg")
@@ -113,10 +113,19 @@ def draw(graph: Graph, path: Path, form: str) -> str:
     return "headwater (for a finer layout install GraphViz)"
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file, or say in one sentence why not."""
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file as a whole, or say in one sentence why not; on Ctrl-C the old one stays."""
+    data = content.encode() if isinstance(content, str) else content
+    # What is no file, such as /dev/stdout, cannot be replaced by one.
+    draft = path.with_name(f".{path.name}.unfinished") if path.is_file() or not path.exists() else path
     try:
-        path.write_text(text, encoding="utf-8")
+        try:
+            draft.write_bytes(data)
+            if draft != path:
+                draft.replace(path)
+        finally:
+            if draft != path:
+                draft.unlink(missing_ok=True)
     except OSError as error:
         raise Error(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
 

@@ -15,6 +15,7 @@ import click
 import nats.errors
 from nats.aio.msg import Msg
 
+from headwater.cli.batch import stored_together
 from headwater.cli.client import Caller, client_command
 from headwater.cli.phrases import DURATION, number
 from headwater.cli.progress import Meter
@@ -38,6 +39,8 @@ Examples:
   headwater pub orders.new -H 'Nats-Msg-Id: {{ID}}' 'hello'
   headwater pub sensors.{{Count}} 'at {{TimeStamp}}' --count 10 --sleep 1s
   tail -f app.log | headwater pub logs --send-on newline
+  headwater pub orders.new 'order {{Count}}' --count 100 --atomic
+      all of them or none; the stream must allow it (stream add … --allow-batch)
 """
 )
 _REQ_EPILOG = (
@@ -104,14 +107,18 @@ def body_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--reply", default="", help="Subject for answers.")
 @click.option("--sleep", type=DURATION, default=0, metavar="DURATION", help="Wait between messages.")
 @click.option("-J", "--jetstream", is_flag=True, help="Wait until a stream has stored each message.")
+@click.option("--atomic", is_flag=True, help="Store all messages or none, up to 1,000; with --jetstream.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @client_command
 def pub(
     caller: Caller, subject: str, body: str | None, headers: Sequence[str], count: int, force_stdin: bool,
-    send_on: str, templates: bool, reply: str, sleep: int, jetstream: bool, quiet: bool,
+    send_on: str, templates: bool, reply: str, sleep: int, jetstream: bool, atomic: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Publish messages; without BODY, what stands on standard input."""
     letters = Letters(subject, headers, templates=templates)
+    if atomic:
+        _publish_together(caller, letters, body, count, force_stdin, send_on, reply, sleep, quiet)
+        return
     if jetstream and reply:
         raise SettingsError("--jetstream waits for the stream's answer itself: leave --reply out")
     quiet = quiet or caller.as_json
@@ -131,6 +138,30 @@ def pub(
                     if sleep:
                         await asyncio.sleep(sleep / SECOND)
                 await sender.send(group, meter)
+
+    caller.run(work)
+
+
+def _publish_together(
+    caller: Caller, letters: Letters, body: str | None, count: int, force_stdin: bool, send_on: str,
+    reply: str, sleep: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Publish all messages as one batch."""
+    if reply or sleep:
+        raise SettingsError("--atomic sends all messages at once: leave --reply and --sleep out")
+
+    async def work(session: Session) -> None:
+        every: list[Letter] = []
+        async for text in _bodies(body, force_stdin, send_on, quiet or caller.as_json):
+            every += letters.each(text, count)
+        if not every:
+            return
+        ack = await stored_together(session, every)
+        if caller.as_json:
+            write_json_line({"messages": len(every), **ack})
+        elif not quiet:
+            say(f"Published {number(len(every))} messages as one batch")
+            say(_stored_words(ack))
 
     caller.run(work)
 

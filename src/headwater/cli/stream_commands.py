@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from headwater.cli.catch_up import catch_up
+from headwater.cli.cluster import cluster
 from headwater.cli.stream_add import add, copy, edit
 from headwater.cli.stream_archive import backup, restore
 from headwater.cli.stream_find import find
@@ -25,7 +27,23 @@ _ALIASES = {
     "backup": ("snapshot",),
 }
 
-for command in (add, copy, edit, backup, restore, find, graph, gaps, get, purge, rmm, view, report):
+for command in (
+    add,
+    copy,
+    edit,
+    backup,
+    restore,
+    find,
+    graph,
+    gaps,
+    get,
+    purge,
+    rmm,
+    view,
+    report,
+    cluster,
+    catch_up,
+):
     stream.add_command(command)
 for name, others in _ALIASES.items():
     stream.alias(name, *others)

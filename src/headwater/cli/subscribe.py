@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import nats.errors
 from nats.aio.msg import Msg
 
@@ -19,10 +22,12 @@ from headwater.cli.phrases import DURATION
 from headwater.cli.publish import say
 from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.received import Received, translated, write_data, write_json_line, write_numbered
+from headwater.cli.render import show_json
 from headwater.cli.session import Json, Session
+from headwater.cli.subject_report import Tally, tallied_until_told
 from headwater.errors import Error, SettingsError
 from headwater.model.subject import matches
-from headwater.model.times import SECOND, format_time
+from headwater.model.times import SECOND, format_duration, format_time
 
 PENDING = 65_536
 """How many messages may wait to be shown; beyond, the client drops what the server sends."""
@@ -52,6 +57,10 @@ class Look:
     timestamp: bool = False
     translate: str | None = None
     ignored: Sequence[str] = ()
+    since: float | None = None
+    """When the first message was waited for, if the time since then is shown."""
+    dump: Path | None = None
+    """Where each message goes as a file of its own; - for standard output, an end of text after each."""
 
     def passes_over(self, received: Received) -> bool:
         """Return whether a message is not shown."""
@@ -60,7 +69,9 @@ class Look:
     def show(self, received: Received, place: int) -> None:
         """Write one message."""
         data = translated(received.data, self.translate, received.subject)
-        if self.as_json:
+        if self.dump is not None:
+            dump(self.dump, received, data, place)
+        elif self.as_json:
             write_json_line(received.as_json())
         elif self.subjects_only:
             click.echo(received.subject)
@@ -68,6 +79,8 @@ class Look:
             write_data(data)
         else:
             stamp = f"{datetime.now():%Y-%m-%d %H:%M:%S.%f}" if self.timestamp else ""
+            if self.since is not None:
+                stamp = format_duration(int((time.monotonic() - self.since) * SECOND))
             shown = Received(received.subject, data, received.reply, received.headers, received.ack)
             write_numbered(shown, place, stamp=stamp, data=not self.headers_only)
 
@@ -81,6 +94,21 @@ class Look:
 @click.option("--headers-only", is_flag=True, help="Show no data.")
 @click.option("--subjects-only", is_flag=True, help="Show only the subjects.")
 @click.option("-t", "--timestamp", is_flag=True, help="Show when each message arrived.")
+@click.option("-d", "--delta-time", is_flag=True, help="Show how long after the start each arrived.")
+@click.option(
+    "--dump",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Write each message to a file there; - writes all to standard output, a null byte after each.",
+)
+@click.option("--report-subjects", is_flag=True, help="Count messages by subject instead of showing them.")
+@click.option(
+    "--report-top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How many subjects --report-subjects shows.",
+)
 @click.option("--translate", metavar="COMMAND", help="Show the data as this command turns it.")
 @click.option("-I", "--ignore-subject", "ignored", multiple=True, metavar="SUBJECT", help="Pass over these.")
 @click.option("-i", "--inbox", is_flag=True, help="Listen on an inbox made for the purpose.")
@@ -98,10 +126,15 @@ class Look:
 def sub(
     caller: Caller, subjects: Sequence[str], queue: str, count: int | None, wait: int, raw: bool,
     headers_only: bool, subjects_only: bool, timestamp: bool, translate: str | None, ignored: Sequence[str],
-    inbox: bool, to_end: bool, stream: str, durable: str, ack: bool, **start: Any,
+    inbox: bool, to_end: bool, stream: str, durable: str, ack: bool, delta_time: bool, dump: Path | None,
+    report_subjects: bool, report_top: int, **start: Any,
 ) -> None:  # fmt: skip
     """Show messages as they are published, or read a stream (with --stream, --all, --since and the like)."""
-    look = Look(raw, caller.as_json, headers_only, subjects_only, timestamp, translate, ignored)
+    since = time.monotonic() if delta_time else None
+    look = Look(
+        raw, caller.as_json, headers_only, subjects_only, timestamp, translate, ignored, since, dump
+    )  # fmt: skip
+    tally = Tally() if report_subjects else None
     first = start_of(**start)
     reads = bool(first or stream or durable)
     _check(subjects, reads=reads, inbox=inbox, queue=queue, stream=stream, durable=durable, to_end=to_end)
@@ -116,9 +149,26 @@ def sub(
             wanted = subjects or [session.nats.new_inbox()]
             words = "" if quiet else f"Subscribing on {', '.join(wanted)}"
             source = listened(session, wanted, queue, end, words)
-        await shown_until_told(source, look)
+        if tally is None:
+            await shown_until_told(source, look)
+        else:
+            await tallied_until_told(source, tally, report_top, live=not caller.as_json)
 
     caller.run(work)
+    if tally is not None and caller.as_json:
+        show_json(tally.as_json(report_top))
+
+
+def dump(target: Path, received: Received, data: bytes, place: int) -> None:
+    """Write a message whole: its headers as JSON and its data, as a file or behind the one before it."""
+    if str(target) == "-":
+        sys.stdout.buffer.write(data + b"\0")
+        sys.stdout.buffer.flush()
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    number = received.ack.stream_seq if received.ack is not None else place
+    content = msgspec.json.format(msgspec.json.encode(received.as_json()), indent=2)
+    (target / f"{number}.json").write_bytes(content)
 
 
 async def shown_until_told(source: AsyncGenerator[Msg, None], look: Look) -> None:
