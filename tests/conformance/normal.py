@@ -47,6 +47,22 @@ def _client(value: Any) -> Any:
     return "<client>" if isinstance(value, dict) and value else value
 
 
+def _identity(upstream: dict[str, Any]) -> str:
+    return str([upstream.get(key) for key in ("name", "filter_subject", "subject_transforms")])
+
+
+def _upstream(value: Any) -> Any:
+    """What Headwater tells beyond JetStream of a source or mirror is left out; nats-server has no order."""
+    if isinstance(value, list):
+        shown = [_upstream(one) for one in value]
+        return sorted(shown, key=_identity) if shown != value else value
+    if not isinstance(value, dict) or not isinstance(value.get("active"), int):
+        return value
+    # How far a filter has looked beyond the last message that it took depends on when it looked.
+    hidden = {"active": "<nanoseconds>"} | ({"seq": "<position>"} if "seq" in value else {})
+    return {key: item for key, item in value.items() if key != "headwater"} | hidden
+
+
 RULES: dict[str, Callable[[Any], Any]] = {
     "created": _time,
     "ts": _time,
@@ -75,6 +91,8 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "server_id": _named,
     "client": _client,
     "api": _api,
+    "mirror": _upstream,
+    "sources": _upstream,
 }
 
 

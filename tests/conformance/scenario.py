@@ -16,6 +16,8 @@ class Scenario:
 
     name: str
     script: Script
+    copies: bool = False
+    """Whether the server must be able to copy streams, which takes Spark here."""
 
     async def record(self, server: Server) -> list[Answer]:
         """Return what the reference answered, and leave it without streams."""
@@ -50,7 +52,16 @@ SCENARIOS: dict[str, Scenario] = {}
 
 def scenario(script: Script) -> Script:
     """Add the function to the script."""
+    return _add(script, copies=False)
+
+
+def copying(script: Script) -> Script:
+    """Add a function whose streams have sources or mirrors to the script."""
+    return _add(script, copies=True)
+
+
+def _add(script: Script, copies: bool) -> Script:
     name = f"{script.__module__.rsplit('.', 1)[-1]}.{script.__name__}"
     assert name not in SCENARIOS, name
-    SCENARIOS[name] = Scenario(name, script)
+    SCENARIOS[name] = Scenario(name, script, copies)
     return script

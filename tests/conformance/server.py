@@ -146,7 +146,8 @@ class Headwater(Server):
     def command(self) -> list[str]:
         """Run the package of this source tree."""
         store = ["--store", str(self.directory / "store"), "--port", str(self.port)]
-        return [sys.executable, "-m", "headwater", "serve", *store]
+        spark = ["--spark-master", "local[2]", "--spark-driver-memory", "512m"]
+        return [sys.executable, "-m", "headwater", "serve", *store, *spark]
 
 
 SERVERS: dict[str, type[Server]] = {"nats-server": NatsServer, "headwater": Headwater}

@@ -36,3 +36,13 @@ def test_sequences_bytes_and_totals_stay() -> None:
 def test_only_the_counts_of_api_calls_are_hidden() -> None:
     answer = {"api": {"level": 5, "total": 12, "errors": 0, "inflight": 1}}
     assert normalise(answer) == {"api": {"level": 5, "total": "<count>", "errors": "<count>"}}
+
+
+def test_of_an_upstream_only_activity_position_and_our_own_extension_are_hidden() -> None:
+    told = {"name": "O", "lag": 3, "active": 7, "seq": 9}
+    shown = {"name": "O", "lag": 3, "active": "<nanoseconds>", "seq": "<position>"}
+    assert normalise({"mirror": told | {"headwater": {}}, "sources": [told | {"name": "P"}, told]}) == {
+        "mirror": shown,
+        "sources": [shown, shown | {"name": "P"}],
+    }
+    assert normalise({"config": {"mirror": {"name": "O"}}}) == {"config": {"mirror": {"name": "O"}}}
