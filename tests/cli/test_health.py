@@ -158,3 +158,19 @@ def test_the_gravest_finding_is_the_status() -> None:
     assert (health.status, health.exit_code) == (UNKNOWN, 3)
     health.criticals.append("oh")
     assert health.exit_code == 2
+
+
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+@pytest.mark.parametrize(
+    ("progress", "status"),
+    [
+        ({"headwater": {"behind": 59.9}}, OK),
+        ({"headwater": {"behind": 60}}, CRITICAL),
+        ({"headwater": {"phase": "starting"}}, UNKNOWN),
+        ({}, UNKNOWN),
+    ],
+)
+def test_the_age_of_what_is_to_be_copied(kind: str, progress: dict[str, Any], status: str) -> None:
+    one = upstream(**progress)
+    limits = Thresholds.of({}, {"io.nats.monitor.behind-critical": "1m"}, nanoseconds)
+    assert judge(info(**{kind: [one] if kind == "sources" else one}), limits).status == status

@@ -79,6 +79,9 @@ def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Calla
 @click.option("--stream", "named", metavar="NAME", help="The stream, when not given as argument.")
 @threshold("--lag-critical", "Critical when a source or mirror is so many messages behind.")
 @threshold("--seen-critical", "Critical when a source or mirror was not seen for so long.", DURATION)
+@threshold(
+    "--behind-critical", "Critical when what is to be copied is so old (from Headwater only).", DURATION
+)
 @threshold("--min-sources", "Critical with fewer sources.")
 @threshold("--max-sources", "Critical with more sources.")
 @threshold("--peer-expect", "Critical unless there are so many cluster replicas.")

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from headwater.errors import SettingsError
 from headwater.model.times import SECOND, format_duration
+from headwater.wire.progress_json import EXTENSION
 
 Json = Mapping[str, Any]
 
 METADATA_PREFIX = "io.nats.monitor."
 OK, WARNING, CRITICAL, UNKNOWN = "OK", "WARNING", "CRITICAL", "UNKNOWN"
+_DURATIONS = ("seen_critical", "peer_seen_critical", "behind_critical")
 EXIT_CODES = {OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3}
 
 
@@ -22,6 +24,7 @@ class Thresholds:
 
     lag_critical: int = 0
     seen_critical: int = 0
+    behind_critical: int = 0
     min_sources: int = 0
     max_sources: int = 0
     peer_expect: int = 0
@@ -44,7 +47,7 @@ class Thresholds:
             if stated is not None:
                 values[threshold.name] = stated
             elif key in metadata:
-                convert = duration if "_seen_" in f"_{threshold.name}" else int
+                convert = duration if threshold.name in _DURATIONS else int
                 try:
                     values[threshold.name] = convert(metadata[key])
                 except ValueError:
@@ -103,7 +106,8 @@ def judge(info: Json, limits: Thresholds) -> Health:
     _judge_messages(info["state"]["messages"], limits, health)
     _judge_subjects(info["state"].get("num_subjects", 0), limits, health)
     _judge_sources(info.get("sources") or [], limits, health)
-    if not info.get("sources") and (info.get("mirror") or limits.lag_critical or limits.seen_critical):
+    wanted = limits.lag_critical or limits.seen_critical or limits.behind_critical
+    if not info.get("sources") and (info.get("mirror") or wanted):
         _judge_mirror(info.get("mirror"), limits, health)
     return health
 
@@ -174,6 +178,7 @@ def _judge_sources(sources: list[Json], limits: Thresholds, health: Health) -> N
     health.say(few or many, f"{count} sources", f"{count} sources")
     for source in sources:
         health.criticals.extend(_errors("Source", source))
+        _judge_age("Source", source, limits.behind_critical, health)
     if not (limits.lag_critical or limits.seen_critical):
         return
     lagged = sum(_lags(source, limits.lag_critical) for source in sources)
@@ -199,10 +204,23 @@ def _judge_mirror(mirror: Json | None, limits: Thresholds, health: Health) -> No
     ]
     before = len(health.criticals)
     health.criticals.extend(_errors("Mirror", mirror))
+    _judge_age("Mirror", mirror, limits.behind_critical, health)
     health.say(_lags(mirror, limits.lag_critical), f"Mirror Lag {lag}")
     seen = "never" if active < 0 else format_duration(active)
     health.say(not _seen(mirror, limits.seen_critical), f"Mirror Seen {seen}")
     health.say(False, "", f"Mirror {mirror.get('name', '')}" if len(health.criticals) == before else "")
+
+
+def _judge_age(kind: str, upstream: Json, critical: int, health: Health) -> None:
+    """Too old a message that is not copied yet is trouble; where nobody tells how old, that is unknown."""
+    if not critical:
+        return
+    name, told = upstream.get("name", ""), upstream.get(EXTENSION)
+    if not told or told.get("behind") is None:
+        health.unknowns.append(f"{kind} {name}: nobody tells how far behind in time")
+        return
+    behind = int(told["behind"] * SECOND)
+    health.say(behind >= critical, f"{kind} {name}: {format_duration(behind)} behind")
 
 
 def _lags(upstream: Json, critical: int) -> bool:

@@ -10,6 +10,7 @@ from headwater.cli import reports
 from headwater.cli.phrases import duration, limit, moment, number, seen, setting, size
 from headwater.cli.render import Cell, Rows
 from headwater.cli.session import Json
+from headwater.cli.upstream_progress import progress_lines
 
 Lines = list[tuple[str, Cell]]
 
@@ -158,6 +159,7 @@ def _upstreams(upstreams: Sequence[Json], lines: Lines) -> None:
             ("Ext. Delivery Prefix", external.get("deliver")),
             ("Error", reports.error(upstream)),
         )
+        lines += progress_lines(upstream)
 
 
 def _taken(upstream: Json) -> str:

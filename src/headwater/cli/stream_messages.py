@@ -18,9 +18,11 @@ from headwater.cli.client import Caller, client_command
 from headwater.cli.phrases import DURATION, number, since
 from headwater.cli.progress import Meter
 from headwater.cli.render import Column, Sheet, show, show_json
+from headwater.cli.reports import upstreams
 from headwater.cli.session import Json, RefusedError, Session, UnreachableError
 from headwater.cli.stream_info import state_rows
 from headwater.cli.streams import chosen
+from headwater.cli.upstream_progress import told, upstream_gaps_sheet
 from headwater.errors import Error, SettingsError
 from headwater.model.times import format_time
 
@@ -139,18 +141,30 @@ def purge(
 @click.argument("name", metavar="[STREAM]", required=False)
 @click.option("-f", "--force", is_flag=True, help="Nothing is asked; kept for scripts of the nats command.")
 @click.option("--progress/--no-progress", default=True, hidden=True)
+@click.option("--upstream", is_flag=True, help="Only what origins lost before it was copied.")
 @client_command
-def gaps(caller: Caller, name: str | None, force: bool, progress: bool) -> None:
-    """Show the sequences between a stream's first and last message that hold none."""
+def gaps(caller: Caller, name: str | None, force: bool, progress: bool, upstream: bool) -> None:
+    """Show the sequences between a stream's first and last message that hold none.
+
+    Of a mirror or a stream with sources also what its origins had no longer when it should have been copied.
+    """
     which = chosen(caller, name)
-    state = caller.run(lambda session: session.stream_info(which, deleted_details=True))["state"]
-    found = ranges(state.get("deleted") or ())
+    info = caller.run(lambda session: session.stream_info(which, deleted_details=not upstream))
+    found = ranges(info["state"].get("deleted") or ())
+    copied = [each for _, each in upstreams(info)]
     if caller.as_json:
-        show_json(found)
-    elif found:
+        show_json(
+            [{"name": each["name"], **told(each).get("gaps", {})} for each in copied] if upstream else found
+        )
+        return
+    if found:
         show(gaps_sheet(which, found))
-    else:
+    elif not upstream:
         click.echo(f"No deleted messages in {which}")
+    if (lost := upstream_gaps_sheet(copied)) is not None:
+        show(lost)
+    elif upstream:
+        click.echo(f"No gaps of replication in {which}")
 
 
 def ranges(sequences: Iterable[int]) -> list[list[int]]:

@@ -16,9 +16,10 @@ from headwater.cli.client import Caller, client_command
 from headwater.cli.graph import dot_text, draw, replication_graph, write
 from headwater.cli.phrases import DURATION
 from headwater.cli.render import Sheet, console, show, show_json
-from headwater.cli.reports import inaccessible, leaders, replication_report, stream_report
+from headwater.cli.reports import inaccessible, leaders, replication_report, stream_report, upstreams
 from headwater.cli.session import Json, Session
 from headwater.cli.streams import visible
+from headwater.cli.upstream_progress import progress_sheet
 from headwater.model.times import SECOND
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -108,13 +109,16 @@ async def find_streams(session: Session, view: View) -> Found:
     return found
 
 
-def sheets(found: Found, view: View) -> list[Sheet | Text]:
-    """Return the tables of a report."""
+def sheets(found: Found, view: View, *, bars: bool = False) -> list[Sheet | Text]:
+    """Return the tables of a report; with `bars` progress is drawn, too."""
     if not found.infos:
         return [Text("No Streams defined")]
     tables: list[Sheet | Text] = [stream_report(found.infos, view.sort, raw=view.raw)]
     if (replication := replication_report(found.infos, raw=view.raw)) is not None:
         tables.append(replication)
+    copied = [(info["config"]["name"], each) for info in found.infos for _, each in upstreams(info)]
+    if (progress := progress_sheet(copied, bars=bars)) is not None:
+        tables.append(progress)
     if view.leaders:
         tables.append(leaders(found.infos))
     if found.missing:
@@ -134,7 +138,8 @@ async def _watch(session: Session, view: View, seconds: float) -> None:
             await asyncio.sleep(seconds)
     with Live(console=out, auto_refresh=False, screen=True) as live:
         while True:
-            live.update(_stacked(sheets(await find_streams(session, view), view)), refresh=True)
+            tables = sheets(await find_streams(session, view), view, bars=True)
+            live.update(_stacked(tables), refresh=True)
             await asyncio.sleep(seconds)
 
 

@@ -1,0 +1,171 @@
+"""How upstreams come along: what Headwater tells of them beyond nats-server, in words and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from headwater.cli.phrases import duration, moment, number, size
+from headwater.cli.render import Cell, Column, Sheet
+from headwater.model.times import SECOND
+from headwater.wire.progress_json import EXTENSION
+
+Json = Mapping[str, Any]
+Lines = list[tuple[str, Cell]]
+
+_BAR_WIDTH = 20
+_COLUMNS = (
+    Column("Stream", wraps=True),
+    Column("Source Stream", wraps=True),
+    Column("Phase"),
+    Column("Progress"),
+    Column("Rate"),
+    Column("Bytes", gives_way=2),
+    Column("Behind"),
+    Column("Time Left"),
+    Column("Gaps", gives_way=1),
+)
+_GAP_COLUMNS = (
+    Column("Source Stream", wraps=True),
+    Column("First Sequence"),
+    Column("Last Sequence"),
+    Column("Sequences"),
+    Column("Noted"),
+    Column("Reason"),
+)
+
+
+def told(upstream: Json) -> Json:
+    """Return what is told of an upstream beyond nats-server, nothing if another server tells of it."""
+    found: Json = upstream.get(EXTENSION) or {}
+    return found
+
+
+def progress_sheet(upstreams: Iterable[tuple[str, Json]], *, bars: bool = False) -> Sheet | None:
+    """Return the table of the upstreams that have something before or behind them, each with its stream.
+
+    None where there are no such upstreams, or nobody tells.
+    """
+    rows = [
+        _row(stream, upstream, told(upstream), bars)
+        for stream, upstream in upstreams
+        if told(upstream) and (_is_busy(told(upstream)) or told(upstream).get("gaps"))
+    ]
+    return Sheet("Replication Progress", _COLUMNS, rows) if rows else None
+
+
+def progress_lines(upstream: Json) -> Lines:
+    """Return what is told of one upstream, a label with each."""
+    progress = told(upstream)
+    if not progress:
+        return []
+    lines: Lines = [("Phase", _phase(progress))]
+    if _is_busy(progress):
+        lines.append(("Progress", f"{_percent(progress)} of {number(progress.get('origin_last_seq', 0))}"))
+        lines.append(("Rate", f"{_rate(progress)}, {_bytes_rate(progress)}"))
+        lines.append(("Behind", _seconds(progress, "behind")))
+        lines.append(("Time Left", _seconds(progress, "caught_up_in")))
+    copied = progress.get("copied") or {}
+    lines.append(("Copied", f"{number(copied.get('msgs', 0))} messages, {size(copied.get('bytes', 0))}"))
+    lines.append(("Last Copied", moment(progress.get("last_commit", ""))))
+    lines.append(("Failing Since", moment(progress.get("failing_since", ""))))
+    lines.append(("Next Attempt", moment(progress.get("next_attempt", ""))))
+    if restarts := progress.get("restarts"):
+        said = f"{number(restarts['count'])}, last {moment(restarts['time'])}"
+        lines.append(("Origin Made Anew", Text(said, "yellow")))
+    if _gap_count(progress):
+        lines.append(("Gaps", Text(_gaps(progress), "bold red")))
+    return [(label, value) for label, value in lines if value]
+
+
+def upstream_gaps_sheet(upstreams: Sequence[Json]) -> Sheet | None:
+    """Return the table of what was gone at the origins before it could be copied; None where nothing was."""
+    rows: list[list[Cell]] = []
+    count = sequences = 0
+    for upstream in upstreams:
+        found = told(upstream).get("gaps") or {}
+        count += found.get("count", 0)
+        sequences += found.get("sequences", 0)
+        rows += [_gap_row(upstream["name"], gap) for gap in found.get("recent") or ()]
+    if not rows:
+        return None
+    word = "gap" if count == 1 else "gaps"
+    title = f"{number(count)} {word} of replication, {number(sequences)} sequences"
+    return Sheet(title if len(rows) == count else f"{title}, the last {len(rows)}", _GAP_COLUMNS, rows)
+
+
+def _row(stream: str, upstream: Json, progress: Json, bars: bool) -> list[Cell]:
+    return [
+        stream,
+        upstream["name"],
+        _phase(progress),
+        f"{_bar(progress)} {_percent(progress)}" if bars else _percent(progress),
+        _rate(progress),
+        _bytes_rate(progress),
+        _seconds(progress, "behind"),
+        _seconds(progress, "caught_up_in"),
+        Text(_gaps(progress), "bold red"),
+    ]
+
+
+def _gap_row(name: str, gap: Json) -> list[Cell]:
+    first, last = gap["first_seq"], gap["last_seq"]
+    return [
+        name,
+        number(first),
+        number(last),
+        number(last - first + 1),
+        moment(gap.get("time", "")),
+        gap["reason"],
+    ]
+
+
+def _is_busy(progress: Json) -> bool:
+    """Return whether there is more to say than that all is copied."""
+    return progress.get("phase") != "live"
+
+
+def _phase(progress: Json) -> Text:
+    phase = str(progress.get("phase", ""))
+    return Text(phase, {"retrying": "bold red", "stalled": "bold red", "live": "green"}.get(phase, "yellow"))
+
+
+def _percent(progress: Json) -> str:
+    done = float(progress.get("done", 0))
+    # Rounded up it would claim to be done.
+    return f"{int(done * 1000) / 10:.1f}%"
+
+
+def _bar(progress: Json) -> str:
+    filled = int(float(progress.get("done", 0)) * _BAR_WIDTH)
+    return "█" * filled + "░" * (_BAR_WIDTH - filled)
+
+
+def _rate(progress: Json) -> str:
+    return f"{number(round(_of_rate(progress, 'msgs')))} msgs/s"
+
+
+def _bytes_rate(progress: Json) -> str:
+    return f"{size(round(_of_rate(progress, 'bytes')))}/s"
+
+
+def _of_rate(progress: Json, what: str) -> float:
+    return float((progress.get("rate") or {}).get(what, 0))
+
+
+def _seconds(progress: Json, name: str) -> str:
+    """Return a time in whole seconds, or that nobody knows."""
+    seconds = progress.get(name)
+    return "unknown" if seconds is None else duration(round(seconds) * SECOND)
+
+
+def _gap_count(progress: Json) -> int:
+    return int((progress.get("gaps") or {}).get("count", 0))
+
+
+def _gaps(progress: Json) -> str:
+    if not (count := _gap_count(progress)):
+        return ""
+    return f"{number(count)} ({number(progress['gaps']['sequences'])} sequences)"
