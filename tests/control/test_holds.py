@@ -14,6 +14,12 @@ from headwater.replication.work import Receipt
 RETENTIONS = ["workqueue", "interest"]
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have questions for work answered soon when there is none, so that a test goes on."""
+    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+
+
 async def emptied(door: Door, name: str, left: int = 0) -> None:
     """Return once the stream holds so many messages."""
     await eventually(count_is(door, name, left), f"{name} holds {left}")

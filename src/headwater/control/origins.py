@@ -31,7 +31,8 @@ class Origins:
         if source.external is None:
             origin = self._domain.stream(source.name)
             takes_out = _takes_out(config_json(origin.config))
-            return Extent(origin.identity, origin.first_seq, origin.durable_seq, takes_out)
+            retention = origin.config.retention.value
+            return Extent(origin.identity, origin.first_seq, origin.durable_seq, takes_out, retention)
         try:
             info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
         except UnansweredError:
@@ -39,9 +40,9 @@ class Origins:
                 raise
             api, deliver = prefix(source), source.external.deliver
             return await extent_by_consumers(self._connection, api, source.name, deliver)
-        state = info["state"]
-        identity = hash8(info["created"])
-        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(info["config"]))
+        state, config = info["state"], info["config"]
+        identity, retention = hash8(info["created"]), config.get("retention", "limits")
+        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention)
 
     async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
         """Return how many messages are still to be copied."""

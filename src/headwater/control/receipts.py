@@ -56,6 +56,8 @@ def joined(run: Sequence[Receipt]) -> Receipt:
 
 async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int:
     """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
+    if not receipt.rows and receipt.through <= upstream.cursor.seq:
+        return 0
     adopted = receipt.adopted
     if receipt.sums:
         adopted = decode_adopted(await asyncio.to_thread(Path(receipt.sums).read_bytes))

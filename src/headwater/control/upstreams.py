@@ -20,6 +20,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control import receipts
 from headwater.control.domain import Domain
+from headwater.control.durables import Durables
 from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
 from headwater.control.resumption import Resumption
@@ -92,6 +93,7 @@ class Upstreams:
         self._origin = origin
         self._origins = Origins(domain, connection)
         self._holds = Holds(domain)
+        self._durables = Durables(self._origins, connection, store_id, domain.account)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
@@ -119,6 +121,7 @@ class Upstreams:
     async def close(self) -> None:
         """Answer nobody any more; what is being committed ends first."""
         await self._holds.close()
+        await self._durables.close()
         for task in self._tasks:
             if task.get_name() == "plan":
                 task.cancel()
@@ -180,11 +183,13 @@ class Upstreams:
         stream.watchers.discard(self._grown.set)
         self._by_target.pop(stream.name, None)
         self._holds.declare(stream.name, ())
+        self._durables.declare(stream.name, ())
         self._holds.closed(stream)
 
     def _declare(self, stream: Stream, upstreams: list[Upstream]) -> None:
         self._by_target[stream.name] = upstreams
         self._holds.declare(stream.name, upstreams)
+        self._durables.declare(stream.name, upstreams)
         now_ns = self._clock.now_ns()
         for upstream in upstreams:
             upstream.moved_ns = upstream.moved_ns or now_ns
@@ -294,11 +299,11 @@ class Upstreams:
         # Work handed out, or being planned, counts on the cursor as it is.
         noting = planning or (upstream.leased_until_ns <= now_ns and not self._planning.locked())
         start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
-        upstream.lag = await self._origins.lag(upstream, extent, start_seq)
+        upstream.lag = await self._lag(upstream, extent, start_seq)
         upstream.heard_of(now_ns)
         upstream.pace.saw(start_seq, extent.last_seq, now_ns)
         self.on_looked(upstream)
-        if start_seq > extent.last_seq:
+        if not upstream.lag:
             upstream.moved(now_ns)
         else:
             upstream.stalled(self.problem() or self._suspicion(upstream), now_ns)
@@ -310,10 +315,17 @@ class Upstreams:
             return "a replicator was given work and has not handed it in"
         return "no replicator has asked for work" if not self._asker else "is a replicator running?"
 
+    async def _lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
+        """Return how many messages are still to be copied, as the origin or our consumer there says."""
+        if upstream.source.external is None or extent.retention == "limits":
+            return await self._origins.lag(upstream, extent, start_seq)
+        return (await self._durables.stand(upstream)).lag
+
     async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
         upstream.next_try_ns = now_ns + LOOK_NS
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
-        if start_seq > extent.last_seq:
+        standing = self._durables.standing(upstream) if extent.retention != "limits" else None
+        if not (standing.has_work if standing else start_seq <= extent.last_seq):
             return []
         source = upstream.source
         origin = msgspec.structs.replace(
@@ -323,6 +335,10 @@ class Upstreams:
             stream=source.name,
             identity=extent.identity,
         )
+        if standing is not None:
+            origin = msgspec.structs.replace(
+                origin, retention=extent.retention, durable=standing.name, rewinds=standing.rewinds
+            )
         return [plan_remote(upstream, origin, extent, start_seq)]
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
@@ -370,6 +386,7 @@ class Upstreams:
         now_ns = self._clock.now_ns()
         size = upstream.target.copying.copied_bytes[upstream.id] - size_before
         upstream.pace.committed(taken, size, receipt.through, now_ns)
+        self._durables.committed(upstream, receipt)
         upstream.lag = max(upstream.lag - taken, 0)
         upstream.moved(now_ns)
         return taken, ""

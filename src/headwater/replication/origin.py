@@ -3,7 +3,8 @@
 Two ways. Batches of direct gets leave nothing behind and can be asked for at any sequence; a follower or a
 mirror may answer them, though, which may be behind. A hidden push consumer, as nats-server makes one for its
 own sources, works everywhere. Whichever way was taken, the origin itself is asked in the end whether there
-was more, so that "nothing more" is never said by somebody who had not heard of it yet.
+was more, so that "nothing more" is never said by somebody who had not heard of it yet. Streams that let go of
+what is acknowledged are read a third way, through a durable consumer that the engine has made there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from pyroaring import BitMap64
 
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
@@ -22,6 +24,7 @@ from headwater.model.upstream import hash8
 from headwater.replication import handover
 from headwater.replication.client import BlockingClient, UnansweredError
 from headwater.replication.direct_reader import DirectReader, UnsuitableError
+from headwater.replication.pull_reader import PullReader
 from headwater.replication.push_reader import PushReader
 from headwater.replication.work import NatsOrigin
 
@@ -38,14 +41,21 @@ class OriginReader:
         self._filters = () if ">" in filters else filters
         self._messages_left = origin.max_messages
         self._bytes_left = origin.max_bytes
+        self.settled = BitMap64()
+        """What may be acknowledged at the origin once all this is committed."""
+        self.ack_key = ""
 
     def __iter__(self) -> Iterator[Columns]:
         with BlockingClient(connect_options(self._origin)) as client:
             info = self._info_if_shown(client)
+            if info is not None:
+                self._check(info)
+            if self._origin.durable:
+                yield from self._pull(client)
+                return
             if info is None:
                 yield from self._read(client, direct=False)
                 return
-            self._check(info)
             # Where deliveries are exported, so is what they need; of the rest that is not known.
             direct = bool(info["config"].get("allow_direct")) and not self._origin.deliver
             yield from self._read(client, direct=direct)
@@ -78,6 +88,13 @@ class OriginReader:
             if not self._has_more(client):
                 self.through = self._stop_seq
                 return
+
+    def _pull(self, client: BlockingClient) -> Iterator[Columns]:
+        """Yield what the origin's consumer has; only it says what there is, so `through` is the last one."""
+        reader = PullReader(client, self._origin, self._filters, self.through + 1)
+        for messages in reader.read():
+            yield columns_of(messages)
+        self.through, self.settled, self.ack_key = reader.through, reader.settled, reader.ack_key
 
     @property
     def _is_full(self) -> bool:
@@ -126,9 +143,9 @@ class OriginReader:
 
     def _check(self, info: dict[str, Any]) -> None:
         retention = info["config"].get("retention", "limits")
-        if retention != "limits":
+        if retention != self._origin.retention:
             raise BusError(
-                f"stream {self._origin.stream!r} has {retention} retention, which cannot be copied yet"
+                f"stream {self._origin.stream!r} has {retention} retention since its range was planned"
             )
         if self._origin.identity and identity_of(info["created"]) != self._origin.identity:
             raise BusError(f"stream {self._origin.stream!r} was made anew since its range was planned")

@@ -36,6 +36,7 @@ class Extent:
     last_seq: int
     takes_out: str = RETENTION
     """Why messages leave it that were not copied; nothing where that is as it should be."""
+    retention: str = "limits"
 
 
 @dataclass(frozen=True, slots=True)

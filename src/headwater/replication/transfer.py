@@ -41,7 +41,9 @@ def transfer(work: Work) -> Receipt:
             if (origin := _origin_reader(work)) is not None:
                 for columns in origin:
                     result.append(rewrite.apply(parquet.rows_of(columns)))
-                return result.receipt(origin.through)
+                receipt = result.receipt(origin.through)
+                settled = bytes(origin.settled.serialize()) if origin.settled else b""
+                return msgspec.structs.replace(receipt, settled=settled, ack_key=origin.ack_key)
             _copy_files(work, rewrite, result)
             if work.tail:
                 rows = parquet.rows_of(column_bytes.decode(work.tail))

@@ -41,6 +41,12 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str = ""
     max_messages: int = 100_000
     max_bytes: int = 64 << 20
+    retention: str = "limits"
+    """Where it is another, messages leave the origin when they are acknowledged on its consumer."""
+    durable: str = ""
+    """That consumer's name."""
+    rewinds: bool = False
+    """Whether it owes acknowledgements that nobody remembers, so that all of it must be delivered again."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +106,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """Staged files with the sums over them, instead of both, for a target that takes them as they are."""
     sums: str = ""
     """A file in the staging directory that holds the same where it would be too long."""
+    settled: bytes = b""
+    """Serialized BitMap64 of the origin's sequences to be acknowledged there once this is committed."""
+    ack_key: str = ""
+    """What the subjects of these acknowledgements begin with."""
     error: str = ""
 
 

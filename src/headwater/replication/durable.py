@@ -1,0 +1,88 @@
+"""The durable consumer that a work-queue or interest stream elsewhere is read through: its name and config.
+
+It is a pull consumer with an acknowledgement for each message, in every release of nats-server that there is:
+its messages stay at the origin until the target has committed them, also while nobody is connected
+(decision 0018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.errors import BusError
+from headwater.model.times import format_time
+from headwater.model.upstream import StreamSource, hash8
+from headwater.wire.ack_subject import parse_ack_subject
+
+PREFIX = "HEADWATER_"
+SPARE = "_"
+"""What is added to the name of the consumer that keeps interest while the real one is made anew."""
+MAX_ACK_PENDING = 250_000
+ACK_WAIT_NS = 300_000_000_000
+"""Longer than a piece of work takes; what is delivered again all the same is known by its sequence."""
+_OLDER_TOKENS = 9
+RESET_LEVEL = 4
+"""The API level from which on a consumer can be set back to its ack floor."""
+
+
+def durable_name(store_id: str, account: str, target: str, upstream: str) -> str:
+    """Return the name of an upstream's consumer, which is its own among all stores."""
+    return PREFIX + hash8(f"{store_id} {account} {target} {upstream}")
+
+
+def create_request(stream: str, name: str, filters: tuple[str, ...], start_seq: int = 0) -> dict[str, Any]:
+    """Return what makes the consumer; it begins at the origin's first message, or at a sequence."""
+    config: dict[str, Any] = {
+        "durable_name": name,
+        "description": "read by Headwater, which acknowledges what its stream has stored",
+        "ack_policy": "explicit",
+        "ack_wait": ACK_WAIT_NS,
+        "max_ack_pending": MAX_ACK_PENDING,
+        "max_deliver": -1,
+        "replay_policy": "instant",
+        "num_replicas": 0,
+        # From 2.14 on a work queue has it beside other consumers then, as a source is; others ignore this.
+        "sourcing": True,
+    }
+    if start_seq:
+        config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": start_seq}
+    else:
+        config["deliver_policy"] = "all"
+    if len(filters) == 1:
+        config["filter_subject"] = filters[0]
+    elif filters:
+        config["filter_subjects"] = list(filters)
+    return {"stream_name": stream, "config": config}
+
+
+def started(request: dict[str, Any], source: StreamSource) -> dict[str, Any]:
+    """Return the request for a consumer that begins where a source's options say."""
+    config = dict(request["config"])
+    if source.opt_start_seq:
+        config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": source.opt_start_seq}
+    elif source.opt_start_time is not None:
+        at = format_time(source.opt_start_time)
+        config |= {"deliver_policy": "by_start_time", "opt_start_time": at}
+    return {**request, "config": config}
+
+
+def can_reset(info: dict[str, Any]) -> bool:
+    """Return whether the server that told of a consumer can set it back."""
+    level = (info["config"].get("metadata") or {}).get("_nats.level", "")
+    return level.isdigit() and int(level) >= RESET_LEVEL
+
+
+def ack_key(reply: bytes) -> str:
+    """Return what the ack subjects of a delivery's consumer have in common."""
+    if parse_ack_subject(reply) is None:
+        raise BusError(f"a message came with {reply!r}, on which it cannot be acknowledged")
+    tokens = reply.split(b".")
+    # The newer form names the domain and the account before stream and consumer.
+    return b".".join(tokens[: 4 if len(tokens) == _OLDER_TOKENS else 6]).decode()
+
+
+def ack_subjects(key: str, seqs: Iterator[int]) -> Iterator[bytes]:
+    """Yield the subjects that acknowledge messages; only their sequence matters for single acks."""
+    form = key.encode().replace(b"%", b"%%") + b".1.%d.1.0.0"
+    return (form % seq for seq in seqs)
