@@ -163,3 +163,13 @@ async def test_a_spoke_answers_for_its_own_domain_and_cannot_write_the_streams_o
             assert not await answered(east, subject)
         assert await answered(east, info)
         assert served.subjects[before:] == [info]
+
+
+def test_a_link_that_users_share_is_closed_to_internal_subjects_alone() -> None:
+    assert permissions.closed() == {way: {"deny": ["$HEADWATER.>"]} for way in ("publish", "subscribe")}
+    held = {"publish": ["a"], "subscribe": {"allow": "b", "deny": "c"}, "allow_responses": True}
+    assert permissions.closed(held) == {
+        "publish": {"allow": ["a"], "deny": ["$HEADWATER.>"]},
+        "subscribe": {"allow": "b", "deny": ["c", "$HEADWATER.>"]},
+        "allow_responses": True,
+    }

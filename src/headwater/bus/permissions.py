@@ -48,6 +48,12 @@ def client(permissions: Mapping[str, Any] | None = None) -> Json:
     }
 
 
+def closed(permissions: Mapping[str, Any] | None = None) -> Json:
+    """Return the permissions of a user that links use, which answer for the API of their own site."""
+    held = dict(permissions or {})
+    return {**held, **{way: _without(held.get(way), (INTERNAL,)) for way in ("publish", "subscribe")}}
+
+
 def spoke(domain: str, *, subjects: Iterable[str] = (), reads: Iterable[str] = ()) -> Json:
     """Return the permissions of the user with which a spoke's leaf node connects to its hub.
 
