@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
 import nats
@@ -17,6 +17,7 @@ from headwater.replication.work import (
     Receipt,
     Work,
     commit_subject,
+    decode_question,
     decode_receipts,
     encode,
     plan_subject,
@@ -40,12 +41,13 @@ class FakeEngine:
         """Have works copied, in one plan."""
         self._open.append(list(works))
 
-    async def plan(self) -> Plan:
-        """Return the first works without a receipt, or nothing after a while."""
+    async def plan(self, under_way: Collection[str] = ()) -> Plan:
+        """Return the first works without a receipt that are not under way, or nothing after a while."""
         self.plans_asked += 1
-        if not self._open:
+        free = [works for works in self._open if not any(work.id in under_way for work in works)]
+        if not free:
             await asyncio.sleep(IDLE_S)
-        return Plan(works=tuple(self._open[0]) if self._open else ())
+        return Plan(works=tuple(free[0]) if free else ())
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Take receipts of works that are open, but for those that are refused."""
@@ -70,7 +72,7 @@ class FakeEngine:
         """Answer on NATS."""
 
         async def answer_plan(message: Msg) -> None:
-            await message.respond(encode(await self.plan()))
+            await message.respond(encode(await self.plan(decode_question(message.data).under_way)))
 
         async def answer_commit(message: Msg) -> None:
             await message.respond(encode(await self.commit(decode_receipts(message.data))))

@@ -17,6 +17,8 @@ from headwater.replication.upstream import Upstream
 from headwater.wire.stream_json import config_json
 
 _NO_MESSAGE = 10037
+COUNTED = 20_000
+"""Up to so many messages are counted one by one where a filter leaves some of them out."""
 
 
 class Origins:
@@ -45,12 +47,18 @@ class Origins:
         return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention)
 
     async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
-        """Return how many messages are still to be copied."""
+        """Return how many messages are still to be copied; of very many behind a filter, about how many."""
         if start_seq > extent.last_seq:
             return 0
-        if upstream.source.external is None:
-            return await self._domain.stream(upstream.source.name).pending(start_seq, upstream.filters)
-        return extent.last_seq - start_seq + 1
+        if upstream.source.external is not None:
+            return extent.last_seq - start_seq + 1
+        origin, filters = self._domain.stream(upstream.source.name), upstream.filters
+        left = await origin.pending(start_seq)
+        if not filters or left <= COUNTED:
+            return await origin.pending(start_seq, filters)
+        # To count them would be to read them, again at each step of a long copy.
+        matching = await origin.pending(0, filters)
+        return round(left * matching / max(await origin.pending(0), 1))
 
     async def oldest_ns(self, upstream: Upstream, start_seq: int) -> int | None:
         """Return when the next message to be looked at was stored at the origin; None if there is none.

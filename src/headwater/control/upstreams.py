@@ -23,6 +23,7 @@ from headwater.control.domain import Domain
 from headwater.control.durables import Durables
 from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
+from headwater.control.restless import LOOK_NS, Restless, next_look_ns
 from headwater.control.resumption import Resumption
 from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
@@ -34,9 +35,11 @@ from headwater.replication.work import (
     Committed,
     NatsOrigin,
     Plan,
+    Question,
     Receipt,
     Work,
     commit_subject,
+    decode_question,
     decode_receipts,
     encode,
     plan_subject,
@@ -51,8 +54,6 @@ IDLE_S = 2.0
 """How long a replicator's question waits for work."""
 SETTLE_S = 0.02
 """What comes in within so short a time goes into one plan."""
-LOOK_NS = 500_000_000
-"""How often a remote origin is asked how far it is."""
 WATCH_S = 2.0
 AT_ONCE = 64
 """How many upstreams are looked at beside each other."""
@@ -98,11 +99,13 @@ class Upstreams:
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
         """The identity of the origin that each piece of work under way was planned on."""
-        self._asker = b""
+        self._given: dict[str, Upstream] = {}
+        """The upstream of each piece of work that was handed out and has not come back."""
+        self._asker = ""
         self._is_single = is_single
         self._planning = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
-        self._grown = asyncio.Event()
+        self._restless = Restless()
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_needed: Callable[[], None] = lambda: None
         """Called when there is an upstream, so that a replicator is wanted."""
@@ -135,7 +138,7 @@ class Upstreams:
         while True:
             await asyncio.sleep(WATCH_S)
             self._holds.look_again()
-            upstreams = list(self)
+            upstreams = list(self._restless)
             for start in range(0, len(upstreams), AT_ONCE):
                 await asyncio.gather(*map(self._watch_one, upstreams[start : start + AT_ONCE]))
 
@@ -166,28 +169,28 @@ class Upstreams:
 
     def on_opened(self, stream: Stream) -> None:
         """Take up the stream's upstreams; it may be the origin of others, too."""
-        stream.watchers.add(self._grown.set)
+        self._restless.opened(stream)
         self._holds.opened(stream)
         self._declare(stream, upstreams_of(stream, stream.config))
-        self._grown.set()
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Keep the upstreams that stay as they are, with how they fare."""
         kept = {(u.id, u.mirrored): u for u in self._by_target.get(stream.name, [])}
         wanted = upstreams_of(stream, stream.config)
         self._declare(stream, [kept.get((u.id, u.mirrored), u) for u in wanted])
-        self._grown.set()
 
     def on_closed(self, stream: Stream) -> None:
         """Forget the stream's upstreams."""
-        stream.watchers.discard(self._grown.set)
         self._by_target.pop(stream.name, None)
+        self._restless.declare(stream.name, ())
+        self._restless.closed(stream)
         self._holds.declare(stream.name, ())
         self._durables.declare(stream.name, ())
         self._holds.closed(stream)
 
     def _declare(self, stream: Stream, upstreams: list[Upstream]) -> None:
         self._by_target[stream.name] = upstreams
+        self._restless.declare(stream.name, upstreams)
         self._holds.declare(stream.name, upstreams)
         self._durables.declare(stream.name, upstreams)
         now_ns = self._clock.now_ns()
@@ -204,11 +207,18 @@ class Upstreams:
         """Return how a stream's mirror and its sources fare."""
         now_ns = self._clock.now_ns()
         upstreams = self._by_target.get(stream.name, [])
+        for upstream in upstreams:
+            if upstream not in self._restless:
+                upstream.heard_of(now_ns)
         mirrors = [upstream.info(now_ns) for upstream in upstreams if upstream.mirrored]
         return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
 
     def _plan_for(self, frame: Frame) -> None:
-        self._release(frame[3])
+        try:
+            self._release(decode_question(frame[3]) if frame[3] else Question(name=""))
+        except msgspec.DecodeError as error:
+            logger.warning("a replicator's question is not understood: %s", error)
+            return
         self._begin("plan", self._answer_plan(frame[1]))
 
     def _commit_for(self, frame: Frame) -> None:
@@ -219,28 +229,32 @@ class Upstreams:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _release(self, name: bytes) -> None:
-        """Take back what was handed to a replicator that asks again, so never got it, or was replaced.
-
-        A replicator asks only when it has nothing under way, and one that is started anew has another name.
-        """
-        if name == self._asker or self._is_single:
-            for upstream in self:
-                upstream.take_back()
-        self._asker = name
+    def _release(self, question: Question) -> None:
+        """Take back what the replicator that asks does not know of: it never got it, or was started anew."""
+        now_ns = self._clock.now_ns()
+        known = {self._given[work] for work in question.under_way if work in self._given}
+        for upstream in known:
+            upstream.lease(now_ns)
+        if question.name == self._asker or self._is_single:
+            for work, upstream in list(self._given.items()):
+                if upstream not in known:
+                    upstream.take_back()
+                    del self._given[work]
+        self._asker = question.name
 
     async def _answer_plan(self, reply: bytes) -> None:
         """Answer with what there is to copy, as soon as there is something or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
-            self._grown.clear()
+            self._restless.grown.clear()
             async with self._planning:
                 works = await self._plan()
             left_s = deadline - asyncio.get_running_loop().time()
             if works or left_s <= 0:
                 break
+            wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._restless) else left_s
             try:
-                await asyncio.wait_for(self._grown.wait(), min(left_s, LOOK_NS / 1e9))
+                await asyncio.wait_for(self._restless.grown.wait(), wait_s)
                 await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 pass
@@ -251,7 +265,9 @@ class Upstreams:
         works: list[Work] = []
         size = 0
         now_ns = self._clock.now_ns()
-        due = [u for u in self if u.leased_until_ns <= now_ns and u.next_try_ns <= now_ns]
+        due = [u for u in self._restless if u.leased_until_ns <= now_ns and u.next_try_ns <= now_ns]
+        # Who was copied last comes last, so that a plan that is full leaves out nobody for long.
+        due.sort(key=lambda upstream: upstream.handed_ns)
         # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
         elsewhere = [u for u in due if u.source.external is not None]
         asked = await asyncio.gather(*(self._works_of(upstream, now_ns) for upstream in elsewhere))
@@ -271,8 +287,11 @@ class Upstreams:
     def _remember(self, work: Work, upstream: Upstream) -> None:
         """Keep which origin a piece of work was planned on; very old ones are forgotten."""
         while len(self._identities) > REMEMBERED:
-            del self._identities[next(iter(self._identities))]
+            oldest = next(iter(self._identities))
+            del self._identities[oldest]
+            self._given.pop(oldest, None)
         self._identities[work.id] = upstream.identity
+        self._given[work.id] = upstream
 
     async def _works_of(self, upstream: Upstream, now_ns: int) -> list[Work]:
         """Return the next pieces of work of an upstream; trouble is shown, not raised."""
@@ -295,6 +314,7 @@ class Upstreams:
     async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""
         upstream.looked_ns = now_ns
+        stirred = self._restless.stirred(upstream)
         extent = await self._origins.extent(upstream.source)
         # Work handed out, or being planned, counts on the cursor as it is.
         noting = planning or (upstream.leased_until_ns <= now_ns and not self._planning.locked())
@@ -303,10 +323,12 @@ class Upstreams:
         upstream.heard_of(now_ns)
         upstream.pace.saw(start_seq, extent.last_seq, now_ns)
         self.on_looked(upstream)
-        if not upstream.lag:
-            upstream.moved(now_ns)
-        else:
+        if upstream.lag:
             upstream.stalled(self.problem() or self._suspicion(upstream), now_ns)
+        else:
+            upstream.moved(now_ns)
+        if start_seq > extent.last_seq:
+            self._restless.rest(upstream, stirred)
         return extent, start_seq
 
     def _suspicion(self, upstream: Upstream) -> str:
@@ -322,11 +344,13 @@ class Upstreams:
         return (await self._durables.stand(upstream)).lag
 
     async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
-        upstream.next_try_ns = now_ns + LOOK_NS
+        upstream.next_try_ns = now_ns + next_look_ns(upstream.quiet_looks)
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
         standing = self._durables.standing(upstream) if extent.retention != "limits" else None
         if not (standing.has_work if standing else start_seq <= extent.last_seq):
+            upstream.quiet_looks += 1
             return []
+        upstream.quiet_looks = 0
         source = upstream.source
         origin = msgspec.structs.replace(
             self._origin,
@@ -350,7 +374,7 @@ class Upstreams:
             refused += [why] * len(run)
         if reply:
             self._connection.publish(reply, encode(Committed(taken=tuple(taken), refused=tuple(refused))))
-        self._grown.set()
+        self._restless.grown.set()
 
     async def _commit(self, receipt: Receipt, works: Sequence[str]) -> tuple[int, str]:
         """Take the receipt of some works into its target; return how many messages it brought, or why not."""
@@ -364,6 +388,7 @@ class Upstreams:
         identity = self._identities[receipt.work]
         for work in works:
             self._identities.pop(work, None)
+            self._given.pop(work, None)
         size_before = upstream.target.copying.copied_bytes[upstream.id]
         if receipt.error:
             upstream.failed(upstream.failure(receipt.error), now_ns)

@@ -10,8 +10,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Protocol
 
 from headwater.replication.exchange import EngineAwayError, portions
 from headwater.replication.work import Committed, Plan, Receipt, Work
@@ -23,6 +23,8 @@ LONGEST_PAUSE_S = 5.0
 IDLE_PAUSE_S = 0.01
 """Keeps an engine that answers at once from being asked without end."""
 COMMIT_ATTEMPTS = 8
+LONG_ROUNDS = 3
+"""So many rounds that read files or origins elsewhere may run at once."""
 TELL_S = 5.0
 """A trickle is a round several times a second, which nobody wants to read one by one."""
 
@@ -30,8 +32,8 @@ TELL_S = 5.0
 class Engine(Protocol):
     """Whoever plans and commits."""
 
-    async def plan(self) -> Plan:
-        """Return what there is to copy, perhaps nothing; EngineAwayError when nobody answers."""
+    async def plan(self, under_way: Collection[str] = ()) -> Plan:
+        """Return what there is to copy beside what is under way; EngineAwayError when nobody answers."""
         ...
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
@@ -43,12 +45,12 @@ class Cluster(Protocol):
     """Whoever runs transfers."""
 
     def run(self, works: Sequence[Work]) -> list[Receipt]:
-        """Return one receipt for each piece of work, in the same order."""
+        """Return one receipt for each piece of work, in the same order; several threads may call it."""
         ...
 
 
 class Driver:
-    """Drives plans from an engine over a cluster."""
+    """Drives plans from an engine over a cluster: a long round does not keep others waiting."""
 
     def __init__(
         self, engine: Engine, cluster: Cluster, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -57,37 +59,72 @@ class Driver:
         self._cluster = cluster
         self._pause = pause
         self._tally = _Tally()
+        self._rounds: dict[asyncio.Task[None], Plan] = {}
+        self._misses = 0
 
     async def drive(self) -> None:
-        """Run ticks until cancelled; an engine that is away is waited for, however long."""
-        misses = 0
-        while True:
-            try:
-                progressed = await self.tick()
-            except EngineAwayError as error:
-                # Once is enough: an engine may be away for days.
-                logger.log(logging.DEBUG if misses else logging.WARNING, "waiting for the engine: %s", error)
-                progressed = False
-            misses = 0 if progressed else misses + 1
-            await self._pause(pause_s(misses) if misses else IDLE_PAUSE_S)
+        """Run rounds until cancelled; an engine that is away is waited for, however long."""
+        try:
+            while True:
+                await self._next_round()
+                await self._pause(pause_s(self._misses) if self._misses else IDLE_PAUSE_S)
+        finally:
+            for task in self._rounds:
+                task.cancel()
+            await asyncio.gather(*self._rounds, return_exceptions=True)
 
-    async def tick(self) -> bool:
-        """Do one round; return whether it went well, be it that there was nothing to do."""
-        plan = await self._engine.plan()
-        if not plan.works:
+    async def _next_round(self) -> None:
+        """Begin a round once there is a plan and room for it."""
+        while not has_room(list(self._rounds.values())):
+            await self._round_ends()
+        asking = asyncio.create_task(self._engine.plan(self._under_way()))
+        try:
+            while not asking.done():
+                await self._round_ends(asking)
+            self._begin(asking.result())
+        except EngineAwayError as error:
+            # Once is enough: an engine may be away for days.
+            level = logging.DEBUG if self._misses else logging.WARNING
+            logger.log(level, "waiting for the engine: %s", error)
+            self._misses += 1
+        finally:
+            asking.cancel()
+
+    def _under_way(self) -> list[str]:
+        return [work.id for plan in self._rounds.values() for work in plan.works]
+
+    def _begin(self, plan: Plan) -> None:
+        if plan.works:
+            self._rounds[asyncio.create_task(self._round(plan))] = plan
+        else:
+            self._misses = 0
             self._tally.tell()
-            return True
+
+    async def _round_ends(self, *others: asyncio.Task[Plan]) -> None:
+        """Return once a round has ended, or one of the others; a round that broke raises here."""
+        waited: set[asyncio.Task[Any]] = {*self._rounds, *others}
+        done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        for task in done & self._rounds.keys():
+            del self._rounds[task]
+            task.result()
+
+    async def _round(self, plan: Plan) -> None:
+        """Run a plan as a job and hand its receipts in."""
         began = time.monotonic()
         receipts = await asyncio.to_thread(self._cluster.run, plan.works)
         refusals = 0
-        for portion in portions(receipts):
-            committed = await self._commit(portion)
-            refusals += _warn(portion, committed)
-            self._tally.messages += sum(committed.taken)
+        try:
+            for portion in portions(receipts):
+                committed = await self._commit(portion)
+                refusals += _warn(portion, committed)
+                self._tally.messages += sum(committed.taken)
+        except EngineAwayError as error:
+            logger.warning("receipts could not be handed in: %s", error)
+            refusals = len(receipts)
+        self._misses = 0 if refusals < len(receipts) else self._misses + 1
         self._tally.rounds += 1
         self._tally.busy_s += time.monotonic() - began
         self._tally.tell()
-        return refusals < len(receipts)
 
     async def _commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Hand receipts in, again when there is no answer: one that was taken is refused the next time."""
@@ -98,6 +135,15 @@ class Driver:
                 logger.info("handing receipts in again: %s", error)
                 await self._pause(pause_s(attempt))
         return await self._engine.commit(receipts)
+
+
+def has_room(plans: Sequence[Plan]) -> bool:
+    """Return whether another round may run beside these: one of tails, and a few that take long.
+
+    Tails that come while others are under way wait for them, and then share a job.
+    """
+    long = [plan for plan in plans if any(work.files or work.origin for work in plan.works)]
+    return len(long) == len(plans) < LONG_ROUNDS
 
 
 def pause_s(misses: int) -> float:

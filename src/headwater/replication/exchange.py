@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from headwater.replication.work import (
     EXCHANGE_BYTES,
     Committed,
     Plan,
+    Question,
     Receipt,
     commit_subject,
     decode_committed,
@@ -44,22 +45,23 @@ class Exchange:
         self._connection = connection
         self._plan = plan_subject(store_id)
         self._commit = commit_subject(store_id)
-        self._name = unique_id().encode()
-        self._asking: asyncio.Task[Frame] | None = None
+        self._name = unique_id()
+        self._asking: set[asyncio.Task[Frame]] = set()
         self._why = ""
 
     def interrupt(self, why: str = "the connection broke") -> None:
-        """Give up the question that is open: there will be no answer, for this reason."""
-        if self._asking is not None:
-            self._why = why
-            self._asking.cancel()
+        """Give up the questions that are open: there will be no answer, for this reason."""
+        self._why = why
+        for asking in self._asking:
+            asking.cancel()
 
-    async def plan(self) -> Plan:
+    async def plan(self, under_way: Collection[str] = ()) -> Plan:
         """Return what there is to copy, once there is something or the engine has waited for a while.
 
-        Who asks has nothing under way: a plan that was lost is told by its name, and planned again.
+        The question names the works under way: others that were handed out were lost, and are planned again.
         """
-        return _decoded(decode_plan, await self._ask(self._plan, self._name, PLAN_WAIT_S))
+        question = Question(name=self._name, under_way=tuple(under_way))
+        return _decoded(decode_plan, await self._ask(self._plan, encode(question), PLAN_WAIT_S))
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Return the engine's word on receipts that fit into one message."""
@@ -71,7 +73,8 @@ class Exchange:
         if not self._connection.connected:
             raise EngineAwayError("there is no connection to its nats-server")
         request = self._connection.request(subject.encode(), body, wait_s)
-        self._asking = asking = asyncio.create_task(request)
+        asking = asyncio.create_task(request)
+        self._asking.add(asking)
         try:
             await asyncio.wait({asking})
             if asking.cancelled():
@@ -84,6 +87,7 @@ class Exchange:
         except BusError as error:
             raise EngineAwayError(error.problem) from None
         finally:
+            self._asking.discard(asking)
             asking.cancel()
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -74,6 +75,8 @@ def spark_options(master: str, driver_memory: str, environ: Mapping[str, str]) -
         "spark.log.level": "WARN",
         "spark.task.maxFailures": str(_TASK_ATTEMPTS),
         "spark.python.worker.reuse": "true",
+        # Jobs of different threads share the cores, so that a long one does not hold up a short one.
+        "spark.scheduler.mode": "FAIR",
     }
     if local := _LOCAL.fullmatch(master):
         # A local master takes the number of attempts from its own name, and needs no door to the network.
@@ -109,6 +112,7 @@ class SparkCluster:
         tasks = shared_out(works, self._parallelism())
         encoded = [[_encode(works[index]) for index in task] for task in tasks]
         try:
+            self._context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
             answered = self._context.parallelize(encoded, len(encoded)).map(transfer_all).collect()
             receipts = zip(chain(*tasks), chain(*answered), strict=True)
             return [_decode(receipt) for _, receipt in sorted(receipts)]

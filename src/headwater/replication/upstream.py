@@ -38,6 +38,10 @@ class Upstream:
     moved_ns: int = 0
     """When the cursor last moved, or the upstream last had nothing to copy."""
     leased_until_ns: int = 0
+    handed_ns: int = 0
+    """When work on it was last handed out."""
+    quiet_looks: int = 0
+    """How many looks in a row found nothing new at an origin elsewhere."""
     under_way: int = 0
     """How many pieces of work have been handed out and not come back."""
     identity: str = ""
@@ -120,7 +124,12 @@ class Upstream:
     def handed_out(self, pieces: int, now_ns: int) -> None:
         """Take note that pieces of work are under way."""
         self.under_way = pieces
+        self.handed_ns = now_ns
         self.pace.handed_out(now_ns)
+        self.lease(now_ns)
+
+    def lease(self, now_ns: int) -> None:
+        """Have nobody else work on it for a while."""
         self.leased_until_ns = now_ns + LEASE_NS
 
     def take_back(self) -> None:

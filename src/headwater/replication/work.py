@@ -113,6 +113,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replicator says when it asks for a plan."""
+
+    name: str
+    """Its own for as long as it runs; one that is started anew has another."""
+    under_way: tuple[str, ...] = ()
+    """Works that it has been given and is still busy with."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All that there is to copy at the moment, for one Spark job."""
 
@@ -130,11 +139,12 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(value: Plan | Committed | list[Receipt]) -> bytes:
+def encode(value: Question | Plan | Committed | list[Receipt]) -> bytes:
     """Return a value as bytes."""
     return _encoder.encode(value)
 
 
+decode_question = msgspec.msgpack.Decoder(Question).decode
 decode_plan = msgspec.msgpack.Decoder(Plan).decode
 decode_receipts = msgspec.msgpack.Decoder(list[Receipt]).decode
 decode_adopted = msgspec.msgpack.Decoder(tuple[Adopted, ...]).decode
