@@ -49,9 +49,11 @@ def free_ports(count: int, run: int = 1) -> list[int]:
 
 def cinemas(nodes: int = 1, streams: Mapping[str, list[Any]] | None = None) -> dict[str, Any]:
     """Return a headquarters and two cinemas, on free ports."""
-    links = [{"site": "hub", "account": name, "user": name.lower()} for name in ("ACC", "SYS")]
-    sites: dict[str, Any] = {"hub": {}, "spoke-1": {"remotes": links}, "spoke-2": {"remotes": links}}
+    sites: dict[str, Any] = {"hub": {}, "spoke-1": {}, "spoke-2": {}}
     for name, site in sites.items():
+        if name != "hub":
+            accounts = ("ACC", "SYS")
+            site["remotes"] = [{"site": "hub", "account": a, "user": a.lower()} for a in accounts]
         site |= dict(zip(PORTS, free_ports(len(PORTS), nodes), strict=True))
         site |= {"nodes": nodes, "streams": (streams or {}).get(name, [])}
     return {"accounts": ACCOUNTS, "sites": sites}

@@ -72,6 +72,10 @@ def test_permissions_exports_and_imports_are_handed_on_as_they_are(tmp_path: Pat
         ({"A": {"users": [{"user": "a", "password": "p"}] * 2}}, "stands twice"),
         ({"A": {"jwt": "bad.nk"}}, "with an operator every account has its jwt"),
         ({"A": {"system": True}, "B": {"system": True}}, "only one account can be the system account"),
+        (
+            {"A": {"users": [{"user": "a", "password": "p", "leaf": "x", "permissions": {"publish": "y"}}]}},
+            "leave out permissions",
+        ),
         ({"A b": {}}, "cannot be the name of an account"),
         (
             {"A": {"users": [{"user": "a", "password": "p", "permissions": {"publish": {"denny": []}}}]}},

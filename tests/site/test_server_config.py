@@ -13,13 +13,15 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 
+from headwater.bus import permissions
+from headwater.bus.permissions import INTERNAL
 from headwater.site.hosts import check
 from headwater.site.layout import Layout
-from headwater.site.server_config import INTERNAL, Placement, account_key, closed, config_text
+from headwater.site.server_config import Placement, account_key, config_text, permissions_of
 from headwater.site.topology import Site, Topology
 from identities import make_certificates, make_operator
 from servers import nats_server
-from topologies import cinemas, topology_of
+from topologies import ACCOUNTS, cinemas, topology_of
 
 
 def accepted(directory: Path, topology: Topology, site: Site) -> str:
@@ -88,13 +90,31 @@ def test_accounts_can_come_from_an_operator(tmp_path: Path) -> None:
     assert "nkey" not in settings
 
 
-def test_what_users_may_do_stays_and_internal_subjects_are_taken_out() -> None:
-    assert closed(None) == {way: {"deny": [INTERNAL]} for way in ("publish", "subscribe")}
-    assert closed({"publish": ["a"], "subscribe": {"allow": "b", "deny": "c"}, "allow_responses": True}) == {
-        "publish": {"allow": ["a"], "deny": [INTERNAL]},
-        "subscribe": {"allow": "b", "deny": ["c", INTERNAL]},
-        "allow_responses": True,
-    }
+def test_users_links_and_links_of_their_own_may_do_what_each_needs(tmp_path: Path) -> None:
+    value = cinemas(
+        streams={
+            "spoke-2": [
+                {"name": "T", "subjects": ["t.>"]},
+                {"name": "M", "mirror": {"name": "F", "external": {"api": "$JS.hub.API"}}},
+            ]
+        }
+    )
+    users = [
+        {"user": "acc", "password": "acc"},
+        {"user": "till", "password": "x", "permissions": {"publish": ["t.>"]}},
+        {"user": "two", "password": "x", "leaf": "spoke-2"},
+    ]
+    value["accounts"] = {**ACCOUNTS, "ACC": {"users": users}}
+    value["sites"]["spoke-2"]["remotes"][0]["user"] = "two"
+    topology = topology_of(tmp_path, value)
+    hub = topology.site("hub")
+    account = hub.business[0]
+    shared, till, two = (permissions_of(topology, hub, account, user) for user in account.users)
+    assert shared == permissions.closed()
+    assert till == permissions.client({"publish": ["t.>"]})
+    assert two == permissions.spoke("spoke-2", subjects=["t.>"], reads=["hub"])
+    assert permissions_of(topology, hub, hub.accounts[0], hub.accounts[0].users[0]) is None
+    accepted(tmp_path, topology, hub)
 
 
 @pytest.fixture

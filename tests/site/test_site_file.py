@@ -87,6 +87,10 @@ def test_certificates_are_for_all_sites_or_for_one(tmp_path: Path) -> None:
             "hub has no user 'z', as whom the link logs in",
         ),
         (lambda v: v["sites"]["hub"].update(tls={"cert": "x"}), "key is missing"),
+        (
+            lambda v: v["accounts"]["ACC"]["users"].append({"user": "l", "password": "p", "leaf": "x"}),
+            "is for the link of 'x', which is no site",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, change: Any, said: str) -> None:

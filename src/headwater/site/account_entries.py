@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import nkeys
@@ -86,12 +87,15 @@ def _user_by_jwt(entry: Entry) -> User:
 
 
 def _user(entry: Entry) -> User:
-    held = entry.fields("user", "password", "password_file", "nkey", "seed", "creds", "permissions")
+    held = entry.fields("user", "password", "password_file", "nkey", "seed", "creds", "permissions", "leaf")
     if "creds" in held:
         raise held["creds"].wrong("creds need an operator and the account's jwt")
     permissions = _permissions(held["permissions"]) if "permissions" in held else None
+    leaf = optional(held, "leaf", Entry.text, "")
+    if leaf and permissions:
+        raise held["leaf"].wrong("a link's user has the permissions that a link needs: leave out permissions")
     if "nkey" in held or "seed" in held:
-        return _nkey_user(entry, held, permissions)
+        return replace(_nkey_user(entry, held, permissions), leaf=leaf)
     if "user" not in held or "password" not in held:
         raise entry.wrong("a user has a user and a password, or an nkey")
     password = held["password"].text()
@@ -100,6 +104,7 @@ def _user(entry: Entry) -> User:
         password=password,
         secret=optional(held, "password_file", _first_line, plain_password(password)),
         permissions=permissions,
+        leaf=leaf,
     )
 
 

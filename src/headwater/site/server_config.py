@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from headwater.bus import permissions
+from headwater.bus.permissions import INTERNAL
 from headwater.site.topology import LOOPBACK, Account, Json, Node, Remote, Site, Tls, Topology, User
-
-INTERNAL = "$HEADWATER.>"
-"""What an engine and its replicator say to each other; nobody else may hear it or join in."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,12 @@ def config_text(topology: Topology, site: Site, node: Node, placement: Placement
         # An engine that folds or compacts may read late; it must not be cut off as a slow consumer for that.
         "max_pending: 536870912",
         'write_deadline: "30s"',
+        # A link that died without a word is noticed within a minute.
+        'ping_interval: "20s"',
         *([f"tls {_block(_tls(site.tls))}"] if site.tls else ()),
         *([_cluster(site, node, placement)] if site.size > 1 else ()),
         _leafnodes(topology, site, node, placement),
-        *(_operator(site) if site.operator else _accounts(site, placement)),
+        *(_operator(site) if site.operator else _accounts(topology, site, placement)),
         _default_domains(site),
     ]
     return "\n".join(parts) + "\n"
@@ -140,18 +141,18 @@ def _subject(jwt: str) -> str:
     return str(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["sub"])
 
 
-def _accounts(site: Site, placement: Placement) -> list[str]:
-    accounts = {account.name: _account(account, placement) for account in site.accounts}
+def _accounts(topology: Topology, site: Site, placement: Placement) -> list[str]:
+    accounts = {account.name: _account(topology, site, account, placement) for account in site.accounts}
     lines = [f"accounts {_block(accounts)}"]
     if site.system is not None:
         lines.append(_line("system_account", site.system.name))
     return lines
 
 
-def _account(account: Account, placement: Placement) -> Json:
-    users = [_user(user, guarded=not account.is_system) for user in account.users]
+def _account(topology: Topology, site: Site, account: Account, placement: Placement) -> Json:
+    users = [_user(user, permissions_of(topology, site, account, user)) for user in account.users]
     if account.name in placement.engines:
-        users.append({"nkey": placement.engines[account.name]})
+        users.append({"nkey": placement.engines[account.name], "permissions": permissions.engine()})
     values: Json = {"users": users}
     if account.exports:
         values["exports"] = list(account.exports)
@@ -160,22 +161,33 @@ def _account(account: Account, placement: Placement) -> Json:
     return values
 
 
-def _user(user: User, *, guarded: bool) -> Json:
+def _user(user: User, allowed: Json | None) -> Json:
     values: Json = {"nkey": user.nkey} if user.nkey else {"user": user.name, "password": user.password}
-    permissions = closed(user.permissions) if guarded else user.permissions
-    return {**values, "permissions": permissions} if permissions else values
+    return {**values, "permissions": allowed} if allowed else values
 
 
-def closed(permissions: Json | None) -> Json:
-    """Return permissions with the engine's internal subjects taken out."""
-    found = dict(permissions or {})
-    for way in ("publish", "subscribe"):
-        held = found.get(way)
-        rules: Json = dict(held) if isinstance(held, dict) else {"allow": held} if held else {}
-        denied = rules.get("deny", [])
-        listed: Sequence[str] = [denied] if isinstance(denied, str) else denied
-        found[way] = {**rules, "deny": [*listed, INTERNAL]}
-    return found
+def permissions_of(topology: Topology, site: Site, account: Account, user: User) -> Json | None:
+    """Return what a user may do: nobody but engines hears what engines say among themselves."""
+    if account.is_system:
+        return user.permissions
+    if user.leaf:
+        return _spoke(topology, site, account, topology.site(user.leaf))
+    if any(
+        r.site == site.name and r.user.name == user.name for other in topology.sites for r in other.remotes
+    ):
+        # A link answers for the API of its own site, so it must be able to listen there.
+        return permissions.closed(user.permissions)
+    return permissions.client(user.permissions)
+
+
+def _spoke(topology: Topology, hub: Site, account: Account, spoke: Site) -> Json:
+    """Return what a site's link may do here: serve its own streams, and read those that it copies."""
+    declared = [stream.config for stream in spoke.streams if stream.account == account.name]
+    sources = [source for config in declared for source in (config.get("mirror"), *config.get("sources", ()))]
+    apis = {(source.get("external") or {}).get("api", "") for source in sources if source}
+    reads = sorted({api.split(".")[1] for api in apis if api.startswith("$JS.") and api.endswith(".API")})
+    subjects = sorted({subject for config in declared for subject in config.get("subjects", ())})
+    return permissions.spoke(spoke.domain_of(account.name), subjects=subjects, reads=reads)
 
 
 def _default_domains(site: Site) -> str:

@@ -169,6 +169,9 @@ def checked(topology: Topology, document: Entry) -> Topology:
             if (host, port) in ports:
                 raise here.wrong(f"the port {port} of {host} is used at {ports[host, port]} already")
             ports[host, port] = site.name
+        for user in (user for account in site.accounts for user in account.users if user.leaf):
+            if user.leaf not in [other.name for other in topology.sites]:
+                raise here.wrong(f"the user {user.name!r} is for the link of {user.leaf!r}, which is no site")
         for remote in site.remotes:
             if why := _unusable(topology, site, remote):
                 raise here.wrong(why)

@@ -28,6 +28,8 @@ class User:
     seed: Path | None = None
     creds: Path | None = None
     permissions: Json | None = None
+    leaf: str = ""
+    """The site whose link logs in as this user, and which may do no more than that takes."""
 
     @property
     def can_log_in(self) -> bool:
