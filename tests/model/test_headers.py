@@ -74,6 +74,12 @@ def test_remove_prefix_takes_all_that_begin_so(pairs: list[tuple[bytes, bytes]])
     assert headers.remove_prefix(headers.build(pairs), b"Nats-Msg-") == headers.build(left)
 
 
+def test_replace_keeps_the_place() -> None:
+    block = headers.build([(b"A", b"1"), (b"B", b"2"), (b"C", b"3")])
+    assert headers.replace(block, b"B", b"two") == headers.build([(b"A", b"1"), (b"B", b"two"), (b"C", b"3")])
+    assert headers.replace(b"", b"B", b"2") == headers.build([(b"B", b"2")])
+
+
 def test_add_appends_and_makes_a_block_where_there_is_none() -> None:
     assert headers.add(b"", b"A", b"1") == b"NATS/1.0\r\nA: 1\r\n\r\n"
     assert headers.parse(headers.add(BLOCK, b"A", b"3")) == [*(headers.parse(BLOCK) or []), (b"A", b"3")]

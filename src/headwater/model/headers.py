@@ -112,6 +112,15 @@ def set(raw: bytes, name: bytes, value: bytes) -> bytes:
     return add(remove(raw, name), name, value)
 
 
+def replace(raw: bytes, name: bytes, value: bytes) -> bytes:
+    """Return the block with another value of its first header of this name, in the same place."""
+    start = _find(raw, name)
+    if start < 0:
+        return add(raw, name, value)
+    start += len(name) + 1
+    return raw[:start] + b" " + _one_line(value) + raw[raw.find(b"\r\n", start) :]
+
+
 def remove(raw: bytes, name: bytes) -> bytes:
     """Return the block without any header of this name; empty when none is left."""
     return _remove(raw, b"\r\n" + name + b":")

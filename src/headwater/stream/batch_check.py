@@ -10,7 +10,7 @@ from headwater.errors import ApiError, api_error
 from headwater.model import headers as header_block
 from headwater.model.stream import Discard, StreamConfig
 from headwater.stream.admission import MAX_HEADER_BYTES, PLAIN, Admission, Admitted
-from headwater.stream.counter import Counters, body_of, sum_of
+from headwater.stream.counter import Counters, Standing, body_of
 from headwater.stream.fast_batch import DuplicateError
 from headwater.stream.ledger import Ledger
 from headwater.stream.schedules import parse_schedule, purged_by
@@ -47,7 +47,7 @@ class BatchCheck:
         self._size = 0
         self._subjects: Counter[bytes] = Counter()
         self._schedules: dict[bytes, bool] = {}
-        self._totals: dict[bytes, int] = {}
+        self._standings: dict[bytes, Standing] = {}
         self._ids: set[bytes] = set()
         self._expected: dict[bytes, int] = {}
 
@@ -66,7 +66,7 @@ class BatchCheck:
         if headers:
             admitted = self._check_alone(headers, data, now_ns)
         if self._config.allow_msg_counter:
-            data = self._count_up(subject, admitted, data)
+            admitted, data = self._count_up(subject, admitted)
         if headers:
             admitted = self._check_together(subject, admitted, now_ns)
         self._take_in(subject, admitted, data)
@@ -102,16 +102,15 @@ class BatchCheck:
         if carries and not self._config.allow_msg_ttl:
             raise api_error("message_ttl_disabled")
 
-    def _count_up(self, subject: bytes, admitted: Admitted, data: bytes) -> bytes:
+    def _count_up(self, subject: bytes, admitted: Admitted) -> tuple[Admitted, bytes]:
         assert self._counters is not None
         if admitted.increment is None:
             raise api_error("message_incr_missing")
-        before = self._totals.get(subject)
-        total = sum_of(self._counters.total(subject) if before is None else before, admitted.increment)
-        data = body_of(total)
+        before = self._standings.get(subject) or self._counters.standing(subject)
+        standing = self._standings[subject] = before.plus(admitted.increment)
+        admitted, data = admitted._replace(headers=standing.noted(admitted.headers)), body_of(standing.total)
         self._admission.check_size(admitted.headers, data)
-        self._totals[subject] = total
-        return data
+        return admitted, data
 
     def _check_together(self, subject: bytes, admitted: Admitted, now_ns: int) -> Admitted:
         """Check what a message expects of the stream and of the messages before it."""

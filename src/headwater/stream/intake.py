@@ -132,10 +132,11 @@ class Intake(Sequencer):
             return
         more: dict[str, object] = {}
         if self._counters is not None and verdict.increment is not None:
-            total = self._counters.add(subject, verdict.increment)
-            data = body_of(total)
+            standing = self._counters.add(subject, verdict.increment)
+            data = body_of(standing.total)
+            verdict = verdict._replace(headers=standing.noted(verdict.headers))
             self._admission.check_size(verdict.headers, data)
-            more["val"] = str(total)
+            more["val"] = str(standing.total)
         self.store_one(pending, subject, data, now, verdict)
         self._acknowledge(reply, self._ledger.last_seq, more)
 

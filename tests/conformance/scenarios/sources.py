@@ -250,6 +250,27 @@ async def nobody_claims_to_be_a_source(probe: Probe) -> None:
 
 
 @copying
+async def counters_are_summed_up(probe: Probe) -> None:
+    for name in ("A", "B"):
+        await fill(probe, name, [], allow_msg_counter=True)
+        for increment in ("1", "2", "3"):
+            await probe.ask(f"{name.lower()}.count", b"", {"Nats-Incr": increment, "Own": "kept"})
+    config = {"name": "S", "subjects": ["sum.>"], "allow_msg_counter": True}
+    joined = [upstream(name, subject_transforms=[transform(f"{name.lower()}.*", "sum.$1")]) for name in "AB"]
+    await probe.create(config | {"sources": joined[:1]})
+    await copied(probe, "S", last_seq=3)
+    await probe.publish("sum.count", b"", {"Nats-Incr": "100"})
+    await probe.update(config | {"sources": joined})
+    await copied(probe, "S", last_seq=7)
+    await probe.ask("a.count", b"", {"Nats-Incr": "-2"})
+    await copied(probe, "S", last_seq=8)
+    await sourced(probe, "S")
+    await probe.create({"name": "PLAIN", "sources": [upstream("A")]})
+    await copied(probe, "PLAIN", last_seq=4)
+    await sourced(probe, "PLAIN")
+
+
+@copying
 async def what_was_published_as_a_batch_comes_alone(probe: Probe) -> None:
     await fill(probe, "A", [], allow_atomic=True)
     batch = {"Nats-Batch-Id": "one", "Own": "kept"}
