@@ -119,11 +119,11 @@ def restart(stage: Stage, acknowledged: int) -> int:
 def question(stage: Stage) -> None:
     """Ask Spark."""
     script = Path(__file__).parent / "question.py"
-    console.print(f"[dim]$[/] [bold]python {script.relative_to(Path.cwd())}[/]", style=None)
+    report = stage.store / "$G" / "REPORT"
+    console.print(f"[dim]$[/] [bold]python demo/{script.name} '{report}' {stage.url}[/]")
     console.print(script.read_text().partition('"""\n\n')[2].strip(), markup=False)
     sys.stdout.flush()
     environ = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    report = stage.store / "$G" / "REPORT"
     with (stage.directory / "spark.log").open("w+") as log:
         asked = subprocess.run(
             [sys.executable, str(script), str(report), stage.url], env=environ, stdout=subprocess.PIPE,

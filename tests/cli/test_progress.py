@@ -54,7 +54,6 @@ def test_without_a_terminal_lines_come_now_and_then_and_at_the_end() -> None:
     assert out.getvalue().splitlines() == [
         "Restoring ORDERS: 20%, 20 of 100, 10/s, 8.00s left",
         "Restoring ORDERS: 100%, 100 of 100, 25/s",
-        "Restoring ORDERS: 100%, 100 of 100, 25/s",
     ]
 
 

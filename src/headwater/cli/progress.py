@@ -50,6 +50,7 @@ class Meter:
         self._file = file or sys.stderr
         self._clock = clock
         self._began = self._said = clock()
+        self._told: tuple[int, int] | None = None
         self._bar: Progress | None = None
 
     def __enter__(self) -> Meter:
@@ -70,7 +71,7 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-        if self._shown and kind is None:
+        if self._shown and kind is None and self._told != (self.done, self.total):
             self._line()
 
     def advance(self, by: int) -> None:
@@ -96,6 +97,7 @@ class Meter:
 
     def _line(self) -> None:
         seconds = self._clock() - self._began
+        self._told = (self.done, self.total)
         print(
             f"{self.what}: {standing(self.done, self.total, seconds, self._say)}", file=self._file, flush=True
         )
