@@ -60,7 +60,7 @@ async def test_an_engine_is_ready_when_it_says_so_and_frees_everything_when_it_e
     async with serving(capsys, store=tmp_path, port=port) as line:
         assert line.startswith(f"headwater is ready: on nats://127.0.0.1:{port}, 0 streams in {tmp_path} (")
         async with client(f"nats://127.0.0.1:{port}") as connection:
-            js = connection.jetstream()
+            js = connection.jetstream(timeout=60)
             await js.add_stream(name="S", subjects=["s.>"])
             acks = [await js.publish("s.a", b"%d" % n) for n in range(3)]
             assert [ack.seq for ack in acks] == [1, 2, 3]
@@ -77,7 +77,7 @@ async def test_streams_and_consumers_are_there_again_in_the_next_run(
     port = free_port()
     async with serving(capsys, store=tmp_path, port=port):
         async with client(f"nats://127.0.0.1:{port}") as connection:
-            js = connection.jetstream()
+            js = connection.jetstream(timeout=60)
             await js.add_stream(name="S", subjects=["s"])
             for n in range(3):
                 await js.publish("s", b"%d" % n)
@@ -87,7 +87,7 @@ async def test_streams_and_consumers_are_there_again_in_the_next_run(
     async with serving(capsys, store=tmp_path, port=port) as line:
         assert "1 streams" in line
         async with client(f"nats://127.0.0.1:{port}") as connection:
-            js = connection.jetstream()
+            js = connection.jetstream(timeout=60)
             assert (await js.stream_info("S")).state.messages == 3
             subscription = await js.pull_subscribe_bind("C", "S")
             assert [m.data for m in await subscription.fetch(2)] == [b"1", b"2"]
@@ -102,7 +102,7 @@ async def test_attached_to_a_running_server_it_serves_its_domain_beside_that_ser
         ) as line:
             assert f"ready: domain lake on {server.client_url}" in line
             async with client(server.client_url) as connection:
-                hub, lake = connection.jetstream(), connection.jetstream(domain="lake")
+                hub, lake = connection.jetstream(timeout=60), connection.jetstream(domain="lake", timeout=60)
                 await hub.add_stream(name="HUB", subjects=["hub"])
                 await lake.add_stream(name="LAKE", subjects=["lake"])
                 ack = await lake.publish("lake", b"1")
@@ -135,7 +135,7 @@ async def test_sigterm_ends_the_process_with_everything_durable_and_answered(tmp
     acknowledged: list[int] = []
     async with engine(tmp_path) as running:
         async with client(running.client_url) as connection:
-            js = connection.jetstream()
+            js = connection.jetstream(timeout=60)
             await js.add_stream(name="S", subjects=["s"])
             publishing = [asyncio.create_task(js.publish("s", b"%d" % n, timeout=30)) for n in range(500)]
             acknowledged.append((await publishing[0]).seq)
@@ -149,7 +149,7 @@ async def test_sigterm_ends_the_process_with_everything_durable_and_answered(tmp
         assert "Traceback" not in running.log
         await running.start()
         async with client(running.client_url) as connection:
-            state = (await connection.jetstream().stream_info("S")).state
+            state = (await connection.jetstream(timeout=60).stream_info("S")).state
     assert len(set(acknowledged)) == len(acknowledged)
     assert state.messages >= max(acknowledged)
 
@@ -166,4 +166,4 @@ async def test_a_second_engine_on_the_same_store_ends_with_one_sentence(tmp_path
             "stop it first, or choose another store"
         )
         async with client(first.client_url) as connection:
-            await connection.jetstream().account_info()
+            await connection.jetstream(timeout=60).account_info()

@@ -24,7 +24,7 @@ async def test_after_the_stop_nobody_answers(tmp_path: Path) -> None:
 
 async def test_the_official_client_lives_with_it(door: Door) -> None:
     client = await nats.connect(door.client_url)
-    js = client.jetstream()
+    js = client.jetstream(timeout=60)
     created = await js.add_stream(StreamConfig(name="S", subjects=["s.>"], allow_direct=True))
     assert created.config.name == "S"
     for number in range(5):
@@ -50,7 +50,7 @@ async def test_the_official_client_lives_with_it(door: Door) -> None:
 
 async def test_key_value_buckets_of_the_official_client_work(door: Door) -> None:
     client = await nats.connect(door.client_url)
-    js = client.jetstream()
+    js = client.jetstream(timeout=60)
     bucket = await js.create_key_value(bucket="B", history=3)
     first = await bucket.put("k", b"one")
     assert await bucket.update("k", b"two", last=first) == first + 1

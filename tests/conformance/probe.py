@@ -126,7 +126,7 @@ class Probe:
     @asynccontextmanager
     async def connected(cls, server: Server) -> AsyncIterator["Probe"]:
         """Connect to a server, and on leaving delete every stream that is there."""
-        nc = await nats.connect(server.url, allow_reconnect=False)
+        nc = await nats.connect(server.url, allow_reconnect=False, connect_timeout=60)
         probe = cls(server, nc)
         try:
             yield probe

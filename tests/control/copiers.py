@@ -23,7 +23,7 @@ from headwater.replication.work import (
     plan_subject,
 )
 
-ROUNDS = 400
+ROUNDS = 3000
 
 
 class Copier:

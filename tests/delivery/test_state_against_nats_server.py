@@ -105,7 +105,7 @@ async def compare() -> dict[int, list[tuple[Numbers, Numbers]]]:
     compared: dict[int, list[tuple[Numbers, Numbers]]] = {}
     async with nats_server(jetstream=True) as server:
         client = await nats.connect(server.client_url)
-        stream = client.jetstream()
+        stream = client.jetstream(timeout=60)
         await stream.add_stream(name="S", subjects=["s.>"])
         for number in range(60):
             await stream.publish(f"s.{number % 3}", b"")

@@ -62,7 +62,7 @@ async def ask(client: Client, request: str, body: Any = None) -> dict[str, Any]:
 
 async def connect(running: RunningEngine) -> Client:
     """Return a connection that breaks when the engine and its server do."""
-    return await nats.connect(running.client_url, allow_reconnect=False, error_cb=_ignore)
+    return await nats.connect(running.client_url, allow_reconnect=False, connect_timeout=60, error_cb=_ignore)
 
 
 async def _ignore(error: Exception) -> None:

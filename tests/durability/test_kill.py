@@ -139,7 +139,7 @@ async def connect(engine: RunningEngine) -> Client:
     async def ignore(error: Exception) -> None:
         pass
 
-    return await nats.connect(engine.client_url, allow_reconnect=False, error_cb=ignore)
+    return await nats.connect(engine.client_url, allow_reconnect=False, connect_timeout=60, error_cb=ignore)
 
 
 async def live(engine: RunningEngine, book: Book) -> None:

@@ -51,7 +51,7 @@ async def test_a_table_comes_to_hold_what_the_api_shows(
 ) -> None:
     async with engine(tmp_path, *QUICK) as running:
         client = await nats.connect(running.client_url)
-        js = client.jetstream()
+        js = client.jetstream(timeout=60)
         await js.add_stream(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE, max_msgs=400)
         for number in range(450):
             await js.publish(f"orders.{number % 7}", b"order %d" % number)

@@ -14,7 +14,7 @@ from headwater.model.subject import Filter
 from headwater.model.transform import SubjectTransform, TransformError, check_mapping
 from servers import nats_server
 
-TRANSFORMS = 150
+TRANSFORMS = 260
 SUBJECTS = ("t.a", "t.abcde", "t.a-b--c-", "t.--a", "t.foo.bar", "t.ab.cde.f", "t.x.y.z.w", "t.é.b")
 SOURCES = ("t.a", "t.*", "t.*.*", "t.*.*.*", "t.>", "t.*.>", "*.*", "*.*.>", ">", "", "t.foo.bar", "u.*")
 PIECES = (
@@ -59,7 +59,30 @@ PIECES = (
     "{{}}",
     "{{x}}",
 )
+FUNCTIONS = (
+    "wildcard",
+    "partition",
+    "split",
+    "splitFromLeft",
+    "splitfromright",
+    "SliceFromLeft",
+    "slicefromright",
+    "left",
+    "right",
+)
+ARGUMENTS = ("1", "2", "3", "4", "0", "-1", "-", "b", " 2", "1 ", "+1", "01", "", "99999999999", "é")
 TOKENS = ("a", "b", "cd", "*")
+
+
+def call(dice: random.Random) -> str:
+    """Return a function with any arguments, mostly ones that it could take."""
+    name = dice.choice(FUNCTIONS)
+    usual = 1 if name == "wildcard" else 2
+    count = usual if dice.random() < 0.8 else dice.randint(0, 3)
+    given = [dice.choice(ARGUMENTS[:3] if dice.random() < 0.7 else ARGUMENTS) for _ in range(count)]
+    if name == "split" and count == 2 and dice.random() < 0.7:
+        given[1] = dice.choice(("-", "b", "--", "c"))
+    return "{{" + name + "(" + ",".join(given) + ")}}"
 
 
 def transforms() -> list[tuple[str, str]]:
@@ -68,7 +91,9 @@ def transforms() -> list[tuple[str, str]]:
     pairs = [("t.*.*", f"n.{piece}") for piece in PIECES] + [("t.*", f"n.{piece}.m") for piece in PIECES]
     while len(pairs) < TRANSFORMS:
         src = dice.choice(SOURCES)
-        parts = dice.choices(PIECES, k=dice.randint(1, 3))
+        parts = [
+            call(dice) if dice.random() < 0.6 else dice.choice(PIECES) for _ in range(dice.randint(1, 3))
+        ]
         if src.endswith(">") or not src or dice.random() < 0.1:
             parts.append(">")
         pairs.append((src, ".".join(parts)))
@@ -90,15 +115,17 @@ async def their_transform(client: Any, src: str, dest: str) -> dict[str, str | N
         "storage": "memory",
         "subject_transform": {"src": src, "dest": dest},
     }
-    created = json.loads((await client.request("$JS.API.STREAM.CREATE.T", json.dumps(config).encode())).data)
+    created = json.loads(
+        (await client.request("$JS.API.STREAM.CREATE.T", json.dumps(config).encode(), timeout=60)).data
+    )
     if "error" in created:
         return str(created["error"]["description"])
     stored: dict[str, str | None] = {}
     for seq, subject in enumerate(SUBJECTS, start=1):
-        await client.request(subject, b"")
-        got = await client.request("$JS.API.STREAM.MSG.GET.T", json.dumps({"seq": seq}).encode())
+        await client.request(subject, b"", timeout=60)
+        got = await client.request("$JS.API.STREAM.MSG.GET.T", json.dumps({"seq": seq}).encode(), timeout=60)
         stored[subject] = json.loads(got.data)["message"]["subject"]
-    await client.request("$JS.API.STREAM.DELETE.T", b"")
+    await client.request("$JS.API.STREAM.DELETE.T", b"", timeout=60)
     return stored
 
 
@@ -109,19 +136,20 @@ def our_transform(src: str, dest: str) -> dict[str, str | None] | str:
     except TransformError as error:
         return f"stream transform: {error}"
     transform = SubjectTransform(src, dest)
-    return {s: (transform.apply(s.encode()) or s.encode()).decode() for s in SUBJECTS}
+    # A cut may go through a character; the server shows what is left of it as JSON can.
+    return {s: (transform.apply(s.encode()) or s.encode()).decode(errors="replace") for s in SUBJECTS}
 
 
 async def their_matches(client: Any, filters: list[str]) -> dict[str, set[str]]:
     """Return the subjects of one stream that the server finds for each filter."""
     config = {"name": "F", "subjects": ["f.>"], "storage": "memory"}
-    await client.request("$JS.API.STREAM.CREATE.F", json.dumps(config).encode())
+    await client.request("$JS.API.STREAM.CREATE.F", json.dumps(config).encode(), timeout=60)
     for subject in UNIVERSE:
-        await client.request(subject, b"")
+        await client.request(subject, b"", timeout=60)
     found = {}
     for pattern in filters:
         body = json.dumps({"subjects_filter": pattern}).encode()
-        info = json.loads((await client.request("$JS.API.STREAM.INFO.F", body)).data)
+        info = json.loads((await client.request("$JS.API.STREAM.INFO.F", body, timeout=60)).data)
         found[pattern] = set(info["state"].get("subjects") or {})
     return found
 
