@@ -143,3 +143,41 @@ async def test_an_archive_that_the_server_gives_up_is_not_kept(tmp_path: Path) -
         assert (ran.code, "gave up the backup of BIG: disk on fire" in ran.err) == (1, True)
         assert not (tmp_path / "backup").exists()
         await client.close()
+
+
+async def test_ctrl_c_in_the_middle_of_a_restore_leaves_at_once_and_keeps_the_backup(tmp_path: Path) -> None:
+    """A server takes the first piece and then goes silent; what it has of it, it throws away by itself."""
+    (tmp_path / META).write_text('{"config":{"name":"BIG"},"state":{"messages":9}}')
+    (tmp_path / DATA).write_bytes(b"x" * 300_000)
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        begun = asyncio.Event()
+
+        async def begin(message: Msg) -> None:
+            await message.respond(b'{"deliver_subject":"restore.here"}')
+
+        async def take(message: Msg) -> None:
+            if begun.is_set():
+                return
+            begun.set()
+            await message.respond(b"")
+
+        await client.subscribe("$JS.API.STREAM.RESTORE.BIG", cb=begin)
+        await client.subscribe("restore.here", cb=take)
+        await client.flush()
+        command = [sys.executable, "-m", "headwater", "--no-context", "-s", server.client_url]
+        process = subprocess.Popen(
+            [*command, "stream", "restore", str(tmp_path), "--timeout", "60s"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            await asyncio.wait_for(begun.wait(), 60)
+            process.send_signal(signal.SIGINT)
+            out, err = await asyncio.to_thread(process.communicate, timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 130
+        assert (out, b"Traceback" in err) == (b"", False)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [META, DATA]
+        await client.close()
