@@ -246,6 +246,12 @@ class Settings:
     stan_hb_fail_count: int = _setting(
         "How many of those questions in a row a client may leave unanswered.", "NATS Streaming", 10, low=0
     )
+    stan_probe_s: float = _setting(
+        "How long the owner of a client id has to answer when another client wants that id.",
+        "NATS Streaming",
+        0.5,
+        low=0.01,
+    )
     stan_replace_durable: bool = _setting(
         "Whether a durable that is in use goes to whoever asks for it anew, instead of being refused.",
         "NATS Streaming",

@@ -77,12 +77,13 @@ async def test_bytes_that_are_no_request_are_refused(server: Streaming) -> None:
     ]
 
 
-async def test_an_id_is_refused_while_its_owner_answers(server: Streaming) -> None:
-    first = await server.client()
-    second = await server.stranger()
-    assert (await second.connect()).error == refusals.CLIENT_REGISTERED
-    assert first.heartbeats.asked == 1
-    assert not (await first.publish("foo")).error
+async def test_an_id_is_refused_while_its_owner_answers(tmp_path: Path) -> None:
+    async with streaming(tmp_path, stan_probe_s=60.0) as server:
+        first = await server.client()
+        second = await server.stranger()
+        assert (await second.connect()).error == refusals.CLIENT_REGISTERED
+        assert first.heartbeats.asked == 1
+        assert not (await first.publish("foo")).error
 
 
 async def test_an_id_whose_owner_does_not_answer_goes_to_the_next(server: Streaming) -> None:

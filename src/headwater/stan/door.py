@@ -100,7 +100,13 @@ async def opened(
         )
         publishing = Publishing(clients, channels, outbox, subjects.answers.encode(), keep_pace)
         heartbeats = Heartbeats(
-            connection, clients, timers, clock, settings.stan_hb_interval_s, settings.stan_hb_timeout_s
+            connection,
+            clients,
+            timers,
+            clock,
+            settings.stan_hb_interval_s,
+            settings.stan_hb_timeout_s,
+            settings.stan_probe_s,
         )
         server = StanServer(
             connection,

@@ -13,8 +13,6 @@ from headwater.errors import BusError
 from headwater.model.times import MILLISECOND, SECOND
 from headwater.stan.clients import Client, Clients
 
-PROBE_S = 0.5
-"""How long a client has to answer when another one wants its id."""
 PROBE_AGAIN_S = 0.05
 
 
@@ -42,6 +40,7 @@ class Heartbeats:
         clock: Clock,
         interval_s: float,
         timeout_s: float,
+        probe_s: float,
     ) -> None:
         self._connection = connection
         self._clients = clients
@@ -49,6 +48,7 @@ class Heartbeats:
         self._clock = clock
         self._interval_ns = int(interval_s * SECOND)
         self._timeout_s = timeout_s
+        self._probe_s = probe_s
         self._beats: dict[str, _Beat] = {}
         self._asking: set[asyncio.Task[None]] = set()
         self.on_doubt: Callable[[Client, bool], None] = lambda client, in_doubt: None
@@ -106,7 +106,7 @@ class Heartbeats:
 
         That nobody listens for it right now is no answer: it may be about to connect again.
         """
-        until = time.monotonic() + PROBE_S
+        until = time.monotonic() + self._probe_s
         while (left_s := until - time.monotonic()) > 0:
             if await self._answers(client, left_s):
                 return True

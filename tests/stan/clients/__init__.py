@@ -1,0 +1,1 @@
+"""The real NATS Streaming clients, installed apart from ours and run as processes."""
