@@ -54,6 +54,22 @@ async def test_files_and_what_is_not_folded_yet_are_one_run(tmp_path: Path) -> N
         assert await asyncio.to_thread(seqs_of, whole) == [1, 3, 4, 5, 6]
 
 
+async def test_a_stream_with_too_many_removals_to_name_is_read_through_the_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.replication.reading.NAMED_REMOVALS", 1)
+    async with site_of("headwater", tmp_path) as site:
+        await site.make(allow_direct=True)
+        for _ in range(6):
+            await site.publish("orders.new", b"x")
+        for seq in (2, 4):
+            await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":%d}' % seq)
+        reading = Reading({"path": str(tmp_path / "engine" / "store" / "$G" / "ORDERS"), "server": site.url})
+        pieces = await asyncio.to_thread(reading.pieces, 1, UNBOUNDED)
+        assert [piece.file for piece in pieces] == [None]
+        assert await asyncio.to_thread(seqs_of, reading) == [1, 3, 5, 6]
+
+
 async def test_a_stream_that_is_not_there_is_named(tmp_path: Path) -> None:
     async with site_of("nats-server", tmp_path) as site:
         missing = Reading({"server": site.url, "stream": "NOPE"})

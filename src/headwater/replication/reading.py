@@ -25,6 +25,8 @@ from headwater.table import schema as table_schema
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 UNBOUNDED = 1 << 62
+NAMED_REMOVALS = 50_000
+"""Up to so many removed sequences are asked for by number; a stream with more is read through the API."""
 
 OPTIONS: Mapping[str, str] = {
     "path": "a stream's folder in the store; its files are read directly",
@@ -69,11 +71,17 @@ class Reading:
         return int(self._state(details=False)["last_seq"])
 
     def _extent(self) -> Extent:
-        # The order matters: see the module's first sentences.
-        state = self._state(details=True) if self.origin is not None else None
-        files = _files(self.table) if self.table is not None else ()
-        if state is None:
+        if self.origin is None:
+            assert self.table is not None
+            files = _files(self.table)
             return Extent(1, max((file.last_seq for file in files), default=0), files, asked=False)
+        # The order matters: see the module's first sentences.
+        state = self._state(details=False)
+        few = int(state.get("num_deleted", 0)) <= NAMED_REMOVALS
+        if few and state.get("num_deleted"):
+            state = self._state(details=True)
+        # So many removals do not fit into an answer; the API leaves them out by itself.
+        files = _files(self.table) if self.table is not None and few else ()
         removed = BitMap64(state.get("deleted") or [])
         return Extent(int(state["first_seq"]), int(state["last_seq"]), files, removed)
 
