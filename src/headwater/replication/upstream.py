@@ -16,7 +16,7 @@ from headwater.stream.stream import Stream
 
 logger = logging.getLogger(__name__)
 
-LEASE_NS = 120_000_000_000
+LEASE_NS = 60_000_000_000
 """How long a piece of work may be under way before it is handed out again."""
 STALLED_NS = 20_000_000_000
 """An upstream that lags and has not moved for so long shows an error."""
@@ -104,17 +104,19 @@ class Upstream:
 
     def stalled(self, why: str, now_ns: int) -> None:
         """Take note that nothing was copied for too long, where there is something to copy and no error."""
-        if self.lag and self.error is None and now_ns - self.moved_ns > STALLED_NS:
+        known = self.error is not None and not self.is_stalled
+        if self.lag and not known and now_ns - self.moved_ns > STALLED_NS:
             seconds = (now_ns - self.moved_ns) // 1_000_000_000
             self.is_stalled = True
-            self._show(self.failure(f"nothing was copied for {seconds} s: {why}"), now_ns)
+            self._show(self.failure(f"nothing was copied for {seconds} s: {why}"), now_ns, why)
 
-    def _show(self, error: ApiError, now_ns: int) -> None:
-        """Show an error, and tell of it in the log the first time."""
+    def _show(self, error: ApiError, now_ns: int, why: str = "") -> None:
+        """Show an error, and tell of it in the log the first time that it is for this reason."""
         self.error = error
         self.failing_ns = self.failing_ns or now_ns
-        if error.description not in self._told and len(self._told) < _TOLD:
-            self._told.add(error.description)
+        reason = why or error.description
+        if reason not in self._told and len(self._told) < _TOLD:
+            self._told.add(reason)
             logger.warning("%s: %s", self, error.description)
 
     def __str__(self) -> str:

@@ -1,0 +1,203 @@
+"""Every way in which an upstream can be stuck shows as an error, is told once, and ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.copiers import ROUNDS, Copier, copying, count_is, create, publish
+from doors import Door
+from headwater.bus.connection import Connection
+from headwater.bus.options import ConnectOptions
+from headwater.control.upstreams import Upstreams
+from headwater.errors import DiskError
+from headwater.replication.work import Question, Work, decode_plan, encode, plan_subject
+
+
+async def fare(door: Door, target: str = "M") -> dict[str, Any]:
+    info = await door.asker.ask(f"STREAM.INFO.{target}")
+    found: dict[str, Any] = info["mirror"] if "mirror" in info else info["sources"][0]
+    return found
+
+
+async def until(
+    door: Door, reached: Callable[[dict[str, Any]], bool], copier: Copier | None = None
+) -> dict[str, Any]:
+    """Return how the mirror fares once that is so; a copier goes on meanwhile."""
+    shown: dict[str, Any] = {}
+    for _ in range(ROUNDS):
+        shown = await fare(door)
+        if reached(shown):
+            return shown
+        if copier is not None:
+            await copier.tick()
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"it never came to that: {shown}")
+
+
+def says(words: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda shown: words in shown.get("error", {}).get("description", "")
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a stall noticed after a moment."""
+    monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.05)
+    monkeypatch.setattr("headwater.replication.upstream.STALLED_NS", 1)
+
+
+async def asked(door: Door, connection: Connection, name: str) -> tuple[Work, ...]:
+    """Return what a replicator of this name is given."""
+    question = encode(Question(name=name))
+    frame = await connection.request(plan_subject(door.store_id).encode(), question, 60)
+    return decode_plan(frame[3]).works
+
+
+async def connected(door: Door) -> Connection:
+    connection = Connection(ConnectOptions(servers=(door.client_url,), name="another replicator"))
+    await connection.connect()
+    return connection
+
+
+async def behind(door: Door, count: int = 4, **config: Any) -> None:
+    """Make a mirror that is behind its origin."""
+    await create(door, name="O", subjects=["o"])
+    await create(door, name="M", mirror={"name": "O"}, **config)
+    await publish(door, "o", count)
+
+
+@pytest.mark.usefixtures("soon")
+async def test_no_replicator(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await behind(door)
+        shown = await until(door, says("no replicator has asked for work"))
+        assert shown["lag"] == 4
+        assert shown["headwater"]["phase"] == "stalled"
+        assert "failing_since" in shown["headwater"]
+        await copier.until(count_is(door, "M", 4))
+        shown = await until(door, lambda shown: "error" not in shown, copier)
+        assert "failing_since" not in shown["headwater"]
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_replicator_that_hangs(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await behind(door)
+        connection = await connected(door)
+        assert await asked(door, connection, "hangs")
+        await until(door, says("was given work and has not handed it in"))
+        await copier.until(count_is(door, "M", 4))
+        await connection.close()
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_replicator_that_is_killed_again_and_again(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await behind(door)
+        connection = await connected(door)
+        for life in range(5):
+            assert await asked(door, connection, f"life {life}"), "each gets what the one before it had"
+        await until(door, says("nothing was copied"))
+        await copier.until(count_is(door, "M", 4))
+        await connection.close()
+
+
+@pytest.mark.parametrize("names", [["lives"], ["one", "two"]])
+async def test_the_work_of_a_submitted_replicator_that_died_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    monkeypatch.setattr("doors.Upstreams", partial(Upstreams, is_single=False))
+    monkeypatch.setattr("headwater.replication.upstream.LEASE_NS", 200_000_000)
+    async with copying(tmp_path) as (door, _):
+        await behind(door)
+        connection = await connected(door)
+        (lost,) = await asked(door, connection, "dies")
+        works: tuple[Work, ...] = ()
+        for number in range(ROUNDS):
+            if works := await asked(door, connection, names[number % len(names)]):
+                break
+        assert [(w.start_seq, w.stop_seq) for w in works] == [(lost.start_seq, lost.stop_seq)]
+        await connection.close()
+
+
+async def test_an_origin_that_nobody_answers_for(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        external = {"api": "$JS.away.API", "deliver": ""}
+        await create(door, name="M", mirror={"name": "O", "external": external})
+        await copier.tick()
+        shown = await until(door, lambda shown: "error" in shown, copier)
+        assert "$JS.away.API" in shown["error"]["description"]
+        assert shown["active"] == -1
+        progress = shown["headwater"]
+        assert (progress["phase"], progress["failures"] > 0) == ("retrying", True)
+        assert progress["next_attempt"] > progress["failing_since"]
+
+
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+async def test_a_target_that_is_full(tmp_path: Path, kind: str) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        upstream = {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+        await create(door, name="M", max_msgs=3, discard="new", **upstream)
+        await publish(door, "o", 5)
+        await until(door, lambda shown: says("full")(shown) and shown["lag"] == 2, copier)
+        state = await door.domain.stream("M").state()
+        assert (state.messages, state.last_seq) == (3, 3)
+        await door.asker.ask("STREAM.PURGE.M")
+        await until(door, lambda shown: not shown["lag"] and "error" not in shown, copier)
+        assert (await door.domain.stream("M").state()).messages == 2
+
+
+async def test_a_target_that_is_sealed(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await behind(door)
+        await copier.until(count_is(door, "M", 4))
+        sealed = {"name": "M", "mirror": {"name": "O"}, "sealed": True}
+        assert "error" not in await door.asker.ask("STREAM.UPDATE.M", sealed)
+        await publish(door, "o", 1)
+        shown = await until(door, says("sealed"), copier)
+        assert (shown["lag"], shown["headwater"]["phase"]) == (1, "retrying")
+        assert (await door.domain.stream("M").state()).messages == 4
+
+
+async def test_a_target_whose_disk_is_full_and_that_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await behind(door)
+        target = door.domain.stream("M")
+
+        async def full(*given: Any, **named: Any) -> int:
+            raise DiskError(target.directory, "write", errno.ENOSPC)
+
+        with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
+            patch.setattr(target.copying, "take", full)
+            patch.setattr(target.copying, "adopt", full)
+            await until(door, lambda shown: shown["headwater"].get("failures", 0) >= 3, copier)
+            assert says("the disk is full")(await fare(door))
+            told = [record for record in caplog.records if "the disk is full" in record.getMessage()]
+            assert len(told) == 1, "not at every attempt"
+        await copier.until(count_is(door, "M", 4))
+        assert any("goes on" in record.getMessage() for record in caplog.records)
+
+
+async def test_an_origin_that_went_back_is_no_origin_to_go_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.stream.stream.Stream.identity", property(lambda stream: "the same"))
+    async with copying(tmp_path) as (door, copier):
+        await behind(door, 5)
+        await copier.until(count_is(door, "M", 5))
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 3)
+        shown = await until(door, says("restored from a backup"), copier)
+        assert "ends at 3, before 5" in shown["error"]["description"]
+        assert (await door.domain.stream("M").state()).messages == 5
