@@ -45,8 +45,8 @@ format: install ## rewrite the code as `check` wants it
 test: check java-check ## everything: check and the whole suite
 	$(BIN)/pytest -q $(ARGS)
 
-test-rounds: install java-check ## what is killed at random is killed ROUNDS times: ROUNDS=60
-	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q tests/durability/test_replication_kill.py $(ARGS)
+test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q tests/durability/test_replication_kill.py tests/spark/test_cinemas.py $(ARGS)
 
 test-demo: install java-check ## run the demo as a test
 	TEST_DEMO=1 $(BIN)/pytest -q tests/test_demo.py $(ARGS)

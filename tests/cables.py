@@ -1,10 +1,13 @@
-"""A TCP connection that a test can cut: a relay on loopback between a client and a server."""
+"""TCP connections that a test can cut or freeze: relays on loopback between clients and servers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any
 
 
 class Cable:
@@ -15,7 +18,11 @@ class Cable:
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self._relays: set[asyncio.Task[None]] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self.port = 0
+        self.source = ""
+        """The address of this machine from which the server is called, where it matters."""
 
     async def mend(self) -> None:
         """Take connections, on the same port as ever."""
@@ -26,13 +33,23 @@ class Cable:
         """Break every connection and refuse new ones."""
         assert self._server is not None
         self._server.close()
+        self._flowing.set()
         for end in list(self._ends):
             end.transport.abort()
         await asyncio.gather(*self._relays, return_exceptions=True)
 
+    def freeze(self) -> None:
+        """Hold back all that is sent, without a word to either end."""
+        self._flowing.clear()
+
+    def thaw(self) -> None:
+        """Let flow what was held back, and all that comes."""
+        self._flowing.set()
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        own = (self.source, 0) if self.source else None
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to, local_addr=own)
         except OSError:
             writer.transport.abort()
             return
@@ -45,6 +62,7 @@ class Cable:
     async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(1 << 16):
+                await self._flowing.wait()
                 sink.write(data)
                 await sink.drain()
         except OSError:
@@ -63,3 +81,50 @@ async def cable(port: int) -> AsyncIterator[Cable]:
         yield relay
     finally:
         await relay.cut()
+
+
+class CableRoom:
+    """Cables in a thread of their own: they relay whatever the test is waiting for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._cables: list[Cable] = []
+
+    def __enter__(self) -> CableRoom:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for laid in self._cables:
+            self.cut(laid)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def lay(self, port: int) -> Cable:
+        """Return a cable to a port."""
+        laid = Cable(port)
+        self._cables.append(laid)
+        self.mend(laid)
+        return laid
+
+    def cut(self, laid: Cable) -> None:
+        """Break every connection of a cable and refuse new ones."""
+        self._do(laid.cut())
+
+    def mend(self, laid: Cable) -> None:
+        """Take connections again."""
+        self._do(laid.mend())
+
+    def freeze(self, laid: Cable) -> None:
+        """Hold back all that a cable is given."""
+        self._loop.call_soon_threadsafe(laid.freeze)
+
+    def thaw(self, laid: Cable) -> None:
+        """Let everything flow again."""
+        self._loop.call_soon_threadsafe(laid.thaw)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

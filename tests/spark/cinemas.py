@@ -1,0 +1,179 @@
+"""A headquarters and two cinemas with Spark, their links on cables, and what is sold and shown there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+
+from cables import Cable, CableRoom
+from jetstreams import Shell
+from topologies import CINEMAS, RunningSites, cinemas, running_sites
+
+Json = dict[str, Any]
+PATIENCE_S = 120.0
+ANSWER_S = 10.0
+SPARK = ("--no-streams", "--spark-master", "local[2]", "--spark-driver-memory", "512m")
+SPOKES = ("spoke-1", "spoke-2")
+# Where each stream is, and from which site it is published to, with which subject.
+PUBLISHED = {
+    "tickets-1": ("spoke-1", "tickets-1.sold"),
+    "tickets-2": ("spoke-2", "tickets-2.sold"),
+    "cinema-a": ("hub", "cinema-a.new.films"),
+}
+
+
+class Cinemas:
+    """All sites, the cables between them, and a shell with their contexts."""
+
+    def __init__(self, sites: RunningSites, room: CableRoom, links: dict[str, Cable], shell: Shell) -> None:
+        self.sites = sites
+        self.room = room
+        self.links = links
+        self.shell = shell
+        self.published: Counter[str] = Counter()
+
+    async def nats(self, *arguments: str) -> str:
+        """Run a command of the guide and return what it wrote."""
+        return await asyncio.to_thread(self.shell.ok, *arguments, NATS_URL="")
+
+    async def report(self, domain: str) -> str:
+        """Return the guide's report on a domain."""
+        return await self.nats("--context=hub", "str", "report", f"--js-domain={domain}")
+
+    def tell(self) -> str:
+        """Return what all parts have said, for whoever must find out why they differ."""
+        logs = [f"{name}/engine.log" for name in ("hub", *SPOKES)] + ["replicator.log", "hub/hub.log"]
+        return "\n".join(f"--- {log}\n{self.sites.log_of(log)[-3000:]}" for log in logs)
+
+    @asynccontextmanager
+    async def client(self, site: str) -> AsyncIterator[Client]:
+        """Yield a client of a site's own server, in the business account."""
+        urls = list(self.sites.topology.site(site).client_urls())
+        client = await nats.connect(urls, user="acc", password="acc", error_cb=_ignore, connect_timeout=30)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    async def publish(self, stream: str, count: int) -> None:
+        """Publish so many more numbered messages into a stream, at its own site, each acknowledged."""
+        site, subject = PUBLISHED[stream]
+        async with self.client(site) as client:
+            for _ in range(count):
+                await self.publish_one(client, stream, subject)
+
+    async def publish_one(self, client: Client, stream: str, subject: str) -> None:
+        """Publish the next numbered message, again under the same id until it is acknowledged."""
+        number = self.published[stream] + 1
+        headers = {"Nats-Msg-Id": f"{stream} {number}"}
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        while True:
+            try:
+                ack = await client.request(subject, b"%d" % number, timeout=ANSWER_S, headers=headers)
+                break
+            except nats.errors.Error:
+                assert asyncio.get_running_loop().time() < deadline, f"{stream} takes nothing\n{self.tell()}"
+                await asyncio.sleep(0.05)
+        assert "error" not in json.loads(ack.data), ack.data
+        self.published[stream] = number
+
+    async def info(self, site: str, stream: str) -> Json:
+        """Return what a site says of its stream."""
+        async with self.client(site) as client:
+            answer = await client.request(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=ANSWER_S)
+            found: Json = json.loads(answer.data)
+            assert "error" not in found, found
+            return found
+
+    async def holds(self, site: str, stream: str, messages: int) -> None:
+        """Return once a stream holds so many messages."""
+
+        async def there() -> bool:
+            return bool((await self.info(site, stream))["state"]["messages"] == messages)
+
+        await self.until(there, f"{stream} at {site} holds {messages} messages")
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Return once something holds; fail when it has not for very long."""
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        while not await holds():
+            assert asyncio.get_running_loop().time() < deadline, f"not so: {what}\n{self.tell()}"
+            await asyncio.sleep(0.1)
+
+    async def messages(self, site: str, stream: str) -> list[Json]:
+        """Return every message of a stream in order: sequence, subject, data, the stream it came from."""
+        found: list[Json] = []
+        async with self.client(site) as client:
+            jetstream = client.jetstream(timeout=ANSWER_S, domain=site)
+            last = (await jetstream.stream_info(stream)).state.last_seq
+            reader = await jetstream.subscribe(">", stream=stream, ordered_consumer=True)
+            while not found or found[-1]["seq"] < last:
+                message = await reader.next_msg(timeout=PATIENCE_S)
+                said = (message.headers or {}).get("Nats-Stream-Source", "")
+                found.append(
+                    {
+                        "seq": message.metadata.sequence.stream,
+                        "subject": message.subject,
+                        "data": message.data,
+                        "origin": said.split(":")[0].split(" ")[0],
+                    }
+                )
+        return found
+
+    async def audit(self) -> None:
+        """Check every target: nothing lost, nothing twice, each origin's messages in order."""
+        await self.holds("hub", "sales", self.published["tickets-1"] + self.published["tickets-2"])
+        await self.holds("spoke-1", "cinema-a-mirror", self.published["cinema-a"])
+        sales = await self.messages("hub", "sales")
+        for origin in ("tickets-1", "tickets-2"):
+            came = [message["data"] for message in sales if message["origin"] == origin]
+            assert came == numbered(self.published[origin]), f"{origin} in sales\n{self.tell()}"
+            subjects = {message["subject"] for message in sales if message["origin"] == origin}
+            assert subjects == {PUBLISHED[origin][1]}
+        mirror = await self.messages("spoke-1", "cinema-a-mirror")
+        assert [message["data"] for message in mirror] == numbered(self.published["cinema-a"])
+        assert [message["seq"] for message in mirror] == list(range(1, self.published["cinema-a"] + 1))
+
+    async def lets_go(self) -> None:
+        """Return once the origins that keep a message only until it is copied have none left."""
+        for stream, (site, _) in PUBLISHED.items():
+            if (await self.info(site, stream))["config"]["retention"] == "interest":
+                await self.holds(site, stream, 0)
+
+
+def numbered(count: int) -> list[bytes]:
+    """Return the data of the first so many messages of a stream."""
+    return [b"%d" % number for number in range(1, count + 1)]
+
+
+async def _ignore(error: Exception) -> None:
+    """Take no notice: whoever asks is told."""
+
+
+@contextmanager
+def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
+    """Run the sites of the example with Spark, without streams, every link on a cable of its own."""
+    value = cinemas(nodes)
+    with CableRoom() as room:
+        links = {name: room.lay(value["sites"]["hub"]["leaf_port"]) for name in SPOKES}
+        detours = {(name, "hub"): f"nats://127.0.0.1:{link.port}" for name, link in links.items()}
+        with running_sites(directory, value, *SPARK, detours=detours) as sites:
+            shell = Shell("", directory / "home")
+            for site in sites.topology.sites:
+                url = ",".join(site.client_urls())
+                shell.ok("context", "add", site.name, "--server", url, "--user", "acc", "--password", "acc")
+            yield Cinemas(sites, room, links, shell)
+
+
+def guide_files(domain: str) -> list[Path]:
+    """Return the example's streams of a domain."""
+    return sorted((CINEMAS / "src").glob(f"{domain}.*.json"))

@@ -1,0 +1,140 @@
+"""A hub and two spokes, as a guide has them: its commands, its reports, and its links cut and healed.
+
+`TEST_ROUNDS` says how often links are cut and healed at random; `make test-rounds` does it oftener than
+`make test`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from headwater.site.status import status_of
+from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, opened_cinemas
+
+ROUNDS = int(os.environ.get("TEST_ROUNDS", "3"))
+SEED = int(os.environ.get("TEST_SEED", "6"))
+
+
+@pytest.fixture(scope="module")
+def cinemas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cinemas]:
+    with opened_cinemas(tmp_path_factory.mktemp("cinemas")) as running:
+        yield running
+
+
+def rows(report: str) -> list[list[str]]:
+    """Return the cells of a report's lines; how long ago an origin was heard of is left out."""
+    found = []
+    for line in report.splitlines():
+        if "│" in line:
+            cells = [cell.strip() for cell in line.strip("│").split("│")]
+            found.append(["<active>" if re.fullmatch(r"\d[\d.]*(ms|s)", cell) else cell for cell in cells])
+    return found
+
+
+async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cinemas) -> None:
+    for domain in ("spoke-1", "spoke-2", "hub"):
+        for file in guide_files(domain):
+            said = await cinemas.nats(
+                "--context=hub", "str", "add", "--config", str(file), f"--js-domain={domain}"
+            )
+            assert "was created" in said
+
+    async def heard() -> bool:
+        return "never" not in await cinemas.report("hub") + await cinemas.report("spoke-1")
+
+    await cinemas.until(heard, "every origin is heard of")
+    head = ["Stream", "Storage", "Placement", "Consumers", "Messages", "Bytes", "Lost", "Deleted"]
+    copied = [
+        "Stream",
+        "Kind",
+        "API Prefix",
+        "Source Stream",
+        "Filters and Transforms",
+        "Active",
+        "Lag",
+        "Error",
+    ]
+    empty = ["File", "", "0", "0", "0 B", "0", "0"]
+    first, second, hub = [rows(await cinemas.report(domain)) for domain in ("spoke-1", "spoke-2", "hub")]
+    assert first[1][:8] == second[1][:8] == hub[1][:8] == head
+    assert sorted(row[:8] for row in first[2:4]) == [["cinema-a-mirror", *empty], ["tickets-1", *empty]]
+    assert first[4:] == [
+        ["Replication Report"],
+        copied,
+        ["cinema-a-mirror", "Mirror", "$JS.hub.API", "cinema-a", "", "<active>", "0", ""],
+    ]
+    assert [row[:8] for row in second[2:]] == [["tickets-2", *empty]]
+    assert sorted(row[:8] for row in hub[2:4]) == [["cinema-a", *empty], ["sales", *empty]]
+    assert hub[4:] == [
+        ["Replication Report"],
+        copied,
+        ["sales", "Source", "$JS.spoke-1.API", "tickets-1", "", "<active>", "0", ""],
+        ["sales", "Source", "$JS.spoke-2.API", "tickets-2", "", "<active>", "0", ""],
+    ]
+
+
+async def test_tickets_stay_where_they_were_sold_until_the_headquarters_has_them(cinemas: Cinemas) -> None:
+    link = cinemas.links["spoke-1"]
+    cinemas.room.cut(link)
+    for stream in PUBLISHED:
+        await cinemas.publish(stream, 10)
+    await cinemas.holds("hub", "sales", 10)
+    assert (await cinemas.info("spoke-1", "tickets-1"))["state"]["messages"] == 10
+    assert (await cinemas.info("hub", "cinema-a"))["state"]["messages"] == 10
+
+    async def said_so() -> bool:
+        status = await status_of(cinemas.sites.layout)
+        silent = {link.site for link in status.links if not link.is_up}
+        sales = next(s for s in status.sites[0].domains[0].streams if s.name == "sales")
+        stuck = {up.origin for up in sales.upstreams if up.silent_since > 0 and up.error}
+        return silent == {"spoke-1"} and stuck == {"tickets-1"}
+
+    await cinemas.until(said_so, "the status says which site is silent since when")
+    stuck = next(row for row in rows(await cinemas.report("hub")) if "tickets-1" in row)
+    assert "$JS.spoke-1.API" in stuck[-1]
+    cinemas.room.mend(link)
+    await cinemas.audit()
+    await cinemas.lets_go()
+
+
+async def test_links_that_are_cut_and_healed_at_random_lose_nothing_and_double_nothing(
+    cinemas: Cinemas,
+) -> None:
+    chance = random.Random(SEED)
+    going = True
+
+    async def sell(stream: str) -> None:
+        site, subject = PUBLISHED[stream]
+        async with cinemas.client(site) as client:
+            while going:
+                await cinemas.publish_one(client, stream, subject)
+
+    before = cinemas.published.copy()
+    selling = [asyncio.create_task(sell(stream)) for stream in PUBLISHED]
+    try:
+        for number in range(ROUNDS):
+            for name in chance.sample(SPOKES, chance.choice((1, 2))):
+                link = cinemas.links[name]
+                if chance.random() < 0.3:
+                    cinemas.room.freeze(link)
+                    await asyncio.sleep(chance.random())
+                    cinemas.room.thaw(link)
+                else:
+                    cinemas.room.cut(link)
+                    await asyncio.sleep(chance.random())
+                    # It comes back from another address, as a site does whose provider gave it a new one.
+                    link.source = f"127.0.0.{2 + number % 200}"
+                    cinemas.room.mend(link)
+            await asyncio.sleep(2 * chance.random())
+    finally:
+        going = False
+        await asyncio.gather(*selling)
+    assert all(cinemas.published[stream] > before[stream] for stream in PUBLISHED)
+    await cinemas.audit()
+    await cinemas.lets_go()
