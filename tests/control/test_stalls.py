@@ -177,7 +177,8 @@ async def test_a_target_whose_disk_is_full_and_that_is_told_once(
         async def full(*given: Any, **named: Any) -> int:
             raise DiskError(target.directory, "write", errno.ENOSPC)
 
-        with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
+        caplog.set_level(logging.INFO)
+        with monkeypatch.context() as patch:
             patch.setattr(target.copying, "take", full)
             patch.setattr(target.copying, "adopt", full)
             await until(door, lambda shown: shown["headwater"].get("failures", 0) >= 3, copier)
@@ -185,6 +186,7 @@ async def test_a_target_whose_disk_is_full_and_that_is_told_once(
             told = [record for record in caplog.records if "the disk is full" in record.getMessage()]
             assert len(told) == 1, "not at every attempt"
         await copier.until(count_is(door, "M", 4))
+        await until(door, lambda shown: "error" not in shown, copier)
         assert any("goes on" in record.getMessage() for record in caplog.records)
 
 
