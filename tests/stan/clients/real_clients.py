@@ -84,5 +84,5 @@ async def _tried(command: list[str], environment: dict[str, str]) -> Problems:
         if process.returncode is None:
             process.kill()
     lines = [json.loads(line) for line in out.splitlines()]
-    assert lines, err.decode(errors="replace")
+    assert process.returncode == 0, err.decode(errors="replace")
     return {line["behaviour"]: line["problem"] for line in lines}

@@ -40,7 +40,7 @@ class Site:
         """Return a STAN client."""
         stan = STAN()
         options.setdefault("connect_timeout", WITHIN_S)
-        await stan.connect(CLUSTER, f"{self.name}-{client_id}", nats=nats or await self.nats(), **options)
+        await stan.connect(CLUSTER, f"py-{self.name}-{client_id}", nats=nats or await self.nats(), **options)
         return stan
 
     async def close(self):
