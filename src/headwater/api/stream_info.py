@@ -36,6 +36,7 @@ async def stream_info(
         info["domain"] = context.domain_name
     if cluster:
         info["cluster"] = {"leader": context.server_name}
+    await context.upstreams.refresh(stream)
     mirror, sources = context.upstreams.infos(stream)
     if mirror is not None:
         info["mirror"] = source_info_json(mirror)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -55,9 +56,12 @@ IDLE_S = 2.0
 SETTLE_S = 0.02
 """What comes in within so short a time goes into one plan."""
 WATCH_S = 2.0
+FRESH_NS = 100_000_000
+"""Who asks for a stream's info is told of local origins as they were so short a time ago."""
 AT_ONCE = 64
 """How many upstreams are looked at beside each other."""
 REMEMBERED = 10_000
+REMEMBERED_COMMITS = 100
 
 
 class _Questions:
@@ -101,6 +105,8 @@ class Upstreams:
         """The identity of the origin that each piece of work under way was planned on."""
         self._given: dict[str, Upstream] = {}
         """The upstream of each piece of work that was handed out and has not come back."""
+        self._commits: dict[bytes, asyncio.Task[Committed]] = {}
+        """What became of receipts that were handed in lately, by what they are."""
         self._asker = ""
         self._is_single = is_single
         self._planning = asyncio.Lock()
@@ -140,13 +146,14 @@ class Upstreams:
             self._holds.look_again()
             upstreams = list(self._restless)
             for start in range(0, len(upstreams), AT_ONCE):
-                await asyncio.gather(*map(self._watch_one, upstreams[start : start + AT_ONCE]))
+                some = upstreams[start : start + AT_ONCE]
+                await asyncio.gather(*(self._watch_one(upstream, WATCH_S * 1e9) for upstream in some))
 
-    async def _watch_one(self, upstream: Upstream) -> None:
+    async def _watch_one(self, upstream: Upstream, since_ns: float) -> None:
         """Look at one upstream unless that was done just now; trouble is shown, not raised."""
         now_ns = self._clock.now_ns()
         try:
-            if now_ns - upstream.looked_ns >= WATCH_S * 1e9 and upstream.next_try_ns <= now_ns:
+            if now_ns - upstream.looked_ns >= since_ns and upstream.next_try_ns <= now_ns:
                 await self._look(upstream, now_ns)
             if upstream.lag and upstream.error is None:
                 await self._measure_age(upstream)
@@ -202,6 +209,13 @@ class Upstreams:
     def __iter__(self) -> Iterator[Upstream]:
         for upstreams in list(self._by_target.values()):
             yield from upstreams
+
+    async def refresh(self, stream: Stream) -> None:
+        """Measure how far a stream is behind origins of the same engine; others are asked in their turn."""
+        for upstream in self._by_target.get(stream.name, []):
+            # One just declared was not met yet, and says so, as with nats-server.
+            if upstream.source.external is None and upstream.looked_ns and upstream in self._restless:
+                await self._watch_one(upstream, FRESH_NS)
 
     def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
         """Return how a stream's mirror and its sources fare."""
@@ -366,15 +380,26 @@ class Upstreams:
         return [plan_remote(upstream, origin, extent, start_seq)]
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
+        """Answer what became of receipts, and the same again to who hands them in again soon after."""
+        key = blake2b(body).digest()
+        committing = self._commits.get(key)
+        if committing is None or (committing.done() and committing.exception() is not None):
+            while len(self._commits) >= REMEMBERED_COMMITS:
+                del self._commits[next(iter(self._commits))]
+            committing = self._commits[key] = asyncio.create_task(self._commit_all(body), name="commit")
+        committed = await asyncio.shield(committing)
+        if reply:
+            self._connection.publish(reply, encode(committed))
+        self._restless.grown.set()
+
+    async def _commit_all(self, body: bytes) -> Committed:
         taken: list[int] = []
         refused: list[str] = []
         for run in receipts.runs(decode_receipts(body), self._identities):
             count, why = await self._commit(receipts.joined(run), [receipt.work for receipt in run])
             taken += [count, *[0] * (len(run) - 1)]
             refused += [why] * len(run)
-        if reply:
-            self._connection.publish(reply, encode(Committed(taken=tuple(taken), refused=tuple(refused))))
-        self._restless.grown.set()
+        return Committed(taken=tuple(taken), refused=tuple(refused))
 
     async def _commit(self, receipt: Receipt, works: Sequence[str]) -> tuple[int, str]:
         """Take the receipt of some works into its target; return how many messages it brought, or why not."""

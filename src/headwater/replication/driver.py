@@ -22,7 +22,7 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 IDLE_PAUSE_S = 0.01
 """Keeps an engine that answers at once from being asked without end."""
-COMMIT_ATTEMPTS = 8
+COMMIT_ATTEMPTS = 30
 LONG_ROUNDS = 3
 """So many rounds that read files or origins elsewhere may run at once."""
 TELL_S = 5.0

@@ -27,9 +27,11 @@ from headwater.wire.frames import Frame
 
 T = TypeVar("T")
 
-PLAN_WAIT_S = 20.0
+PLAN_WAIT_S = 10.0
 """The engine answers long before that, with an empty plan if there is nothing to copy."""
-COMMIT_WAIT_S = 120.0
+COMMIT_WAIT_S = 5.0
+"""An engine that was killed answers nothing, so receipts are handed in again; one that is still at them
+gives both times the same answer."""
 
 
 class EngineAwayError(Error):

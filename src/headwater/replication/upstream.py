@@ -166,7 +166,8 @@ class Upstream:
             external=self.source.external,
             lag=self.lag,
             seq=0 if self.mirrored else self.cursor.seq,
-            active_ns=now_ns - self.seen_ns if self.seen_ns else -1,
+            # No time at all would read as never.
+            active_ns=max(now_ns - self.seen_ns, 1) if self.seen_ns else -1,
             error=self.error,
             filter_subject=self.source.filter_subject,
             subject_transforms=self.source.subject_transforms,
