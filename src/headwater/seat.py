@@ -29,13 +29,16 @@ from headwater.control.housekeeper import Housekeeper
 from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
+from headwater.errors import SettingsError
 from headwater.ingest.ingest import Ingest
 from headwater.model.names import directory_name
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stan.door import opened as opened_stan
+from headwater.stan.monitoring import Monitoring
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
+from headwater.web.page_server import Handler, PageServer
 
 logger = logging.getLogger(__name__)
 
@@ -132,8 +135,11 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         )
         api.start()
         stack.push_async_callback(api.stop)
+        pages: dict[str, Handler] = {}
         if settings.stan:
-            await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
+            pages |= await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
+        if settings.http_port is not None:
+            await _open_pages(settings, settings.http_port, pages, stack)
         await connection.flush()
         yield Seat(settings, server, domain, consumers, upstreams, connection)
 
@@ -146,8 +152,8 @@ async def _open_streaming(
     consumers: Consumers,
     ingest: Ingest,
     stack: AsyncExitStack,
-) -> None:
-    """Serve NATS Streaming clients too, with pages that show how they fare."""
+) -> dict[str, Handler]:
+    """Serve NATS Streaming clients too; return the pages that show how they fare."""
     door = await stack.enter_async_context(
         opened_stan(
             settings,
@@ -160,6 +166,22 @@ async def _open_streaming(
         )
     )
     consumers.on_listeners = door.on_interest
+    return Monitoring(door, premises.clock, "FT_ACTIVE" if settings.standby else "STANDALONE").pages
+
+
+async def _open_pages(
+    settings: Settings, port: int, pages: dict[str, Handler], stack: AsyncExitStack
+) -> None:
+    """Serve pages about the account."""
+    server = PageServer(pages)
+    try:
+        bound = await server.start(settings.http_host, port)
+    except OSError as error:
+        raise SettingsError(
+            f"http_port: cannot serve pages on {settings.http_host}:{port}: {error}"
+        ) from None
+    stack.push_async_callback(server.stop)
+    logger.info("pages are served on http://%s:%d", settings.http_host, bound)
 
 
 async def reach_server(settings: Settings) -> Server:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import SettingsError
-from headwater.model.subject import is_literal, matches
+from headwater.model.subject import is_literal, is_subset, matches
 from headwater.model.times import SECOND
 from headwater.settings import Settings
 from headwater.stan.names import valid_pattern
@@ -52,6 +52,14 @@ class StoreLimits:
         limits = self.each
         for pattern, overrides in self.channels.items():
             if matches(channel, pattern):
+                limits = replace(limits, **overrides)
+        return limits
+
+    def of_pattern(self, pattern: str) -> ChannelLimits:
+        """Return what holds for the channels of a named pattern, wider patterns heard first."""
+        limits = self.each
+        for wider, overrides in self.channels.items():
+            if is_subset(pattern, wider):
                 limits = replace(limits, **overrides)
         return limits
 

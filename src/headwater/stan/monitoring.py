@@ -1,0 +1,271 @@
+"""The pages of NATS Streaming: server, store, clients and channels, in the JSON that its tools read."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from headwater import __version__
+from headwater.clock import Clock
+from headwater.errors import Error
+from headwater.model.times import SECOND, format_time
+from headwater.stan.channel import Channel
+from headwater.stan.clients import Client
+from headwater.stan.door import StanDoor
+from headwater.stan.limits import ChannelLimits
+from headwater.stan.subscription import SharedFlow, Subscription
+
+Answer = tuple[int, str, bytes]
+Query = Mapping[str, str]
+Json = dict[str, Any]
+T = TypeVar("T")
+
+DEFAULT_LIMIT = 1024
+PREFIX = "/streaming"
+
+
+class _WrongQueryError(Error):
+    """A query option that is no number."""
+
+
+class Monitoring:
+    """Looks at a running server and tells what it sees."""
+
+    def __init__(self, door: StanDoor, clock: Clock, state: str = "STANDALONE") -> None:
+        self._door = door
+        self._state = state
+        self._clock = clock
+
+    @property
+    def pages(self) -> dict[str, Callable[[Query], Awaitable[Answer]]]:
+        """Return the pages by their paths."""
+        return {
+            PREFIX: self._index,
+            f"{PREFIX}/serverz": self._page(self._server),
+            f"{PREFIX}/storez": self._page(self._store),
+            f"{PREFIX}/clientsz": self._page(self._clients),
+            f"{PREFIX}/channelsz": self._page(self._channels),
+            f"{PREFIX}/isFTActive": self._is_active,
+        }
+
+    def _page(self, look: Callable[[Query], Awaitable[Json | None]]) -> Callable[[Query], Awaitable[Answer]]:
+        async def answer(query: Query) -> Answer:
+            try:
+                seen = await look(query)
+            except _WrongQueryError as error:
+                return 400, "text/plain; charset=utf-8", f"{error}\n".encode()
+            if seen is None:
+                return 404, "text/plain; charset=utf-8", b"Client or channel not found\n"
+            body = msgspec.json.format(msgspec.json.encode(seen), indent=2)
+            if (callback := query.get("callback")) is not None and callback.isidentifier():
+                return 200, "application/javascript", callback.encode() + b"(" + body + b")"
+            return 200, "application/json", body
+
+        return answer
+
+    async def _index(self, query: Query) -> Answer:
+        links = "".join(f'<a href="{page}">{page}</a><br/>\n' for page in sorted(self.pages))
+        return 200, "text/html; charset=utf-8", f"<html><body>\n{links}</body></html>\n".encode()
+
+    async def _is_active(self, query: Query) -> Answer:
+        """Answer as the server that is active: one that waits for the store serves no pages."""
+        return 200, "text/plain; charset=utf-8", b""
+
+    def _envelope(self) -> Json:
+        now = format_time(self._clock.now_ns())
+        return {"cluster_id": self._door.cluster_id, "server_id": self._door.server_id, "now": now}
+
+    async def _totals(self) -> Json:
+        states = [await channel.stream.state() for channel in list(self._door.channels)]
+        return {
+            "total_msgs": sum(state.messages for state in states),
+            "total_bytes": sum(state.bytes for state in states),
+        }
+
+    async def _server(self, query: Query) -> Json:
+        door, now_ns = self._door, self._clock.now_ns()
+        channels = list(door.channels)
+        return {
+            "cluster_id": door.cluster_id,
+            "server_id": door.server_id,
+            "version": __version__,
+            "go": f"python{platform.python_version()}",
+            "state": self._state,
+            "now": format_time(now_ns),
+            "start_time": format_time(door.started_ns),
+            "uptime": uptime((now_ns - door.started_ns) // SECOND),
+            "clients": len(door.clients),
+            "subscriptions": sum(channel.subs_count for channel in channels),
+            "channels": len(channels),
+            **await self._totals(),
+            "in_msgs": door.publishing.in_msgs,
+            "in_bytes": door.publishing.in_bytes,
+            "out_msgs": door.outbox.out_msgs,
+            "out_bytes": door.outbox.out_bytes,
+            "open_fds": _open_files(),
+            "max_fds": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        }
+
+    async def _store(self, query: Query) -> Json:
+        limits = self._door.channels.limits
+        told: Json = {"max_channels": limits.max_channels, **_limits(limits.each)}
+        if limits.channels:
+            told["channels"] = {name: _limits(limits.of_pattern(name)) for name in limits.channels}
+        return {**self._envelope(), "type": "FILE", "limits": told, **await self._totals()}
+
+    async def _clients(self, query: Query) -> Json | None:
+        with_subs = query.get("subs") == "1"
+        if name := query.get("client"):
+            client = self._door.clients.get(name)
+            return self._client(client, with_subs) if client else None
+        page = _Page.of(query, sorted(self._door.clients, key=lambda client: client.client_id))
+        return {
+            **self._envelope(),
+            **page.counts,
+            "clients": [self._client(c, with_subs) for c in page.shown],
+        }
+
+    def _client(self, client: Client, with_subs: bool) -> Json:
+        subscriptions = list(self._door.subscriptions.of_client(client.client_id))
+        told: Json = {
+            "id": client.client_id,
+            "hb_inbox": client.heartbeat_inbox,
+            "subs_count": len(subscriptions),
+        }
+        if with_subs and subscriptions:
+            by_channel: dict[str, list[Json]] = {}
+            for subscription in subscriptions:
+                by_channel.setdefault(subscription.channel, []).append(_subscription(subscription))
+            told["subscriptions"] = by_channel
+        return told
+
+    async def _channels(self, query: Query) -> Json | None:
+        with_subs = query.get("subs") == "1"
+        if name := query.get("channel"):
+            channel = self._door.channels.get(name)
+            return await self._channel(channel, with_subs) if channel else None
+        page = _Page.of(query, sorted(self._door.channels, key=lambda channel: channel.name))
+        told: Json = {**self._envelope(), **page.counts}
+        if with_subs and page.shown:
+            told["channels"] = [await self._channel(channel, True) for channel in page.shown]
+        elif page.shown:
+            told["names"] = [channel.name for channel in page.shown]
+        return told
+
+    async def _channel(self, channel: Channel, with_subs: bool) -> Json:
+        state = await channel.stream.state()
+        told: Json = {
+            "name": channel.name,
+            "msgs": state.messages,
+            "bytes": state.bytes,
+            "first_seq": state.first_seq,
+            "last_seq": state.last_seq,
+            "subs_count": channel.subs_count,
+        }
+        if with_subs and channel.flows:
+            told["subscriptions"] = [
+                one
+                for shared in channel.flows
+                for one in ([_subscription(s) for s in shared.subscriptions] or [_offline(shared)])
+            ]
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Page(Generic[T]):
+    """The part of a list that a query asks for."""
+
+    shown: Sequence[T]
+    counts: Json
+
+    @classmethod
+    def of(cls, query: Query, everything: Sequence[T]) -> _Page[T]:
+        offset = max(_number(query, "offset", 0), 0)
+        limit = _number(query, "limit", DEFAULT_LIMIT)
+        limit = limit if limit > 0 else DEFAULT_LIMIT
+        shown = everything[offset : offset + limit]
+        counts = {"offset": offset, "limit": limit, "count": len(shown), "total": len(everything)}
+        return cls(shown, counts)
+
+
+def _number(query: Query, name: str, default: int) -> int:
+    try:
+        return int(query.get(name) or default)
+    except ValueError:
+        raise _WrongQueryError(f"{name} must be a number, not {query[name]!r}") from None
+
+
+def _limits(limits: ChannelLimits) -> Json:
+    return {
+        "max_msgs": limits.max_msgs,
+        "max_bytes": limits.max_bytes,
+        "max_age": limits.max_age,
+        "max_subscriptions": limits.max_subscriptions,
+        "max_inactivity": limits.max_inactivity,
+    }
+
+
+def _subscription(subscription: Subscription) -> Json:
+    shared, member = subscription.shared, subscription.member
+    return {
+        "client_id": subscription.client_id,
+        "inbox": subscription.inbox,
+        "ack_inbox": subscription.ack_inbox,
+        **_named(shared),
+        "is_durable": shared.is_durable,
+        "is_offline": False,
+        "max_inflight": subscription.max_in_flight,
+        "ack_wait": subscription.ack_wait_s,
+        "last_sent": shared.flow.last_sent,
+        "pending_count": member.held,
+        "is_stalled": member.is_stalled,
+    }
+
+
+def _offline(shared: SharedFlow) -> Json:
+    return {
+        "client_id": shared.key.client_id,
+        "inbox": "",
+        "ack_inbox": "",
+        **_named(shared),
+        "is_durable": True,
+        "is_offline": True,
+        "max_inflight": 0,
+        "ack_wait": 0,
+        "last_sent": shared.flow.last_sent,
+        "pending_count": len(shared.flow.pending),
+        "is_stalled": False,
+    }
+
+
+def _named(shared: SharedFlow) -> Json:
+    """Return the names that a subscription has; those it has not are left out."""
+    key = shared.key
+    names = {"durable_name": "" if key.group else key.durable, "queue_name": key.queue_name}
+    return {label: name for label, name in names.items() if name}
+
+
+def _open_files() -> int:
+    """Return how many files this process has open, 0 where the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
+
+
+def uptime(seconds: int) -> str:
+    """Return a time as `1d2h3m4s`, from its largest part on."""
+    minutes, s = divmod(seconds, 60)
+    hours, m = divmod(minutes, 60)
+    d, h = divmod(hours, 24)
+    if d:
+        return f"{d}d{h}h{m}m{s}s"
+    if h:
+        return f"{h}h{m}m{s}s"
+    return f"{m}m{s}s" if m else f"{s}s"
