@@ -40,6 +40,16 @@ async def test_first_last_and_identity_are_learnt_from_consumers_that_are_gone_a
         assert (await site.ask("CONSUMER.NAMES.S"))["consumers"] == []
 
 
+@pytest.mark.parametrize("retention", ["limits", "workqueue", "interest"])
+async def test_a_stream_that_lets_go_of_what_is_acknowledged_is_known_by_its_answer(retention: str) -> None:
+    async with origin() as site:
+        await site.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"], "retention": retention})
+        extent = await extent_by_consumers(site.connection, "$JS.API", "S", "deliver")
+        assert (extent.retention == "limits") == (retention == "limits")
+        await site.connection.flush()
+        assert (await site.ask("CONSUMER.NAMES.S"))["consumers"] == []
+
+
 async def test_an_origin_that_is_not_there_answers_with_its_own_error() -> None:
     async with origin() as site:
         with pytest.raises(ApiError, match="stream not found") as refused:

@@ -57,16 +57,23 @@ def answer_of(frame: Frame) -> dict[str, Any]:
 
 async def extent_by_consumers(connection: Connection, api: str, stream: str, deliver: str) -> Extent:
     """Return the origin as it stands."""
-    before_first, identity = await _place(connection, api, stream, deliver, "all")
-    last, again = await _place(connection, api, stream, deliver, "new")
+    before_first, identity, ack_policy = await _place(connection, api, stream, deliver, "all")
+    last, again, _ = await _place(connection, api, stream, deliver, "new")
     if identity != again:
         raise api_error("stream_general_error", err=f"stream {stream!r} was made anew just now")
+    # A source of a stream that lets go of what is acknowledged is given another policy than it asks for.
+    if ack_policy != "none":
+        return Extent(identity, before_first + 1, last, "", "interest")
     return Extent(identity, before_first + 1, last)
 
 
-async def _place(connection: Connection, api: str, stream: str, deliver: str, policy: str) -> tuple[int, str]:
-    """Return the sequence before the one with which a consumer begins, and the stream's identity."""
+async def _place(
+    connection: Connection, api: str, stream: str, deliver: str, policy: str
+) -> tuple[int, str, str]:
+    """Return the sequence before the one a consumer begins with, the stream's identity, the ack policy."""
     config = {
+        "name": f"HEADWATER_{unique_id()}",
+        "sourcing": True,
         "deliver_policy": policy,
         "ack_policy": "none",
         "max_deliver": 1,
@@ -83,4 +90,5 @@ async def _place(connection: Connection, api: str, stream: str, deliver: str, po
     # Nobody waits for this: should it be lost, the origin forgets the consumer by itself.
     connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")
     identity = header_block.get(frame[2], _IDENTITY)
-    return int(made["delivered"]["stream_seq"]), identity.decode() if identity else UNKNOWN
+    shown = identity.decode() if identity else UNKNOWN
+    return int(made["delivered"]["stream_seq"]), shown, str(made["config"]["ack_policy"])

@@ -22,6 +22,7 @@ from headwater.clock import Clock
 from headwater.control import receipts
 from headwater.control.domain import Domain
 from headwater.control.durables import Durables
+from headwater.control.filtered_lag import FilteredLag
 from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
 from headwater.control.restless import LOOK_NS, Restless, next_look_ns
@@ -99,6 +100,7 @@ class Upstreams:
         self._origins = Origins(domain, connection)
         self._holds = Holds(domain)
         self._durables = Durables(self._origins, connection, store_id, domain.account)
+        self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
         self._identities: dict[str, str] = {}
@@ -353,8 +355,10 @@ class Upstreams:
 
     async def _lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
         """Return how many messages are still to be copied, as the origin or our consumer there says."""
-        if upstream.source.external is None or extent.retention == "limits":
+        if upstream.source.external is None:
             return await self._origins.lag(upstream, extent, start_seq)
+        if extent.retention == "limits":
+            return await self._filtered_lag.of(upstream, extent, start_seq, prefix(upstream.source))
         return (await self._durables.stand(upstream)).lag
 
     async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
