@@ -30,8 +30,11 @@ def write_seed(path: Path, pair: nkeys.KeyPair) -> str:
     return str(path)
 
 
-def _jwt(issuer: nkeys.KeyPair, subject: nkeys.KeyPair, name: str, nats: dict[str, object]) -> str:
-    claims = {"iat": 1700000000, "iss": public(issuer), "jti": name, "name": name, "sub": public(subject)}
+def _jwt(
+    issuer: nkeys.KeyPair, subject: nkeys.KeyPair, name: str, nats: dict[str, object], expires: int = 0
+) -> str:
+    claims: dict[str, object] = {"iat": 1700000000, "iss": public(issuer), "jti": name, "name": name}
+    claims |= {"sub": public(subject)} | ({"exp": expires} if expires else {})
     parts = [{"typ": "JWT", "alg": "ed25519-nkey"}, {**claims, "nats": {**nats, "version": 2}}]
     body = ".".join(_base64(json.dumps(part).encode()) for part in parts)
     return f"{body}.{_base64(issuer.sign(body.encode()))}"
@@ -47,6 +50,8 @@ class Operator:
 
     config: str
     creds_file: str
+    expired_file: str
+    """The same user's, from long ago."""
 
 
 def make_operator(directory: Path) -> Operator:
@@ -57,16 +62,18 @@ def make_operator(directory: Path) -> Operator:
     account_jwt = _jwt(
         operator, account, "A", {"type": "account", "limits": {**open_limits, "wildcards": True}}
     )
-    user_jwt = _jwt(account, user, "U", {"type": "user", "subs": -1, "data": -1, "payload": -1})
-    creds = directory / "user.creds"
-    creds.write_text(
-        f"-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n"
-        "************************* IMPORTANT *************************\n"
-        f"-----BEGIN USER NKEY SEED-----\n{bytes(user.seed).decode()}\n------END USER NKEY SEED------\n"
-    )
+    files = {directory / "user.creds": 0, directory / "expired.creds": 1700000001}
+    for path, expires in files.items():
+        rights: dict[str, object] = {"type": "user", "subs": -1, "data": -1, "payload": -1}
+        user_jwt = _jwt(account, user, "U", rights, expires)
+        path.write_text(
+            f"-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n"
+            "************************* IMPORTANT *************************\n"
+            f"-----BEGIN USER NKEY SEED-----\n{bytes(user.seed).decode()}\n------END USER NKEY SEED------\n"
+        )
     operator_jwt = _jwt(operator, operator, "O", {"type": "operator"})
     preload = f"resolver_preload: {{ {public(account)}: {account_jwt} }}"
-    return Operator(f"operator: {operator_jwt}\nresolver: MEMORY\n{preload}", str(creds))
+    return Operator(f"operator: {operator_jwt}\nresolver: MEMORY\n{preload}", *map(str, files))
 
 
 @dataclass(frozen=True)

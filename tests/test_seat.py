@@ -25,7 +25,7 @@ accounts {
 """
 
 
-def seat(server: RunningServer, account: str, user: str, **more: str) -> str:
+def seat(server: RunningServer, account: str, user: str, /, **more: str) -> str:
     """Return the table of a seat."""
     keys = {
         "account": account,
@@ -70,11 +70,11 @@ async def test_accounts_have_streams_of_the_same_name_and_see_only_their_own(tmp
             client(server, "ann") as ann,
             client(server, "bob") as bob,
         ):
-            for number, js in enumerate((ann.jetstream(), bob.jetstream())):
+            for number, js in enumerate((ann.jetstream(timeout=60), bob.jetstream())):
                 await js.add_stream(name="S", subjects=["s"])
                 for _ in range(number + 1):
                     await js.publish("s", b"of %d" % number)
-            for number, js in enumerate((ann.jetstream(), bob.jetstream())):
+            for number, js in enumerate((ann.jetstream(timeout=60), bob.jetstream())):
                 found = await (await js.pull_subscribe("s", "C")).fetch(number + 1, timeout=20)
                 assert {message.data for message in found} == {b"of %d" % number}
                 assert (await js.stream_info("S")).state.messages == number + 1
@@ -82,8 +82,8 @@ async def test_accounts_have_streams_of_the_same_name_and_see_only_their_own(tmp
             assert f"ready: account A on {server.client_url}, 0 streams in {running.store}" in running.log
             assert (running.store / "A" / "S" / "log").is_dir()
             assert (running.store / "B" / "S" / "log").is_dir()
-            await ann.jetstream().delete_stream("S")
-            assert (await bob.jetstream().stream_info("S")).state.messages == 2
+            await ann.jetstream(timeout=60).delete_stream("S")
+            assert (await bob.jetstream(timeout=60).stream_info("S")).state.messages == 2
 
 
 async def test_a_seat_whose_server_is_away_does_not_stop_the_others_and_is_served_when_it_comes(
@@ -99,13 +99,13 @@ async def test_a_seat_whose_server_is_away_does_not_stop_the_others_and_is_serve
         async with seated_engine(tmp_path, *seats, ready=1) as running:
             await until(lambda: "the account THERE is not served yet: " in running.log, 60)
             connection = await nats.connect(here.client_url)
-            await connection.jetstream().add_stream(name="S", subjects=["s"])
-            assert (await connection.jetstream().publish("s", b"")).seq == 1
+            await connection.jetstream(timeout=60).add_stream(name="S", subjects=["s"])
+            assert (await connection.jetstream(timeout=60).publish("s", b"")).seq == 1
             await connection.close()
             await there.start()
             await until(lambda: running.log.count(READY_WORDS) == 2, 60)
             connection = await nats.connect(there.client_url)
-            assert (await connection.jetstream().account_info()).streams == 0
+            assert (await connection.jetstream(timeout=60).account_info()).streams == 0
             await connection.close()
 
 
@@ -148,7 +148,7 @@ async def test_a_seat_that_cannot_be_taken_is_told_in_one_sentence_beside_one_th
             assert said in line
             assert "wrong" not in line
             assert "Traceback" not in running.log
-            assert (await bob.jetstream().account_info()).streams == 0
+            assert (await bob.jetstream(timeout=60).account_info()).streams == 0
 
 
 async def test_a_password_that_is_mended_in_its_file_lets_the_seat_be_taken(tmp_path: Path) -> None:

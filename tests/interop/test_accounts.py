@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,14 +13,9 @@ import pytest
 from nats.aio.client import Client
 
 from engines import READY_WORDS, RunningEngine
-from headwater.bus.connection import Connection
-from headwater.control.catalog import Catalog
-from headwater.replication import handover
-from headwater.replication.driver import Driver
-from headwater.replication.exchange import Exchange
 from headwater.replication.exports import needed
+from interop.copying import replicating
 from interop.sites import eventually
-from replication.fake_engine import Inline
 from servers import RunningServer, nats_server
 from sinks import until
 
@@ -72,7 +66,9 @@ class Accounts:
     async def fill(self, count: int, size: int = 10) -> None:
         """Store messages in ACME's stream."""
         for number in range(count):
-            await self.ann.jetstream().publish(f"orders.{number % 3}", b"%d " % number + b"x" * size)
+            await self.ann.jetstream(timeout=60).publish(
+                f"orders.{number % 3}", b"%d " % number + b"x" * size
+            )
 
     async def ask(self, prefix: str, subject: str, body: Json = None) -> Json:
         """Return what LAKE is answered."""
@@ -142,26 +138,13 @@ async def accounts(directory: Path, exports: list[str]) -> AsyncIterator[Account
             client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
             stack.push_async_callback(client.close)
             clients.append(client)
-        await clients[0].jetstream().add_stream(name="ORDERS", subjects=["orders.>"], allow_direct=True)
-        await stack.enter_async_context(replicating(running))
+        await (
+            clients[0]
+            .jetstream(timeout=60)
+            .add_stream(name="ORDERS", subjects=["orders.>"], allow_direct=True)
+        )
+        await stack.enter_async_context(replicating(running, "LAKE"))
         yield Accounts(server, running, *clients)
-
-
-@asynccontextmanager
-async def replicating(running: RunningEngine) -> AsyncIterator[None]:
-    """Copy in this process what the engine plans."""
-    catalog = Catalog(running.store / "catalog.db")
-    options = handover.connect_options(str(running.store / handover.NAME), "LAKE", "test replicator")
-    connection = Connection(options)
-    await connection.connect()
-    driving = asyncio.create_task(Driver(Exchange(connection, catalog.store_id), Inline()).drive())
-    try:
-        yield
-    finally:
-        driving.cancel()
-        await asyncio.gather(driving, return_exceptions=True)
-        await connection.close()
-        catalog.close()
 
 
 @pytest.mark.parametrize(
