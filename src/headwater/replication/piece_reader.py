@@ -102,6 +102,8 @@ def _batches(rows: pa.Table, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 def _column(rows: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
     column = rows[name]
+    if name == "headers" and column.null_count == len(column):
+        return pa.nulls(len(column), HEADERS)
     if name == "headers":
         return pa.array([_headers(raw) for raw in column.to_pylist()], HEADERS)
     return column.cast(COLUMNS.field(name).type)
