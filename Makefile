@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-rounds demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-rounds test-slow demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ test: check java-check ## everything: check and the whole suite
 
 test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
 	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q tests/durability/test_replication_kill.py tests/spark/test_cinemas.py $(ARGS)
+
+test-slow: install java-check ## sites of three nodes, and links that the kernel slows down
+	TEST_SLOW=1 $(BIN)/pytest -q -rs tests/spark/test_cinemas.py $(ARGS)
 
 test-demo: install java-check ## run the demo as a test
 	TEST_DEMO=1 $(BIN)/pytest -q tests/test_demo.py $(ARGS)
