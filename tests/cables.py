@@ -1,13 +1,17 @@
-"""TCP connections that a test can cut or freeze: relays on loopback between clients and servers."""
+"""TCP connections that a test can cut, freeze or slow down: relays on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
+
+PIECE = 1 << 16
+IN_FLIGHT = 256
+"""So many pieces are on their way at most; who sends more is held up, as by a full window."""
 
 
 class Cable:
@@ -23,6 +27,11 @@ class Cable:
         self.port = 0
         self.source = ""
         """The address of this machine from which the server is called, where it matters."""
+        self.delay_s = 0.0
+        self.bytes_per_s = 0
+        """How much goes through in each direction; zero is as much as comes."""
+        self.stalls: Callable[[], float] = lambda: 0.0
+        """How much later a piece comes than it should, as when a packet of it was lost and sent again."""
 
     async def mend(self) -> None:
         """Take connections, on the same port as ever."""
@@ -60,15 +69,40 @@ class Cable:
             relay.add_done_callback(self._relays.discard)
 
     async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_FLIGHT)
+        arriving = asyncio.create_task(self._arrive(under_way, sink))
+        loop = asyncio.get_running_loop()
+        sent = loop.time()
         try:
-            while data := await source.read(1 << 16):
+            while data := await source.read(PIECE):
                 await self._flowing.wait()
-                sink.write(data)
-                await sink.drain()
+                takes_s = len(data) / self.bytes_per_s if self.bytes_per_s else 0.0
+                sent = max(sent, loop.time()) + takes_s + self.stalls()
+                await under_way.put((sent + self.delay_s, data))
+            await under_way.put((sent + self.delay_s, b""))
+            await arriving
         except OSError:
             pass
         finally:
+            arriving.cancel()
             self._ends.discard(sink)
+            sink.transport.abort()
+
+    async def _arrive(
+        self, under_way: asyncio.Queue[tuple[float, bytes]], sink: asyncio.StreamWriter
+    ) -> None:
+        """Hand on each piece when it is due; an empty one is the last."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                due, data = await under_way.get()
+                if due > loop.time():
+                    await asyncio.sleep(due - loop.time())
+                if not data:
+                    return
+                sink.write(data)
+                await sink.drain()
+        except OSError:
             sink.transport.abort()
 
 

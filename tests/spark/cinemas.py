@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import random
+import signal
+import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,6 +19,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from cables import Cable, CableRoom
+from headwater.site.run_record import read_record
 from jetstreams import Shell
 from topologies import CINEMAS, RunningSites, cinemas, running_sites
 
@@ -23,6 +28,8 @@ PATIENCE_S = 120.0
 ANSWER_S = 10.0
 SPARK = ("--no-streams", "--spark-master", "local[2]", "--spark-driver-memory", "512m")
 SPOKES = ("spoke-1", "spoke-2")
+DELAY_S, LOSS, RATE = 0.3, 0.01, 1_000_000
+RETRANSMISSION_S = 0.9
 # Where each stream is, and from which site it is published to, with which subject.
 PUBLISHED = {
     "tickets-1": ("spoke-1", "tickets-1.sold"),
@@ -64,17 +71,17 @@ class Cinemas:
         finally:
             await client.close()
 
-    async def publish(self, stream: str, count: int) -> None:
+    async def publish(self, stream: str, count: int, size: int = 0) -> None:
         """Publish so many more numbered messages into a stream, at its own site, each acknowledged."""
         site, subject = PUBLISHED[stream]
         async with self.client(site) as client:
             for _ in range(count):
-                await self.publish_one(client, stream, subject)
+                await self.publish_one(client, stream, subject, "x" * size)
 
-    async def publish_one(self, client: Client, stream: str, subject: str) -> None:
+    async def publish_one(self, client: Client, stream: str, subject: str, ballast: str = "") -> None:
         """Publish the next numbered message, again under the same id until it is acknowledged."""
         number = self.published[stream] + 1
-        headers = {"Nats-Msg-Id": f"{stream} {number}"}
+        headers = {"Nats-Msg-Id": f"{stream} {number}"} | ({"Ballast": ballast} if ballast else {})
         deadline = asyncio.get_running_loop().time() + PATIENCE_S
         while True:
             try:
@@ -129,6 +136,35 @@ class Cinemas:
                 )
         return found
 
+    @contextmanager
+    def slow_links(self, chance: random.Random) -> Iterator[None]:
+        """Make every link as slow as one by satellite: its cable does it, or the kernel where asked to."""
+        if os.environ.get("TEST_NETEM"):
+            for command in netem(self.hub_leaf_port):
+                subprocess.run(command.split(), check=True)
+            yield
+            return
+        for link in self.links.values():
+            # A segment that is lost comes again after a retransmission timeout, and all behind it waits.
+            link.stalls = lambda: RETRANSMISSION_S if chance.random() < LOSS else 0.0
+            link.delay_s, link.bytes_per_s = DELAY_S, RATE // 8
+        yield
+        for link in self.links.values():
+            link.stalls = lambda: 0.0
+            link.delay_s, link.bytes_per_s = 0.0, 0
+
+    @property
+    def hub_leaf_port(self) -> int:
+        """Return the port behind every cable."""
+        return self.sites.topology.site("hub").leaf_port
+
+    def kill(self, name: str) -> None:
+        """Kill one of the processes, which is started again."""
+        record = read_record(self.sites.layout.directory)
+        assert record is not None
+        (process,) = [child for child in record.children if child.name == name]
+        os.kill(process.pid, signal.SIGKILL)
+
     async def audit(self) -> None:
         """Check every target: nothing lost, nothing twice, each origin's messages in order."""
         await self.holds("hub", "sales", self.published["tickets-1"] + self.published["tickets-2"])
@@ -172,6 +208,18 @@ def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
                 url = ",".join(site.client_urls())
                 shell.ok("context", "add", site.name, "--server", url, "--user", "acc", "--password", "acc")
             yield Cinemas(sites, room, links, shell)
+
+
+def netem(port: int) -> list[str]:
+    """Return the commands that have the kernel slow down what goes to and from a port of this machine."""
+    slow = f"netem delay {DELAY_S * 1000:g}ms loss {LOSS:.0%} rate {RATE}bit limit 10000"
+    match = "tc filter add dev lo protocol ip parent 1: prio 1 u32 match ip"
+    return [
+        "tc qdisc add dev lo root handle 1: prio",
+        f"tc qdisc add dev lo parent 1:3 handle 30: {slow}",
+        f"{match} dport {port} 0xffff flowid 1:3",
+        f"{match} sport {port} 0xffff flowid 1:3",
+    ]
 
 
 def guide_files(domain: str) -> list[Path]:

@@ -1,7 +1,8 @@
 """A hub and two spokes, as a guide has them: its commands, its reports, and its links cut and healed.
 
 `TEST_ROUNDS` says how often links are cut and healed at random; `make test-rounds` does it oftener than
-`make test`.
+`make test`. `make test-slow` has the kernel slow the links down, in a network of its own, and runs three
+nodes at each site.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ import asyncio
 import os
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from headwater.site.status import status_of
-from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, opened_cinemas
+from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened_cinemas
 
 ROUNDS = int(os.environ.get("TEST_ROUNDS", "3"))
 SEED = int(os.environ.get("TEST_SEED", "6"))
+SLOWED = (
+    "test_the_guides_commands_make_its_streams_and_its_reports",
+    "test_links_that_are_slow_and_lossy_bring_everything_in_order",
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +45,8 @@ def rows(report: str) -> list[list[str]]:
     return found
 
 
-async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cinemas) -> None:
+async def make_streams(cinemas: Cinemas) -> None:
+    """Make the guide's streams by its own commands."""
     for domain in ("spoke-1", "spoke-2", "hub"):
         for file in guide_files(domain):
             said = await cinemas.nats(
@@ -49,6 +58,10 @@ async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cin
         return "never" not in await cinemas.report("hub") + await cinemas.report("spoke-1")
 
     await cinemas.until(heard, "every origin is heard of")
+
+
+async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cinemas) -> None:
+    await make_streams(cinemas)
     head = ["Stream", "Storage", "Placement", "Consumers", "Messages", "Bytes", "Lost", "Deleted"]
     copied = [
         "Stream",
@@ -138,3 +151,55 @@ async def test_links_that_are_cut_and_healed_at_random_lose_nothing_and_double_n
     assert all(cinemas.published[stream] > before[stream] for stream in PUBLISHED)
     await cinemas.audit()
     await cinemas.lets_go()
+
+
+async def test_links_that_are_slow_and_lossy_bring_everything_in_order(cinemas: Cinemas) -> None:
+    with cinemas.slow_links(random.Random(SEED)):
+        for stream in PUBLISHED:
+            await cinemas.publish(stream, 40, size=1024)
+        await cinemas.audit()
+    await cinemas.lets_go()
+
+
+@pytest.mark.skipif(not os.environ.get("TEST_SLOW"), reason="takes a Spark of its own: make test-slow")
+def test_links_that_the_kernel_slows_down_bring_everything_in_order() -> None:
+    alone = ["unshare", "--map-root-user", "--net"]
+    tried = subprocess.run(
+        [*alone, "sh", "-c", " && ".join(["ip link set lo up", *netem(1)])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if tried.returncode:
+        pytest.skip(f"this kernel slows nothing down for us: {tried.stderr.strip()}")
+    names = [f"{__file__}::{name}" for name in SLOWED]
+    command = f"ip link set lo up && exec {sys.executable} -m pytest -q {' '.join(names)}"
+    ran = subprocess.run(
+        [*alone, "sh", "-c", command],
+        env={**os.environ, "TEST_NETEM": "1", "TEST_SLOW": ""},
+        cwd=Path(__file__).parent.parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(SLOWED)} passed" in ran.stdout
+
+
+@pytest.mark.skipif(not os.environ.get("TEST_SLOW"), reason="nine servers and a Spark more: make test-slow")
+async def test_three_nodes_at_each_site_and_one_of_each_killed(tmp_path: Path) -> None:
+    opening = opened_cinemas(tmp_path, nodes=3)
+    wide = await asyncio.to_thread(opening.__enter__)
+    try:
+        await make_streams(wide)
+        for stream in PUBLISHED:
+            await wide.publish(stream, 20)
+        await wide.audit()
+        for site in ("hub", *SPOKES):
+            wide.kill(f"nats-server {site}-1")
+            for stream in PUBLISHED:
+                await wide.publish(stream, 20)
+        await wide.audit()
+        await wide.lets_go()
+    finally:
+        await asyncio.to_thread(opening.__exit__, None, None, None)
