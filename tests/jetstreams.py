@@ -41,7 +41,9 @@ class Shell:
     def __init__(self, url: str, home: Path, **environ: str) -> None:
         self.url = url
         self.home = home
-        self.environ = {"NATS_URL": url, "XDG_CONFIG_HOME": str(home), **environ}
+        # No command gives up on a busy machine.
+        patient = {"NATS_TIMEOUT": "60s"}
+        self.environ = patient | {"NATS_URL": url, "XDG_CONFIG_HOME": str(home), **environ}
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **environ: str) -> Ran:
         """Run a command whatever its exit code."""

@@ -113,3 +113,8 @@ def test_contexts_come_from_the_files_of_the_nats_command(
     assert settle({}, load_context).server == Connection().server
     (tmp_path / "nats" / "context.txt").write_text("hub")
     assert settle({}, load_context).server == "nats://hub"
+
+
+def test_a_short_wait_for_answers_leaves_time_to_connect() -> None:
+    assert Connection(server="nats://h", timeout=0.1).options()["connect_timeout"] == 5
+    assert Connection(server="nats://h", timeout=60).options()["connect_timeout"] == 60

@@ -20,6 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 DEFAULT_TIMEOUT = "5s"
+LEAST_CONNECT_S = 5.0
 DEFAULT_PREFIX = "$JS.API"
 _CREDENTIALS = """-----BEGIN NATS USER JWT-----
 {jwt}
@@ -104,7 +105,8 @@ class Connection:
         """Return the keywords with which the NATS client connects."""
         options: dict[str, Any] = {
             "servers": [_with_scheme(url.strip()) for url in self.server.split(",") if url.strip()],
-            "connect_timeout": self.timeout,
+            # A short wait is meant for the answer; a server that is far or busy still gets to say hello.
+            "connect_timeout": max(self.timeout, LEAST_CONNECT_S),
             **self._proof(),
         }
         if self.inbox_prefix:
