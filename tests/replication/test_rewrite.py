@@ -47,6 +47,11 @@ def test_the_first_transform_that_takes_a_subject_rewrites_it_and_others_are_dro
     assert [(m.seq, m.subject) for m in made] == [(1, b"x.1"), (3, b"y.1"), (4, b"a.2")]
 
 
+def test_a_subject_of_which_nothing_would_be_left_stays_as_it_was() -> None:
+    made = rewritten([plain(1, b"a.b"), plain(2, b"a.cbd")], transforms=(("a.*", "{{split(1,b)}}"),))
+    assert [m.subject for m in made] == [b"a.b", b"c.d"]
+
+
 def test_the_targets_own_transform_comes_last_and_drops_nothing() -> None:
     made = rewritten([plain(1, b"a.1"), plain(2, b"b.1")], stream_transform=("a.*", "z.{{wildcard(1)}}"))
     assert [m.subject for m in made] == [b"z.1", b"b.1"]

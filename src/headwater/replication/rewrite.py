@@ -78,7 +78,8 @@ class Rewrite:
         made: bytes | None = subject
         if self._transforms:
             applied = (transform.apply(subject) for transform in self._transforms)
-            made = next((each for each in applied if each is not None), None)
+            # A transform that leaves nothing of a subject leaves it as it was: no message is without one.
+            made = next((each or subject for each in applied if each is not None), None)
         if made is None or self._stream_transform is None:
             return made
         return self._stream_transform.apply(made) or made
