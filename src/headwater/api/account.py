@@ -15,6 +15,9 @@ async def info(context: Context, request: Request) -> Json:
     """Show what the account has taken, what it may take, and the level of the API."""
     domain = context.domain
     configs = domain.configs()
+    limits = dataclasses.asdict(domain.limits)
+    # No limit of JetStream's; official clients know their fields.
+    del limits["max_replicas"]
     answer: Json = {
         "memory": await domain.used(Storage.MEMORY),
         "storage": await domain.used(Storage.FILE),
@@ -22,7 +25,7 @@ async def info(context: Context, request: Request) -> Json:
         "reserved_storage": reserved(Storage.FILE, configs),
         "streams": len(configs),
         "consumers": context.consumers.total,
-        "limits": dataclasses.asdict(domain.limits),
+        "limits": limits,
         "api": {
             "level": API_LEVEL,
             "total": context.counters.total,
