@@ -2,7 +2,7 @@
 
 It is a pull consumer with an acknowledgement for each message, in every release of nats-server that there is:
 its messages stay at the origin until the target has committed them, also while nobody is connected
-(decision 0018).
+(decision 0021).
 """
 
 from __future__ import annotations
