@@ -9,6 +9,8 @@ import pytest
 
 from control.copiers import Copier, copying, count_is, create, held, publish
 from doors import Door
+from headwater.stream.stream import Stream
+from table.samples import columns
 
 
 async def fare(door: Door, target: str) -> dict[str, Any]:
@@ -182,3 +184,27 @@ async def test_the_ways_out_for_a_mirror_whose_origin_was_made_anew(
         else:
             await update(door, name="M", subjects=["m"], sources=[{"name": "O"}])
             await copied(door, copier, "M", 14)
+
+
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+async def test_a_restored_origin_is_another_one(tmp_path: Path, kind: str) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        upstream = {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+        await create(door, name="T", **upstream)
+        await publish(door, "o", 5)
+        await copied(door, copier, "T", 5)
+        config = door.domain.stream("O").config
+        await door.asker.ask("STREAM.DELETE.O")
+
+        async def fill(stream: Stream) -> None:
+            await stream.load(columns([1, 2, 3]))
+
+        await door.domain.restore_stream(config, fill)
+        if kind == "mirror":
+            await copier.tick()
+            assert "restored" in (await fare(door, "T"))["error"]["description"]
+            assert (await door.domain.stream("T").state()).messages == 5
+        else:
+            await copied(door, copier, "T", 8)
+            assert (await fare(door, "T"))["headwater"]["restarts"]["count"] == 1

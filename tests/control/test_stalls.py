@@ -74,7 +74,7 @@ async def behind(door: Door, count: int = 4, **config: Any) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-async def test_no_replicator(tmp_path: Path) -> None:
+async def test_the_absence_of_a_replicator(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await behind(door)
         unasked = says("no replicator has asked for work")
@@ -200,7 +200,7 @@ async def test_an_origin_that_went_back_is_no_origin_to_go_on_with(
         await door.asker.ask("STREAM.DELETE.O")
         await create(door, name="O", subjects=["o"])
         await publish(door, "o", 3)
-        shown = await until(door, says("restored from a backup"), copier)
+        shown = await until(door, says("has it lost what it held"), copier)
         assert "ends at 3, before 5" in shown["error"]["description"]
         assert (await door.domain.stream("M").state()).messages == 5
 

@@ -32,7 +32,7 @@ class Resumption:
         if extent.last_seq < cursor.seq:
             raise upstream.failure(
                 f"stream {upstream.source.name!r} ends at {extent.last_seq}, before {cursor.seq},"
-                " which was copied already: was it restored from a backup?"
+                " which was copied already: has it lost what it held?"
             )
         upstream.identity = extent.identity
         known = cursor.seq
@@ -55,7 +55,10 @@ class Resumption:
         """Return where a source begins in an origin made anew; a mirror cannot go on."""
         name = upstream.source.name
         if upstream.mirrored:
-            raise upstream.failure(f"stream {name!r} was made anew since it was mirrored")
+            raise upstream.failure(
+                f"stream {name!r} was made anew or restored since it was mirrored: make the mirror anew, too,"
+                " or have it end to keep what it holds"
+            )
         first = await self._first(upstream, extent)
         if noting:
             logger.warning("%s: its origin was made anew; it is copied from its start", upstream)
