@@ -25,6 +25,7 @@ class Elsewhere:
     origin: Asker
     link: Cable
     api: str
+    server: RunningServer
 
     def source(self, name: str, **more: Any) -> Json:
         """Return the source of a stream at the origin's site."""
@@ -79,4 +80,4 @@ async def elsewhere(site: Site, store: Path) -> AsyncIterator[Elsewhere]:
     async with site(store) as (server, asker, api), cable(server.leaf_port) as link:
         remotes = f"leafnodes {{ reconnect: 1, remotes: [ {{ url: 'nats-leaf://127.0.0.1:{link.port}' }} ] }}"
         async with copying(store / "lake", LAKE, remotes) as (door, copier):
-            yield Elsewhere(door, copier, asker, link, api)
+            yield Elsewhere(door, copier, asker, link, api, server)
