@@ -84,3 +84,40 @@ def test_a_filter_that_matches_nothing_is_refused_in_the_wrapper_of_the_request(
     with pytest.raises(ApiError) as caught:
         check_filters(StreamConfig(mirror=StreamSource("X", filter_subject="o..b")), "stream_create")
     assert caught.value.err_code == 10049
+
+
+HOSTILE_PREFIXES = [
+    "$JS.*.API",
+    "$JS.>",
+    "$JS.d API",
+    "$JS.d.API\r\nPUB x 0\r\n",
+    "$JS.d\x00.API",
+    "$JS.d\x1b[2J.API",
+    "$JS..API",
+    ".",
+    "$SYS.REQ.ACCOUNT",
+    "$HEADWATER.id.REPLICATION",
+    "_INBOX.somebody",
+    "x" * 1025,
+]
+
+
+@pytest.mark.parametrize("prefix", HOSTILE_PREFIXES, ids=ascii)
+def test_a_prefix_that_leads_to_no_origin_is_refused(prefix: str) -> None:
+    api = StreamConfig(name="S", sources=(StreamSource("O", external=External(prefix)),))
+    code, said = refused(api)
+    assert code in (10021, 10052)
+    assert len(said) < 250
+    deliver = StreamConfig(name="S", mirror=StreamSource("O", external=External("$JS.d.API", prefix)))
+    assert refused(deliver)[0] == 10024
+
+
+HOSTILE_NAMES = ["", "a b", "*", ">", "../../etc", "a\r\nPUB x 0\r\n", "a\x00", "a\x1b", "n" * 1025]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=ascii)
+@pytest.mark.parametrize("external", [None, External("$JS.d.API")], ids=["here", "elsewhere"])
+def test_an_origin_whose_name_is_no_streams_is_refused(name: str, external: External | None) -> None:
+    source = StreamSource(name, external=external)
+    assert refused(StreamConfig(name="S", sources=(source,)))[0] == 10141
+    assert refused(StreamConfig(name="S", mirror=source))[0] == 10142

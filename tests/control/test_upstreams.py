@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from control.copiers import ROUNDS, copying, count_is, create, held, publish
-from headwater.replication.work import Receipt
+from headwater.replication.work import Receipt, commit_subject, plan_subject
 
 
 async def test_a_mirror_holds_the_origin_s_messages_sequences_and_times(tmp_path: Path) -> None:
@@ -241,3 +241,18 @@ async def test_a_plan_that_got_lost_is_made_again_at_once(tmp_path: Path) -> Non
         await copier.tick()
         copier.between = lambda receipts: receipts
         assert await copier.tick() == 4
+
+
+async def test_what_the_engine_itself_was_made_to_send_is_no_question_of_a_replicator(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 5)
+        plan, commit = plan_subject(door.store_id).encode(), commit_subject(door.store_id).encode()
+        # A request whose answer goes there, and a delivery, which carries a reply for its acknowledgement.
+        door.asker.connection.publish(b"$JS.API.INFO", b"", plan)
+        door.asker.connection.publish(b"$JS.API.INFO", b"", commit)
+        door.asker.connection.publish(plan, b"", b"$JS.ACK.O.C.1.1.1.1.0")
+        door.asker.connection.publish(commit, b"nonsense", b"$JS.ACK.O.C.1.1.1.1.0")
+        await door.asker.connection.flush()
+        await create(door, name="M", mirror={"name": "O"})
+        await copier.until(count_is(door, "M", 5))

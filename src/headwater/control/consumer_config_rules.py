@@ -7,6 +7,7 @@ import re
 from msgspec.structs import replace
 
 from headwater.control.account import AccountLimits
+from headwater.control.subject_rules import LONGEST, is_internal
 from headwater.errors import ApiError, api_error
 from headwater.model import names
 from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy
@@ -157,7 +158,8 @@ def _check_ack_by_flow_control(config: ConsumerConfig) -> None:
 def _check_push(config: ConsumerConfig, stream: StreamConfig) -> None:
     if not is_literal(config.deliver_subject):
         raise api_error("consumer_deliver_to_wildcards")
-    if not valid_subject(config.deliver_subject):
+    deliverable = valid_subject(config.deliver_subject) and len(config.deliver_subject.encode()) <= LONGEST
+    if not deliverable or is_internal(config.deliver_subject):
         raise api_error("consumer_invalid_deliver_subject")
     if any(is_subset(config.deliver_subject, subject) for subject in stream.subjects):
         raise api_error("consumer_deliver_cycle")

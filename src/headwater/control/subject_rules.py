@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from headwater.bus.permissions import INTERNAL
 from headwater.errors import ApiError, api_error
 from headwater.model.stream import StreamConfig
 from headwater.model.subject import collides, is_subset, valid_subject
@@ -14,6 +15,13 @@ from headwater.model.subject_set import SubjectSet
 from headwater.model.transform import SubjectTransform, TransformError, check_mapping
 
 _API_SPACES = ("$JS.>", "$JSC.>", "$NRG.>")
+LONGEST = 3072
+"""Bytes of a subject: one that does not fit into a line of the protocol would cut our connection."""
+
+
+def is_internal(subject: str) -> bool:
+    """Return whether a subject is one of the engine's own, on which no client may have it speak."""
+    return is_subset(subject, INTERNAL)
 
 
 def check_subjects(config: StreamConfig) -> StreamConfig:
@@ -24,6 +32,10 @@ def check_subjects(config: StreamConfig) -> StreamConfig:
     for index, subject in enumerate(config.subjects):
         if not valid_subject(subject):
             raise _bad("invalid subject")
+        if len(subject.encode()) > LONGEST:
+            raise _bad(f"subjects must not be longer than {LONGEST} bytes")
+        if is_internal(subject):
+            raise _bad("subjects that overlap with the engine's own are not for streams")
         if subject == ">" and not config.no_ack:
             raise _bad("capturing all subjects requires no-ack to be true")
         if subject == ">" and config.num_replicas != 1:
@@ -79,6 +91,8 @@ def check_republish(config: StreamConfig, pedantic: bool) -> StreamConfig:
         if pedantic:
             raise api_error("pedantic", err="implicit republish based on subject transform")
         republish = replace(republish, src=transform.dest, dest=transform.dest)
+    if is_internal(republish.dest):
+        raise _bad("stream configuration for republish destination is one of the engine's own subjects")
     if any(collides(republish.dest, subject) for subject in config.subjects):
         raise _bad("stream configuration for republish destination forms a cycle")
     try:

@@ -9,13 +9,16 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from headwater.errors import ApiError, api_error
-from headwater.model.names import valid_asset_name
+from headwater.model.names import valid_asset_name, valid_stream_name
 from headwater.model.stream import StreamConfig
 from headwater.model.subject import collides, is_subset, valid_literal, valid_subject
 from headwater.model.transform import TransformError, check_mapping
 from headwater.model.upstream import StreamSource
 
 API_PREFIX = "$JS.API"
+LONGEST_PREFIX = 1024
+_OTHERS = ("$SYS", "$HEADWATER", "_INBOX", "_R_")
+_SHOWN = 100
 
 
 def check_upstreams(
@@ -69,8 +72,11 @@ def _check_mirror(
         raise _bad("subject delete markers forbidden on mirrors")
     _check_mirror_transforms(mirror)
     if mirror.external is not None:
+        # nats-server leaves this name to the other side; we, too, unless it could not stand in a subject.
+        if not valid_literal(mirror.name) or _is_hostile(mirror.name):
+            raise api_error("mirror_invalid_stream_name")
         return config
-    if not valid_asset_name(mirror.name):
+    if not _names_a_stream(mirror.name):
         raise api_error("mirror_invalid_stream_name")
     origin = existing.get(mirror.name)
     if origin is None:
@@ -103,7 +109,7 @@ def _check_source(
     consumer_names: set[str],
 ) -> None:
     """Refuse one source, beside those whose names are in the sets; add its own."""
-    if not valid_asset_name(source.name):
+    if not _names_a_stream(source.name):
         raise api_error("source_invalid_stream_name")
     if source.index_name in index_names:
         raise api_error("source_duplicate_detected")
@@ -159,17 +165,32 @@ def _check_prefixes(upstreams: list[StreamSource], existing: Mapping[str, Stream
     subjects = [subject for origin in origins if origin is not None for subject in origin.subjects]
     externals = [upstream.external for upstream in upstreams if upstream.external is not None]
     for prefix in (external.deliver for external in externals if external.deliver):
-        if not valid_literal(prefix):
-            raise api_error("stream_invalid_external_delivery_subj", prefix=prefix)
+        if not valid_literal(prefix) or _is_hostile(prefix):
+            raise api_error("stream_invalid_external_delivery_subj", prefix=_shortened(prefix))
         for subject in subjects:
             if collides(subject, f"{prefix}.{subject}"):
                 raise api_error("stream_external_del_prefix_overlaps", prefix=prefix, subject=subject)
     for prefix in (external.api for external in externals if external.api):
-        if not valid_literal(prefix):
-            shown = json.dumps(prefix, ensure_ascii=False)
+        if not valid_literal(prefix) or _is_hostile(prefix):
+            shown = json.dumps(_shortened(prefix), ensure_ascii=False)
             raise _bad(f"stream external api prefix {shown} must be a valid subject without wildcards")
         if collides(prefix, API_PREFIX):
             raise api_error("stream_external_api_overlap", prefix=prefix, subject=API_PREFIX)
+
+
+def _names_a_stream(name: str) -> bool:
+    """Return whether an origin can be called so: its name stands in subjects that we publish to."""
+    return valid_stream_name(name) and name.isprintable()
+
+
+def _is_hostile(prefix: str) -> bool:
+    """Return whether a prefix would have us speak where no origin is, or in lines that no server takes."""
+    space = prefix.split(".", 1)[0]
+    return len(prefix.encode()) > LONGEST_PREFIX or not prefix.isprintable() or space in _OTHERS
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _check_cycle(config: StreamConfig, existing: Mapping[str, StreamConfig]) -> None:

@@ -230,6 +230,8 @@ class Upstreams:
         return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
 
     def _plan_for(self, frame: Frame) -> None:
+        if not _is_asked(frame):
+            return
         try:
             self._release(decode_question(frame[3]) if frame[3] else Question(name=""))
         except msgspec.DecodeError as error:
@@ -238,6 +240,8 @@ class Upstreams:
         self._begin("plan", self._answer_plan(frame[1]))
 
     def _commit_for(self, frame: Frame) -> None:
+        if not _is_asked(frame):
+            return
         self._begin("commit", self._answer_commit(frame[1], frame[3]))
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
@@ -444,3 +448,12 @@ class Upstreams:
         upstream.lag = max(upstream.lag - taken, 0)
         upstream.moved(now_ns)
         return taken, ""
+
+
+def _is_asked(frame: Frame) -> bool:
+    """Return whether somebody waits for an answer.
+
+    A client that may not publish here could have us do so, as an answer or a delivery; those have no reply,
+    or one for acknowledgements.
+    """
+    return bool(frame[1]) and not frame[1].startswith(b"$JS.")
