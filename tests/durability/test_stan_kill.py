@@ -64,7 +64,7 @@ class Publisher:
         subject = f"{client.subjects.pubPrefix}.{CHANNEL}".encode()
         while True:
             try:
-                frame = await client.connection.request(subject, body, 2.0)
+                frame = await client.connection.request(subject, body, 0.5)
             except (NoRespondersError, TimeoutError, BusError):
                 await asyncio.sleep(0.02)
                 continue
