@@ -46,6 +46,16 @@ async def copied(probe: Probe, stream: str, **wanted: int) -> None:
     await probe.state(stream, deleted_details=True)
 
 
+async def arrived(probe: Probe, stream: str, subject: str) -> None:
+    """Wait until the stream holds a message on a subject; that it never comes is a stumble."""
+    try:
+        async with asyncio.timeout(COPIED_WITHIN_S):
+            while "message" not in await probe.quietly(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}):
+                await asyncio.sleep(POLL_EVERY_S)
+    except TimeoutError:
+        probe.stumbles.append(f"{subject} did not come to {stream}")
+
+
 def _is_copied(info: Config, wanted: dict[str, int]) -> bool:
     if "state" not in info:
         return False

@@ -1,6 +1,6 @@
 """Sources: many origins and local publishes in one stream."""
 
-from conformance.copies import add, copied, fill, sourced, transform, upstream, upstreams
+from conformance.copies import add, arrived, copied, fill, sourced, transform, upstream, upstreams
 from conformance.probe import Probe
 from conformance.scenario import copying
 
@@ -81,6 +81,44 @@ async def a_source_begins_at_a_sequence(probe: Probe) -> None:
     await add(probe, AB, 7)
     await copied(probe, "U", messages=2)
     await sourced(probe, "U")
+
+
+@copying
+async def a_sequence_to_begin_at_wins_over_a_time(probe: Probe) -> None:
+    await fill(probe, "A", AB * 2)
+    both = {"opt_start_seq": 5, "opt_start_time": "2020-01-01T00:00:00Z"}
+    await probe.create({"name": "S", "sources": [upstream("A", **both)]})
+    await copied(probe, "S", messages=2)
+    await sourced(probe, "S")
+    await probe.create({"name": "M", "mirror": upstream("A", **both)})
+    await copied(probe, "M", messages=2)
+    await sourced(probe, "M")
+
+
+@copying
+async def a_source_joins_a_stream_with_a_past(probe: Probe) -> None:
+    await fill(probe, "A", AB)
+    config = {"name": "S", "subjects": ["s.>"]}
+    await probe.create(config)
+    await probe.publish("s.x", b"later than all of A")
+    begins = upstream("A", opt_start_time="2020-01-01T00:00:00Z")
+    await probe.update(config | {"sources": [begins]})
+    await add(probe, ["a.marker"], 4)
+    await arrived(probe, "S", "a.marker")
+    await sourced(probe, "S")
+
+
+@copying
+async def a_source_joins_a_stream_that_was_purged(probe: Probe) -> None:
+    await fill(probe, "A", AB)
+    config = {"name": "S", "subjects": ["s.>"]}
+    await probe.create(config)
+    await probe.publish("s.x", b"later than all of A")
+    await probe.api("STREAM.PURGE.S")
+    await probe.update(config | {"sources": [upstream("A")]})
+    await add(probe, ["a.marker"], 4)
+    await arrived(probe, "S", "a.marker")
+    await sourced(probe, "S")
 
 
 @copying
