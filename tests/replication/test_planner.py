@@ -81,8 +81,27 @@ async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: t
 async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, Stream]) -> None:
     _, target = streams
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
-    work = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20)
+    (work,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20)
     assert (work.start_seq, work.stop_seq, work.origin) == (20, 50, origin)
+    (whole,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 1_000_000), 20)
+    assert (whole.start_seq, whole.stop_seq) == (20, 1_000_000)
+
+
+@pytest.mark.parametrize("start", [1, 777])
+@pytest.mark.parametrize("more", [1, 19_999, 20_000, 20_001, 333_333, 2_000_000])
+async def test_a_remote_origin_is_read_in_ranges_that_follow_on_each_other(
+    streams: tuple[Stream, Stream], start: int, more: int
+) -> None:
+    origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
+    extent = Extent("id", 1, start + more, direct=True)
+    works = plan_remote(mirror_of(streams[1]), origin, extent, start)
+    assert 1 <= len(works) <= MOST_PIECES
+    assert (works[0].start_seq, works[0].expected) == (start, b"")
+    for one, two in pairwise(works):
+        assert two.start_seq == one.stop_seq + 1
+        assert two.expected == CursorAt("id")(one.stop_seq)
+    assert all(1 <= work.stop_seq - work.start_seq + 1 <= origin.max_messages for work in works)
+    assert works[-1].stop_seq == start + more or len(works) == MOST_PIECES
 
 
 @given(

@@ -373,6 +373,7 @@ class Upstreams:
             upstream.quiet_looks += 1
             return []
         upstream.quiet_looks = 0
+        upstream.next_try_ns = now_ns
         source = upstream.source
         origin = msgspec.structs.replace(
             self._origin,
@@ -385,7 +386,7 @@ class Upstreams:
             origin = msgspec.structs.replace(
                 origin, retention=extent.retention, durable=standing.name, rewinds=standing.rewinds
             )
-        return [plan_remote(upstream, origin, extent, start_seq)]
+        return plan_remote(upstream, origin, extent, start_seq)
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
         """Answer what became of receipts, and the same again to who hands them in again soon after."""

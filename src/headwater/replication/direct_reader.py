@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from headwater.errors import BusError, Error
@@ -17,6 +18,10 @@ BATCH_MESSAGES = 10_000
 BATCH_BYTES = 8 << 20
 ANSWER_S = 10.0
 _MARK = b"\r\nNats-Stream: "
+_PLACE = re.compile(
+    rb"\r\nNats-Stream: ([^\r]*)\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)"
+    rb"\r\nNats-Time-Stamp: ([^\r]*)\r\nNats-Num-Pending: \d+\r\nNats-Last-Sequence: (\d+)\r\n"
+)
 _SECOND = 19
 """How long a time is up to its second."""
 
@@ -92,17 +97,11 @@ class DirectReader:
         if at < 0:
             raise UnsuitableError("an answer without the place of its message")
         # What was stored stands first; nats-server appends its own headers, whatever names are there.
-        said = dict(line.split(b": ", 1) for line in headers[at + 2 : -4].split(b"\r\n"))
-        if said[b"Nats-Stream"] != self._stream or b"Nats-Num-Pending" not in said:
+        said = _PLACE.match(headers, at)
+        if said is None or said[1] != self._stream:
             raise UnsuitableError("a mirror answers, or a server that knows no batches")
         stored = headers[: at + 2] + b"\r\n" if at > len(header_block.VERSION) else b""
-        return Message(
-            int(said[b"Nats-Sequence"]),
-            self._time(said[b"Nats-Time-Stamp"]),
-            said[b"Nats-Subject"],
-            stored,
-            data,
-        ), int(said[b"Nats-Last-Sequence"])
+        return Message(int(said[3]), self._time(said[4]), said[2], stored, data), int(said[5])
 
     def _time(self, text: bytes) -> int:
         """Return a time in nanoseconds; the many of one second share the work."""

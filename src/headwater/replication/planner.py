@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
+import msgspec
+
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
@@ -23,6 +25,9 @@ PIECE_BYTES = 8 << 20
 MOST_PIECES = 8
 LINK_FILES = 256
 """How many files one piece of work takes as they are."""
+ASKED_LEAST = 20_000
+"""How many sequences of an origin elsewhere a task reads at the least before its work is shared out."""
+ASKED_BYTES = 1 << 30
 REMOVED_SPAN = 1 << 20
 """Over how many sequences a piece of work tells which are removed, if some are."""
 
@@ -37,6 +42,8 @@ class Extent:
     takes_out: str = RETENTION
     """Why messages leave it that were not copied; nothing where that is as it should be."""
     retention: str = "limits"
+    direct: bool = False
+    """Whether it can be read through its API at any sequence, by several at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +166,26 @@ def _piece_of_files(
     )
 
 
-def plan_remote(upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int) -> Work:
-    """Return the next piece of work on a stream that is read through its API."""
-    return _work(upstream, extent, start_seq, extent.last_seq, origin=origin)
+def plan_remote(upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int) -> list[Work]:
+    """Return the next pieces of work on a stream that is read through its API."""
+    left = extent.last_seq - start_seq + 1
+    step = min(max(left // 4, ASKED_LEAST), origin.max_messages)
+    if not extent.direct or left <= step:
+        return [_work(upstream, extent, start_seq, extent.last_seq, origin=origin)]
+    # A piece that ended before its range does would have those behind it copied in vain.
+    origin = msgspec.structs.replace(origin, max_bytes=ASKED_BYTES)
+    starts = range(start_seq, extent.last_seq + 1, step)[:MOST_PIECES]
+    return [
+        _work(
+            upstream,
+            extent,
+            first,
+            min(first + step - 1, extent.last_seq),
+            origin=origin,
+            expected=None if first == start_seq else CursorAt(extent.identity)(first - 1),
+        )
+        for first in starts
+    ]
 
 
 def _work(
