@@ -220,3 +220,38 @@ async def test_a_change_to_interest_retention_keeps_what_is_not_copied(tmp_path:
         assert "error" not in await door.asker.ask("STREAM.UPDATE.O", config)
         await copier.until(count_is(door, "S", 8))
         await emptied(door, "O")
+
+
+@pytest.mark.parametrize("kind", ["source", "mirror"])
+async def test_a_target_by_interest_stores_what_somebody_wants_of_it_and_its_origin_lets_all_go(
+    tmp_path: Path, kind: str
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o.>"], retention="workqueue")
+        copied: dict[str, Any] = (
+            {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+        )
+        await create(door, name="T", retention="interest", **copied)
+        await create(door, name="LAST", sources=[{"name": "T", "filter_subject": "o.a"}])
+        for number in range(6):
+            await publish(door, f"o.{'ab'[number % 2]}", 1, start=number)
+        await copier.until(count_is(door, "LAST", 3))
+        await emptied(door, "O")
+        await emptied(door, "T")
+        assert (await door.domain.stream("T").state()).last_seq == 6
+        assert [m.data for m in await held(door, "LAST")] == [b"o.a 0", b"o.a 2", b"o.a 4"]
+
+
+async def test_a_target_that_cannot_be_opened_holds_everything(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"], retention="interest")
+        await create(door, name="S", sources=[{"name": "O"}])
+        await publish(door, "o", 2)
+        await copier.until(count_is(door, "S", 2))
+        await emptied(door, "O")
+        directory = door.domain.stream("S").directory
+    (directory / "identity.json").rename(tmp_path / "kept.json")
+    async with copying(tmp_path) as (door, _):
+        assert "S" in door.domain.offline
+        await publish(door, "o", 3)
+        assert (await door.domain.stream("O").state()).messages == 3

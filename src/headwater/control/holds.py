@@ -154,7 +154,7 @@ class Holds:
         try:
             await origin.drop_unneeded()
             await origin.settled()
-        except Error as error:
+        except (Error, OSError) as error:
             logger.warning("%s keeps what nobody holds any more: %s", origin.name, error)
 
     async def _release(self, origin: str) -> None:
@@ -166,7 +166,7 @@ class Holds:
                     kept = self._kept.get(upstream)
                     if kept is not None and not self._closed:
                         await kept.follow()
-        except Error as error:
+        except (Error, OSError) as error:
             logger.warning("%s keeps what its targets have already: %s", origin, error)
         finally:
             del self._due[origin]

@@ -215,7 +215,8 @@ class Sequencer:
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         ledger.upstreams[upstream] = cursor
         entry = self._hold(run)
-        removal = self._without_room(run)
+        removal = self._unwanted(run, sizes)
+        removal.merge(self._without_room(run))
         if rollup == b"sub":
             removal.merge(self._over_subject_limit({run.subjects[-1]}, 1))
         removal.everything = rollup == b"all"
@@ -243,6 +244,17 @@ class Sequencer:
         self._ledger.upstreams.update(known)
         self._ledger.skip_to(last_seq)
         self._add(None, None, None, upstreams=known)
+
+    def _unwanted(self, run: OfferedRun, sizes: Sequence[int]) -> Removal:
+        """Take out copied messages that nobody is interested in, where they stay only for those who are."""
+        removal = Removal()
+        if self._keeps_only_interest:
+            for seq, subject, size in zip(run.seq_list, run.subjects, sizes, strict=True):
+                if not self.wants(subject):
+                    removal.take_known(seq, subject, size)
+            if removal:
+                self._ledger.remove(removal)
+        return removal
 
     def _without_room(self, run: OfferedRun) -> Removal:
         """Take out what has no room any more since these messages are there."""
