@@ -105,4 +105,4 @@ def test_every_stream_and_consumer_argument_is_known() -> None:
             first = next((p for p in command.params if isinstance(p, click.Argument)), None)
             if first is not None and not what_is_named(first, (group, name)):
                 missed.append(f"{group} {name}")
-    assert missed == ["stream add", "stream restore"]
+    assert missed == ["stream add", "stream restore", "stream cluster"]
