@@ -23,7 +23,7 @@ from headwater.site.topology import Topology
 
 READY_S = 180.0
 CINEMAS = Path(__file__).parent.parent / "examples" / "cinemas"
-ACCOUNTS = {
+ACCOUNTS: dict[str, Any] = {
     "SYS": {"system": True, "users": [{"user": "sys", "password": "sys"}]},
     "ACC": {"users": [{"user": "acc", "password": "acc"}]},
 }

@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from cables import Cable, CableRoom
 from headwater.site.run_record import read_record
 from jetstreams import Shell
-from topologies import CINEMAS, RunningSites, cinemas, running_sites
+from topologies import ACCOUNTS, CINEMAS, RunningSites, cinemas, running_sites
 
 Json = dict[str, Any]
 PATIENCE_S = 120.0
@@ -197,8 +197,15 @@ async def _ignore(error: Exception) -> None:
 
 @contextmanager
 def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
-    """Run the sites of the example with Spark, without streams, every link on a cable of its own."""
-    value = cinemas(nodes)
+    """Run the sites of the example with Spark, every link on a cable of its own; streams are not made yet.
+
+    The first cinema's link logs in as the users do; the second one's has a user of its own.
+    """
+    streams = {name: [str(file) for file in guide_files(name)] for name in ("hub", *SPOKES)}
+    value = cinemas(nodes, streams)
+    own = {"user": "cinema-2", "password": "two", "leaf": "spoke-2"}
+    value["accounts"] = {**ACCOUNTS, "ACC": {"users": [*ACCOUNTS["ACC"]["users"], own]}}
+    value["sites"]["spoke-2"]["remotes"][0]["user"] = own["user"]
     with CableRoom() as room:
         links = {name: room.lay(value["sites"]["hub"]["leaf_port"]) for name in SPOKES}
         detours = {(name, "hub"): f"nats://127.0.0.1:{link.port}" for name, link in links.items()}

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nats.errors
 import pytest
 
 from headwater.site.status import status_of
@@ -54,10 +55,12 @@ async def make_streams(cinemas: Cinemas) -> None:
             )
             assert "was created" in said
 
-    async def heard() -> bool:
-        return "never" not in await cinemas.report("hub") + await cinemas.report("spoke-1")
+    async def held() -> bool:
+        infos = [await cinemas.info(site, stream) for stream, (site, _) in PUBLISHED.items()]
+        return all(info["state"]["consumer_count"] for info in infos)
 
-    await cinemas.until(heard, "every origin is heard of")
+    # An origin that keeps messages for those who want them must know that somebody does.
+    await cinemas.until(held, "every origin keeps messages for its copies")
 
 
 async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cinemas) -> None:
@@ -74,16 +77,17 @@ async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cin
         "Error",
     ]
     empty = ["File", "", "0", "0", "0 B", "0", "0"]
+    wanted = ["File", "", "1", "0", "0 B", "0", "0"]  # by the copy, for which messages are kept
     first, second, hub = [rows(await cinemas.report(domain)) for domain in ("spoke-1", "spoke-2", "hub")]
     assert first[1][:8] == second[1][:8] == hub[1][:8] == head
-    assert sorted(row[:8] for row in first[2:4]) == [["cinema-a-mirror", *empty], ["tickets-1", *empty]]
+    assert sorted(row[:8] for row in first[2:4]) == [["cinema-a-mirror", *empty], ["tickets-1", *wanted]]
     assert first[4:] == [
         ["Replication Report"],
         copied,
         ["cinema-a-mirror", "Mirror", "$JS.hub.API", "cinema-a", "", "<active>", "0", ""],
     ]
-    assert [row[:8] for row in second[2:]] == [["tickets-2", *empty]]
-    assert sorted(row[:8] for row in hub[2:4]) == [["cinema-a", *empty], ["sales", *empty]]
+    assert [row[:8] for row in second[2:]] == [["tickets-2", *wanted]]
+    assert sorted(row[:8] for row in hub[2:4]) == [["cinema-a", *wanted], ["sales", *empty]]
     assert hub[4:] == [
         ["Replication Report"],
         copied,
@@ -159,6 +163,23 @@ async def test_links_that_are_slow_and_lossy_bring_everything_in_order(cinemas: 
             await cinemas.publish(stream, 40, size=1024)
         await cinemas.audit()
     await cinemas.lets_go()
+
+
+async def test_a_cinema_whose_link_has_its_own_user_cannot_write_the_streams_of_others(
+    cinemas: Cinemas,
+) -> None:
+    async with cinemas.client("spoke-2") as client:
+        with pytest.raises(nats.errors.NoRespondersError):
+            await client.request("tickets-1.sold", b"forged", timeout=60)
+        for request in ("STREAM.DELETE.tickets-1", "STREAM.PURGE.tickets-1", "STREAM.INFO.tickets-1"):
+            with pytest.raises(nats.errors.NoRespondersError):
+                await client.request(f"$JS.spoke-1.API.{request}", b"", timeout=60)
+        assert (await client.request("$JS.API.STREAM.INFO.tickets-2", b"", timeout=60)).data
+    async with cinemas.client("hub") as client:  # the headquarters may
+        assert (
+            b"error" not in (await client.request("$JS.spoke-1.API.STREAM.INFO.tickets-1", timeout=60)).data
+        )
+    await cinemas.audit()
 
 
 @pytest.mark.skipif(not os.environ.get("TEST_SLOW"), reason="takes a Spark of its own: make test-slow")
