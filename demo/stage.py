@@ -54,6 +54,8 @@ class Stage:
         self._environ = {
             **clean,
             "NATS_URL": self.url,
+            # A busy machine may take longer to answer than the five seconds that are usual.
+            "NATS_TIMEOUT": "60s",
             # No context of the user's: the demo speaks to its own engine.
             "XDG_CONFIG_HOME": str(directory / "config"),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{clean.get('PATH', '')}",

@@ -78,8 +78,8 @@ async def publish_until_killed(stage: Stage) -> int:
     async def ignore(error: Exception) -> None:
         """The connection breaks: that is the point."""
 
-    client = await nats.connect(stage.url, allow_reconnect=False, error_cb=ignore)
-    stream, acknowledged = client.jetstream(), 0
+    client = await nats.connect(stage.url, allow_reconnect=False, error_cb=ignore, connect_timeout=60)
+    stream, acknowledged = client.jetstream(timeout=60), 0
 
     async def publisher() -> None:
         nonlocal acknowledged

@@ -20,6 +20,7 @@ from nats.js.api import StreamConfig
 from rich.console import Console
 
 MESSAGES = 5_000
+PATIENCE_S = 60
 console = Console(highlight=False)
 
 
@@ -47,7 +48,9 @@ async def engine(store: Path, port: int) -> AsyncIterator[tuple[Client, asyncio.
         if not ready:
             raise SystemExit("the engine did not start")
         say(ready)
-        client = await nats.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False, error_cb=ignore)
+        client = await nats.connect(
+            f"nats://127.0.0.1:{port}", allow_reconnect=False, error_cb=ignore, connect_timeout=PATIENCE_S
+        )
         yield client, process
         await client.close()
     finally:
@@ -62,7 +65,7 @@ async def ignore(error: Exception) -> None:
 
 async def publish(client: Client) -> None:
     """Create a stream and publish to it, some of it twice."""
-    js = client.jetstream()
+    js = client.jetstream(timeout=PATIENCE_S)
     await js.add_stream(StreamConfig(name="ORDERS", subjects=["orders.>"], allow_direct=True))
     start = time.perf_counter()
     for first in range(0, MESSAGES, 500):
@@ -81,7 +84,7 @@ async def publish(client: Client) -> None:
 
 async def read(client: Client) -> None:
     """Read the stream by sequence and by subject, and use a key-value bucket."""
-    js = client.jetstream()
+    js = client.jetstream(timeout=PATIENCE_S)
     state = (await js.stream_info("ORDERS")).state
     say(f"stream info: {state.messages:,} messages, {state.bytes:,} bytes, last sequence {state.last_seq:,}")
     by_seq = await js.get_msg("ORDERS", 42)
@@ -93,7 +96,7 @@ async def read(client: Client) -> None:
 
 async def keep_values(client: Client) -> None:
     """Use a key-value bucket, which is a stream as well."""
-    bucket = await client.jetstream().create_key_value(bucket="PRICES")
+    bucket = await client.jetstream(timeout=PATIENCE_S).create_key_value(bucket="PRICES")
     await bucket.put("apple", b"3")
     revision = await bucket.put("apple", b"4")
     value = (await bucket.get("apple")).value
@@ -103,7 +106,7 @@ async def keep_values(client: Client) -> None:
 async def query(store: Path, expected: int) -> None:
     """Query the stream's table with DuckDB while the engine runs."""
     (table,) = store.glob("*/ORDERS/table")
-    for _ in range(300):
+    for _ in range(1200):
         rows = DeltaTable(table).to_pyarrow_dataset() if (table / "_delta_log").exists() else None
         if rows is not None and rows.count_rows() >= expected:
             break
@@ -127,12 +130,12 @@ async def main() -> None:
             await publish(client)
             await read(client)
             await keep_values(client)
-            before = (await client.jetstream().stream_info("ORDERS")).state
+            before = (await client.jetstream(timeout=PATIENCE_S).stream_info("ORDERS")).state
             process.kill()
             await process.wait()
             say("killed the engine with kill -9")
         async with engine(store, port) as (client, process):
-            after = (await client.jetstream().stream_info("ORDERS")).state
+            after = (await client.jetstream(timeout=PATIENCE_S).stream_info("ORDERS")).state
             assert (after.messages, after.last_seq) == (before.messages, before.last_seq)
             say(f"everything that was acknowledged is there: {after.messages:,} messages")
             await query(store, after.messages)
