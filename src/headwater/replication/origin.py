@@ -103,8 +103,10 @@ class OriginReader:
     def _bounded(self, messages: Sequence[Message]) -> list[Message]:
         """Return those within the range and the bounds; the first one always, so that there is progress."""
         size = sum(len(m.subject) + len(m.headers) + len(m.data) for m in messages)
-        if messages and messages[-1].seq <= self._stop_seq and (
-            size < self._bytes_left and len(messages) <= self._messages_left
+        if (
+            messages
+            and messages[-1].seq <= self._stop_seq
+            and (size < self._bytes_left and len(messages) <= self._messages_left)
         ):
             self.through = messages[-1].seq
             self._messages_left -= len(messages)
