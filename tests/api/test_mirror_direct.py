@@ -13,6 +13,12 @@ from headwater.bus.connection import NoRespondersError
 from headwater.model import headers
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have questions for work answered soon when there is none, so that a test goes on."""
+    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+
+
 async def answerer(door: Door, asked: str, body: Any = None) -> str:
     """Return the stream that answers a direct get, or what the answer's status is; nothing for nobody."""
     try:

@@ -18,6 +18,12 @@ from headwater.model.headers import build
 Json = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have questions for work answered soon when there is none, so that a test goes on."""
+    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+
+
 class Twins:
     """Two servers that are told the same; what their mirrors come to hold must be the same, too."""
 

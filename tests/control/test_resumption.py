@@ -13,6 +13,12 @@ from headwater.stream.stream import Stream
 from table.samples import columns
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have questions for work answered soon when there is none, so that a test goes on."""
+    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+
+
 async def fare(door: Door, target: str) -> dict[str, Any]:
     """Return how the mirror, or the only source, of a stream fares."""
     info = await door.asker.ask(f"STREAM.INFO.{target}")
