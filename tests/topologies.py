@@ -20,6 +20,7 @@ from headwater.site.layout import Layout
 from headwater.site.run_record import read_record
 from headwater.site.site_file import read_topology
 from headwater.site.topology import Topology
+from identities import Operator
 
 READY_S = 180.0
 CINEMAS = Path(__file__).parent.parent / "examples" / "cinemas"
@@ -57,6 +58,20 @@ def cinemas(nodes: int = 1, streams: Mapping[str, list[Any]] | None = None) -> d
         site |= dict(zip(PORTS, free_ports(len(PORTS), nodes), strict=True))
         site |= {"nodes": nodes, "streams": (streams or {}).get(name, [])}
     return {"accounts": ACCOUNTS, "sites": sites}
+
+
+def operator_accounts(directory: Path, made: Operator) -> dict[str, Any]:
+    """Return the part of a site file that has one account of an operator."""
+    config = made.config
+    operator = next(line for line in config.splitlines() if line.startswith("operator")).split(": ", 1)[1]
+    (directory / "operator.jwt").write_text(operator.strip())
+    jwt = config[config.index("resolver_preload") :].split("{", 1)[1].split("}", 1)[0].strip().split(": ")[1]
+    (directory / "account.jwt").write_text(jwt.strip())
+    users = [{"user": "u", "creds": made.creds_file}]
+    return {
+        "operator": str(directory / "operator.jwt"),
+        "accounts": {"A": {"jwt": str(directory / "account.jwt"), "users": users}},
+    }
 
 
 def write_yaml(path: Path, value: Any) -> Path:

@@ -12,7 +12,9 @@ import pytest
 from headwater.errors import Error
 from headwater.site.fleet import store_id
 from headwater.site.run_record import Running, RunRecord, lives, read_record
-from topologies import RunningSites, cinemas, running_sites, write_yaml
+from headwater.site.status import status_of
+from identities import make_certificates, make_operator, new_key, write_seed
+from topologies import ACCOUNTS, RunningSites, cinemas, operator_accounts, running_sites, write_yaml
 
 PATIENCE_S = 60.0
 
@@ -89,3 +91,40 @@ def test_a_file_that_cannot_run_leaves_nothing_running(tmp_path: Path) -> None:
 def test_a_store_without_a_catalog_is_named(tmp_path: Path) -> None:
     with pytest.raises(Error, match="cannot be read"):
         store_id(tmp_path)
+
+
+async def test_one_engine_serves_several_sites_behind_certificates_and_nkeys(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    write_seed(tmp_path / "acc.nk", new_key())
+    streams = {"hub": [{"name": "H", "subjects": ["h"]}], "spoke-1": [{"name": "S", "subjects": ["s"]}]}
+    value = cinemas(streams=streams)
+    del value["sites"]["spoke-2"]
+    value["tls"] = {"cert": made.server_cert, "key": made.server_key, "ca": made.ca, "verify": True}
+    value["accounts"] = {
+        **ACCOUNTS,
+        "ACC": {"users": [{"user": "acc", "seed": str(tmp_path / "acc.nk")}]},
+        "B": {"users": [{"user": "b", "password": "b"}]},
+    }
+    value["sites"]["hub"]["streams"].append({"account": "B", "config": {"name": "H", "subjects": ["h"]}})
+    value["sites"]["spoke-1"]["engine"] = "hub"
+    with running_sites(tmp_path, value) as sites:
+        assert sorted(children(sites)) == ["engine hub", "nats-server hub", "nats-server spoke-1"]
+        status = await status_of(sites.layout)
+        assert all(link.is_up for link in status.links)
+        found = {
+            domain.domain: [stream.name for stream in domain.streams]
+            for site in status.sites
+            for domain in site.domains
+        }
+        assert found == {"hub": ["H"], "hub-b": ["H"], "spoke-1": ["S"], "spoke-1-b": []}
+        for secret in ("BEGIN", (tmp_path / "acc.nk").read_text().strip()):
+            assert secret not in sites.said + sites.log_of("hub/engine.log")
+
+
+async def test_accounts_of_an_operator_run_with_credentials(tmp_path: Path) -> None:
+    made = make_operator(tmp_path)
+    value = cinemas(streams={"hub": [{"name": "H", "subjects": ["h"]}]})
+    value["sites"] = {"hub": value["sites"]["hub"]}
+    with running_sites(tmp_path, {**value, **operator_accounts(tmp_path, made)}) as sites:
+        (site,) = (await status_of(sites.layout)).sites
+        assert [stream.name for stream in site.domains[0].streams] == ["H"]

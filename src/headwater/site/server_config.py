@@ -105,7 +105,7 @@ def _remote(topology: Topology, site: Site, remote: Remote, placement: Placement
     if remote.user.creds:
         values["credentials"] = str(remote.user.creds)
     elif remote.user.seed:
-        values["nkey"] = str(remote.user.seed)
+        values["nkey"] = remote.user.seed.read_text().strip()  # nats-server takes the seed, not its file
     account = site.account(remote.account)
     if account is not None and not account.is_system:
         values |= {"deny_imports": [INTERNAL], "deny_exports": [INTERNAL]}
