@@ -283,3 +283,24 @@ def test_content_is_the_same_after_it_left_the_cache(tmp_path: Path, disk: RealD
     disk.write_atomic(tmp_path / "f", b"content")
     disk.uncache(tmp_path / "f")
     assert disk.read(tmp_path / "f", 0, 7) == b"content"
+
+
+@pytest.mark.parametrize("refused", [0, errno.EXDEV, errno.EPERM])
+def test_a_link_holds_the_same_even_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(refused, "no links here")
+
+    (tmp_path / "one").write_bytes(b"content")
+    if refused:
+        monkeypatch.setattr("os.link", refuse)
+    RealDisk().link(tmp_path / "one", tmp_path / "two")
+    assert (tmp_path / "two").read_bytes() == b"content"
+    same = (tmp_path / "one").stat().st_ino == (tmp_path / "two").stat().st_ino
+    assert same is not bool(refused)
+
+
+def test_a_link_that_the_disk_refuses_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DiskError):
+        RealDisk().link(tmp_path / "gone", tmp_path / "two")

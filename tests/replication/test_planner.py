@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
@@ -141,3 +142,35 @@ async def test_pieces_of_files_follow_on_each_other(
         assert two.start_seq == one.stop_seq + 1
         assert two.expected == CursorAt(origin.identity)(one.stop_seq)
     assert works[-1].stop_seq == 100
+
+
+async def test_whole_files_of_a_mirror_are_one_piece_of_work(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    for _ in range(3):
+        await offered(origin, 10)
+        await origin.checkpoint()
+    extent = Extent(origin.identity, 1, 30)
+    (work,) = await plan_local(mirror_of(target), origin, extent, 1)
+    assert (work.stop_seq, len(work.files), work.linkable) == (30, 3, True)
+    (cut,) = await plan_local(mirror_of(target), origin, extent, 5)
+    assert (cut.start_seq, cut.stop_seq, len(cut.files)) == (5, 10, 1)
+    await origin.remove(15)
+    (before,) = await plan_local(mirror_of(target), origin, extent, 1)
+    (removed,) = await plan_local(mirror_of(target), origin, extent, 11)
+    assert (before.stop_seq, removed.stop_seq) == (10, 20)
+    source = Upstream(target, StreamSource(name="O"), mirrored=False)
+    works = await plan_local(source, origin, extent, 1)
+    assert works[-1].stop_seq == 30
+
+
+async def test_a_long_head_becomes_a_file_before_it_is_copied(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    grown = asyncio.Event()
+    origin.copying.on_folded = grown.set
+    origin.offer([(b"o", b"", b"", bytes(50_000)) for _ in range(100)])
+    await origin.settled()
+    extent = Extent(origin.identity, 1, 100)
+    assert await plan_local(mirror_of(target), origin, extent, 1) == []
+    await asyncio.wait_for(grown.wait(), 60)
+    (work,) = await plan_local(mirror_of(target), origin, extent, 1)
+    assert (work.stop_seq, work.tail, len(work.files)) == (100, b"", 1)

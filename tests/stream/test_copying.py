@@ -232,3 +232,41 @@ async def test_a_copy_of_a_stream_with_adopted_files_between_its_messages_misses
             covered += range(seq, last + 1)
             seq = last + 1
         assert covered == list(range(1, 4 * 57 + 1))
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+async def test_several_files_enter_in_one_change(tmp_path: Path, mirrored: bool) -> None:
+    async with opened(tmp_path) as stream:
+        files = [staged(tmp_path, list(range(at, at + 20)), f"file{at}") for at in (1, 21, 50)]
+        version = stream._store.table.version
+        assert await stream.copying.adopt("up", b"", files, b"c", mirrored=mirrored) == 60
+        assert stream._store.table.version == version + 1
+        # A source's offsets begin at 0 but for here, where each file leaves a gap as wide as its first.
+        gaps = [range(2, 22), range(43, 63), range(113, 133)]
+        expected = [*range(1, 41), *range(50, 70)] if mirrored else [seq for gap in gaps for seq in gap]
+        assert [m.seq for m in await held(stream)] == expected
+    async with opened(tmp_path) as stream:
+        assert [m.seq for m in await held(stream)] == expected
+        assert stream.copying.cursor("up") == b"c"
+
+
+async def test_a_crash_between_several_files_leaves_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        files = [staged(tmp_path, list(range(50)), f"file{number}") for number in range(3)]
+        rename, renamed = RealDisk.rename, iter(range(100))
+
+        def crash(disk: RealDisk, source: Path, target: Path) -> None:
+            if source.parent.name == "staging" and next(renamed) == 1:
+                raise RuntimeError("crash")
+            rename(disk, source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RealDisk, "rename", crash)
+            with pytest.raises(RuntimeError, match="crash"):
+                await stream.copying.adopt("up", b"", files, b"c1", mirrored=False)
+    async with opened(tmp_path) as stream:
+        assert (await stream.state()).messages == 150
+        assert len(await held(stream)) == 150
+        assert stream.copying.cursor("up") == b"c1"
