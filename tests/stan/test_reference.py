@@ -30,6 +30,40 @@ Seen = list[tuple[str, Any]]
 Clients = Callable[[str], Awaitable[StanClient]]
 Script = Callable[[Clients], Awaitable[Seen]]
 
+CONNECTS: dict[str, dict[str, Any]] = {
+    "no inbox": {"heartbeatInbox": ""},
+    "no id": {"clientID": ""},
+    "bad id": {"clientID": "a.b"},
+}
+PUBLISHES: dict[str, dict[str, Any]] = {
+    "no guid": {"guid": ""},
+    "no channel": {"subject": ""},
+    "wildcard": {"subject": "a.*"},
+    "dots": {"subject": "a..b"},
+    "slash": {"subject": "a/b"},
+    "unknown connection": {"connID": b"x"},
+    "unknown client": {"connID": b"", "clientID": "who"},
+}
+SUBSCRIBES: dict[str, dict[str, Any]] = {
+    "no client": {"clientID": ""},
+    "ack wait": {"ackWaitInSecs": 0},
+    "in flight": {"maxInFlight": 0},
+    "start": {"startPosition": 7},
+    "channel": {"subject": "a.>"},
+    "stranger": {"clientID": "who"},
+    "colon": {"durableName": "a:b", "qGroup": "g"},
+}
+STARTS: dict[str, dict[str, Any]] = {
+    "new": {},
+    "last": {"startPosition": LAST_RECEIVED},
+    "first": {"startPosition": FIRST},
+    "zero": {"startPosition": SEQUENCE, "startSequence": 0},
+    "three": {"startPosition": SEQUENCE, "startSequence": 3},
+    "ninety": {"startPosition": SEQUENCE, "startSequence": 90},
+    "hour": {"startPosition": TIME_DELTA, "startTimeDelta": 3_600_000_000_000},
+    "now": {"startPosition": TIME_DELTA, "startTimeDelta": 0},
+}
+
 pytestmark = pytest.mark.skipif(REFERENCE is None, reason="no nats-streaming-server on PATH")
 
 
@@ -66,34 +100,13 @@ def messages(heard: Heard) -> list[tuple[object, ...]]:
 async def refusals(new: Clients) -> Seen:
     seen: Seen = []
     client = await new("refusals")
-    fields: dict[str, Any]
-    for label, fields in {
-        "no inbox": {"heartbeatInbox": ""},
-        "no id": {"clientID": ""},
-        "bad id": {"clientID": "a.b"},
-    }.items():
+    for label, fields in CONNECTS.items():
         seen.append((label, (await client.connect(**fields)).error))
     answer = await client.connect()
     seen.append(("connect", str(answer)))
-    for label, fields in {
-        "no guid": {"guid": ""},
-        "no channel": {"subject": ""},
-        "wildcard": {"subject": "a.*"},
-        "dots": {"subject": "a..b"},
-        "slash": {"subject": "a/b"},
-        "unknown connection": {"connID": b"x"},
-        "unknown client": {"connID": b"", "clientID": "who"},
-    }.items():
+    for label, fields in PUBLISHES.items():
         seen.append((label, (await client.publish("refusals", **fields)).error))
-    for label, fields in {
-        "no client": {"clientID": ""},
-        "ack wait": {"ackWaitInSecs": 0},
-        "in flight": {"maxInFlight": 0},
-        "start": {"startPosition": 7},
-        "channel": {"subject": "a.>"},
-        "stranger": {"clientID": "who"},
-        "colon": {"durableName": "a:b", "qGroup": "g"},
-    }.items():
+    for label, fields in SUBSCRIBES.items():
         _, refused = await client.try_subscribe("refusals", **fields)
         seen.append((f"subscribe {label}", refused.error))
     await client.subscribe("refusals", durableName="d")
@@ -122,21 +135,11 @@ async def positions(new: Clients) -> Seen:
     client = await new("positions")
     await client.connect()
     seen: Seen = []
-    fields: dict[str, Any]
     for channel, count in (("pos.empty", 0), ("pos.some", 5)):
         for n in range(count):
             await client.publish(channel, b"%d" % n, reply="back" if n % 2 else "")
         heard = {}
-        for label, fields in {
-            "new": {},
-            "last": {"startPosition": LAST_RECEIVED},
-            "first": {"startPosition": FIRST},
-            "zero": {"startPosition": SEQUENCE, "startSequence": 0},
-            "three": {"startPosition": SEQUENCE, "startSequence": 3},
-            "ninety": {"startPosition": SEQUENCE, "startSequence": 90},
-            "hour": {"startPosition": TIME_DELTA, "startTimeDelta": 3_600_000_000_000},
-            "now": {"startPosition": TIME_DELTA, "startTimeDelta": 0},
-        }.items():
+        for label, fields in STARTS.items():
             heard[label] = await client.subscribe(channel, **fields)
         await client.publish(channel, b"one more")
         for label, one in heard.items():
