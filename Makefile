@@ -16,10 +16,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-rounds test-slow demo bench bench-publish bench-replay bench-fetch serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-rounds test-slow demo bench bench-publish bench-replay bench-fetch bench-replication serve docs java-check clean
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## set up .venv with the pinned packages; every other target calls it
 
@@ -60,7 +60,7 @@ test-nats-cli: install java-check ## the real nats command line does what the tr
 demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone (exit code 3)
 	@$(BIN)/python -m demo.story $(ARGS)
 
-bench: bench-publish bench-replay bench-fetch ## throughput beside nats-server's: publish, replay, fetch
+bench: bench-publish bench-replay bench-fetch bench-replication ## throughput beside nats-server's: publish, replay, fetch, copy
 
 bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 	$(BIN)/python -m bench.publish $(ARGS)
@@ -70,6 +70,9 @@ bench-replay: install ## ordered replay of a long stream alone
 
 bench-fetch: install ## fetching with acknowledgements alone
 	$(BIN)/python -m bench.fetch $(ARGS)
+
+bench-replication: install java-check ## sources and mirrors alone: ARGS="--scale 0.1", or --quick
+	$(BIN)/python -m bench.replication $(ARGS)
 
 serve: install ## run an engine with the story's streams to play with: STORE=.headwater/store PORT=4222
 	@$(BIN)/python -m demo.play --store $(STORE) --port $(PORT) -- $(ARGS)
