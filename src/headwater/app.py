@@ -90,12 +90,13 @@ def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
     stack.callback(sync_executor.shutdown)
     owns = settings.replicator == "own"
     path = settings.store / handover.NAME
-    handover.write(path, handover.seats_of(settings))
+    handover.write(path, settings)
     supervisor = Supervisor(settings, path, catalog.store_id)
     stack.push_async_callback(supervisor.stop)
     return Premises(
         store=settings.store,
         handover=path,
+        has_seats=bool(settings.seats),
         catalog=catalog,
         clock=SystemClock(),
         cache=RunCache(settings.read_cache_bytes),

@@ -62,6 +62,8 @@ class Premises:
     store: Path
     handover: Path
     """The file by which transfers connect as the seat does."""
+    has_seats: bool
+    """Whether there are several accounts, so that a replicator must say which one it asks for."""
     catalog: Catalog
     clock: Clock
     cache: RunCache
@@ -114,6 +116,7 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
             premises.catalog.store_id,
             NatsOrigin(api_prefix="", stream="", config=str(premises.handover), seat=settings.streams_folder),
             is_single=premises.has_own_replicator,
+            seat=settings.streams_folder if premises.has_seats else "",
         )
         upstreams.on_needed = premises.need_replicator
         upstreams.problem = premises.replicator_problem

@@ -86,8 +86,9 @@ def test_an_engine_with_several_seats_is_asked_at_each_of_them(tmp_path: Path) -
         [f"--engine=id1={tmp_path}/seats.toml"],
         ["--store-id", "id1", "--config", f"{tmp_path}/seats.toml"],
     ):
-        found = [(engine.store_id, engine.options.servers) for engine in options_of(arguments).engines]
-        assert found == [("id1", ("nats://A:1",)), ("id1", ("nats://B:1",))]
+        engines = options_of(arguments).engines
+        found = [(engine.store_id, engine.seat, engine.options.servers) for engine in engines]
+        assert found == [("id1", "A", ("nats://A:1",)), ("id1", "B", ("nats://B:1",))]
 
 
 def test_a_missing_java_is_said_in_one_sentence_with_what_to_do(

@@ -12,6 +12,7 @@ from headwater.control.catalog import Catalog
 from headwater.replication import handover
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
+from headwater.settings import load
 from replication.fake_engine import Inline
 
 
@@ -21,8 +22,9 @@ async def replicating(running: RunningEngine, folder: str) -> AsyncIterator[None
     catalog = Catalog(running.store / "catalog.db")
     options = handover.connect_options(str(running.store / handover.NAME), folder, "test replicator")
     connection = Connection(options)
+    seat = folder if load(config=running.store / handover.NAME).settings.seats else ""
     await connection.connect()
-    driving = asyncio.create_task(Driver(Exchange(connection, catalog.store_id), Inline()).drive())
+    driving = asyncio.create_task(Driver(Exchange(connection, catalog.store_id, seat), Inline()).drive())
     try:
         yield
     finally:

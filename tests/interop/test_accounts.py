@@ -191,3 +191,54 @@ async def test_nobody_reads_or_writes_the_streams_of_an_account_they_are_not_in(
         assert names["streams"] == ["OWN"]
         info = await both.ask("$JS.lake.API", "STREAM.INFO.OWN")
         assert info["state"]["messages"] == 1
+
+
+SEATED = f"""
+accounts {{
+  ACME {{ users: [ {{ user: ann, password: ann-secret }} ]
+         exports: [ {", ".join(needed("ORDERS", DELIVER))} ] }}
+  LAKE {{ users: [ {{ user: lea, password: lea-secret }} ]
+         imports: [ {", ".join(map(_import, needed("ORDERS", DELIVER)))} ] }}
+}}
+"""
+
+
+async def test_seats_of_one_engine_copy_from_each_other_as_the_exports_allow(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(nats_server(SEATED, leaf=True))
+        tables = ['replicator = "submitted"\n']
+        for user, account, domain in (
+            ("ann", "ACME", None),
+            ("lea", "LAKE", "lake"),
+            ("lea", "LAKE", "pond"),
+        ):
+            seat = {
+                "account": account,
+                "nats_url": server.client_url,
+                "leaf_url": server.leaf_url,
+                "user": user,
+                "password": f"{user}-secret",
+                **({"domain": domain, "folder": domain} if domain else {}),
+            }
+            tables.append("[[seat]]\n" + "".join(f"{key} = {json.dumps(seat[key])}\n" for key in seat))
+        (tmp_path / "engine.toml").write_text("".join(tables))
+        running = RunningEngine(tmp_path, ("--config", str(tmp_path / "engine.toml"), "--nats", "n"))
+        running.launch()
+        stack.push_async_callback(running.stop)
+        await until(lambda: running.log.count(READY_WORDS) == 3, PATIENCE_S)
+        clients = []
+        for user in ("ann", "lea"):
+            client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
+            stack.push_async_callback(client.close)
+            clients.append(client)
+        await clients[0].jetstream().add_stream(name="ORDERS", subjects=["orders.>"])
+        for folder in ("ACME", "lake", "pond"):
+            await stack.enter_async_context(replicating(running, folder))
+        both = Accounts(server, running, *clients)
+        await both.fill(10)
+        await both.source("$JS.lake.API", "COPY")
+        mirror = {"name": "COPY", "external": {"api": "$JS.lake.API"}}
+        await both.ask("$JS.pond.API", "STREAM.CREATE.DEEP", {"name": "DEEP", "mirror": mirror})
+        copied = await both.messages("$JS.lake.API", "COPY", 10)
+        assert len({data for _, data in copied}) == 10
+        assert await both.messages("$JS.pond.API", "DEEP", 10) == copied

@@ -26,17 +26,19 @@ BOB = Settings(account="B", folder="B-2", domain="edge", nats_url="nats://edge:4
 
 def test_what_is_written_is_read_again_whole(tmp_path: Path) -> None:
     path = tmp_path / handover.NAME
-    handover.write(path, [ANN, BOB])
-    first, second = handover.seats_of(load(config=path).settings)
-    assert first == replace(ANN, tls_ca=Path("ca.pem").absolute())
-    assert second == BOB
+    handover.write(path, Settings(seats=(ANN, BOB)))
+    seats = handover.seats_of(load(config=path).settings)
+    whole = replace(ANN, tls_ca=Path("ca.pem").absolute())
+    assert seats == {"A": whole, "B-2": BOB}
+    handover.write(path, ANN)
+    assert handover.seats_of(load(config=path).settings) == {"": whole}
 
 
 def test_nobody_else_may_read_it_and_an_older_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / handover.NAME
     path.write_text("stale")
     path.chmod(0o644)
-    handover.write(path, [ANN])
+    handover.write(path, ANN)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "stale" not in path.read_text()
     assert [each.name for each in tmp_path.iterdir()] == [handover.NAME]
@@ -44,7 +46,7 @@ def test_nobody_else_may_read_it_and_an_older_one_is_replaced(tmp_path: Path) ->
 
 def test_a_transfer_connects_as_its_seat_does(tmp_path: Path) -> None:
     path = tmp_path / handover.NAME
-    handover.write(path, [ANN, BOB])
+    handover.write(path, Settings(seats=(ANN, BOB)))
     options = handover.connect_options(str(path), "A", "transfer")
     assert options.servers == ("nats://hub:4222", "nats://hub2:4222")
     assert (options.name, options.user, options.password, options.tls_first) == (
@@ -60,6 +62,6 @@ def test_a_file_that_is_missing_or_lacks_the_seat_is_named(tmp_path: Path) -> No
     path = tmp_path / handover.NAME
     with pytest.raises(BusError, match=r"cannot be read.*transfers take from it who they are"):
         handover.connect_options(str(path), "A", "transfer")
-    handover.write(path, [ANN])
+    handover.write(path, ANN)
     with pytest.raises(BusError, match="has no seat with the folder C"):
         handover.connect_options(str(path), "C", "transfer")

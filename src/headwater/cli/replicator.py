@@ -62,12 +62,12 @@ def replicator(
     It is a PySpark application and needs Java 17. It waits for an engine that is away, however long.
     """
     settings = load_from(config, flags).settings
-    reached = [(store_id, seat) for seat in settings.seats or (settings,)] if store_id is not None else []
+    reached = _seats_of(store_id, settings) if store_id is not None else []
     for each in others:
         reached += _engine_of(each)
     if not reached:
         raise SettingsError("whose upstreams? say --store-id ID and --nats URL, or --engine ID=FILE")
-    if any(seat.nats_url is None for _, seat in reached):
+    if any(seat.nats_url is None for _, _, seat in reached):
         raise SettingsError("nats_url is missing: say where the engine's nats-server is with --nats URL")
     start_journal(settings.log_level, settings.log_format)
     # Imported here: help and usage errors need not wait for Spark's libraries.
@@ -76,8 +76,8 @@ def replicator(
 
     options = ReplicatorOptions(
         engines=tuple(
-            EngineAt(name, ConnectOptions.of(seat, seat.nats_url or "", "headwater replicator"))
-            for name, seat in reached
+            EngineAt(store, ConnectOptions.of(seat, seat.nats_url or "", "headwater replicator"), name)
+            for store, name, seat in reached
         ),
         master=settings.spark_master,
         driver_memory=settings.spark_driver_memory,
@@ -86,10 +86,14 @@ def replicator(
     run_until_told(replicate(options))
 
 
-def _engine_of(said: str) -> list[tuple[str, Settings]]:
+def _engine_of(said: str) -> list[tuple[str, str, Settings]]:
     """Return a store's id with each seat of its engine."""
     store_id, _, file = said.partition("=")
     if not store_id or not file:
         raise SettingsError(f"--engine wants ID=FILE, not {said!r}")
-    settings = load(config=Path(file)).settings
-    return [(store_id, seat) for seat in settings.seats or (settings,)]
+    return _seats_of(store_id, load(config=Path(file)).settings)
+
+
+def _seats_of(store_id: str, settings: Settings) -> list[tuple[str, str, Settings]]:
+    """Return a store's id with what each seat is called in plans; one that is alone is called nothing."""
+    return [(store_id, seat.streams_folder, seat) for seat in settings.seats] or [(store_id, "", settings)]

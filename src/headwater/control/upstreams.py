@@ -91,7 +91,9 @@ class Upstreams:
         origin: NatsOrigin,
         *,
         is_single: bool = True,
+        seat: str = "",
     ) -> None:
+        self._seat = seat
         self._domain = domain
         self._connection = connection
         self._clock = clock
@@ -124,7 +126,8 @@ class Upstreams:
 
     def start(self) -> None:
         """Answer replicators from now on."""
-        plan, commit = plan_subject(self._store_id), commit_subject(self._store_id)
+        plan = plan_subject(self._store_id, self._seat)
+        commit = commit_subject(self._store_id, self._seat)
         self._connection.subscribe(plan.encode(), _Questions(self._plan_for))
         self._connection.subscribe(commit.encode(), _Questions(self._commit_for))
         self._watching = asyncio.create_task(self._watch(), name="watch upstreams")

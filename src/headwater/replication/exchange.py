@@ -41,12 +41,12 @@ class EngineAwayError(Error):
 
 
 class Exchange:
-    """The engine of one store, asked over a connection."""
+    """The engine of one store, or one seat of it, asked over a connection."""
 
-    def __init__(self, connection: Connection, store_id: str) -> None:
+    def __init__(self, connection: Connection, store_id: str, seat: str = "") -> None:
         self._connection = connection
-        self._plan = plan_subject(store_id)
-        self._commit = commit_subject(store_id)
+        self._plan = plan_subject(store_id, seat)
+        self._commit = commit_subject(store_id, seat)
         self._name = unique_id()
         self._asking: set[asyncio.Task[Frame]] = set()
         self._why = ""

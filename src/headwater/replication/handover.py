@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from headwater.bus.options import ConnectOptions
@@ -18,10 +17,10 @@ from headwater.settings import Settings, load, seat_rows
 NAME = "replicator.toml"
 
 
-def write(path: Path, seats: Iterable[Settings]) -> None:
-    """Return once the file holds these seats, whole, readable by nobody else."""
+def write(path: Path, settings: Settings) -> None:
+    """Return once the file holds who an engine is at each of its seats, readable by nobody else."""
     text = "# Written by headwater at each start, for its replicators; it may hold secrets.\n"
-    text += "\n".join(map(_table, seats))
+    text += "".join(f"\n[[seat]]\n{_keys(seat)}" for seat in settings.seats) or _keys(settings)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -30,9 +29,9 @@ def write(path: Path, seats: Iterable[Settings]) -> None:
     fresh.replace(path)
 
 
-def seats_of(settings: Settings) -> tuple[Settings, ...]:
-    """Return the seats of an engine; where there are none, the settings are the only one."""
-    return settings.seats or (settings,)
+def seats_of(settings: Settings) -> dict[str, Settings]:
+    """Return the seats of an engine by what they are called in plans; a single account is called nothing."""
+    return {seat.streams_folder: seat for seat in settings.seats} or {"": settings}
 
 
 def connect_options(path: str, folder: str, name: str) -> ConnectOptions:
@@ -41,15 +40,15 @@ def connect_options(path: str, folder: str, name: str) -> ConnectOptions:
         seats = seats_of(load(config=Path(path)).settings)
     except SettingsError as error:
         raise BusError(f"{error}; transfers take from it who they are") from None
-    for seat in seats:
+    for seat in seats.values():
         if seat.streams_folder == folder and seat.nats_url is not None:
             return ConnectOptions.of(seat, seat.nats_url, name)
     raise BusError(f"{path} has no seat with the folder {folder}, so no transfer can be made for it")
 
 
-def _table(seat: Settings) -> str:
-    """Return a seat as a table of TOML, paths made such that they hold in any directory."""
-    lines = ["[[seat]]"]
+def _keys(seat: Settings) -> str:
+    """Return a seat's own settings as keys of TOML, paths made such that they hold in any directory."""
+    lines = []
     for row in seat_rows():
         value = getattr(seat, row.name)
         if value is None or (value == row.default and row.name != "account"):

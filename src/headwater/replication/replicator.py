@@ -28,6 +28,8 @@ class EngineAt:
 
     store_id: str
     options: ConnectOptions
+    seat: str = ""
+    """Which of its seats, by the folder; none where it has but one account."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
         on_disconnected=lambda _: exchange.interrupt(),
         on_denied=lambda denied: exchange.interrupt(f"no permission to {denied.operation} {denied.subject}"),
     )
-    exchange = Exchange(connection, engine.store_id)
+    exchange = Exchange(connection, engine.store_id, engine.seat)
     try:
         await _connect(connection)
         await Driver(exchange, cluster).drive()

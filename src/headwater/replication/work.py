@@ -156,14 +156,14 @@ EXCHANGE_BYTES = 768 << 10
 """A plan or a list of receipts stays below this size, which every nats-server takes in one message."""
 
 
-def plan_subject(store_id: str) -> str:
-    """Return where a replicator asks for work."""
-    return f"$HEADWATER.{store_id}.REPLICATION.PLAN"
+def plan_subject(store_id: str, seat: str = "") -> str:
+    """Return where a replicator asks for work, of one seat where an engine has several."""
+    return ".".join(filter(None, ("$HEADWATER", store_id, "REPLICATION.PLAN", seat)))
 
 
-def commit_subject(store_id: str) -> str:
+def commit_subject(store_id: str, seat: str = "") -> str:
     """Return where a replicator hands in its receipts."""
-    return f"$HEADWATER.{store_id}.REPLICATION.COMMIT"
+    return ".".join(filter(None, ("$HEADWATER", store_id, "REPLICATION.COMMIT", seat)))
 
 
 def inbox_prefix(store_id: str) -> str:
