@@ -29,7 +29,7 @@ def test_a_catch_up_has_a_rate_and_an_end() -> None:
     assert pace.caught_up_in_s(80_000, now) == pytest.approx(80, rel=0.1)
     assert (pace.copied_msgs, pace.copied_bytes, pace.committed_ns) == (20_000, 2_000_000, now)
     assert (pace.began_seq, pace.origin_last_seq) == (0, 100_000)
-    assert not pace.is_live
+    assert not pace.is_live(now)
 
 
 def test_an_origin_that_grows_makes_it_take_longer() -> None:
@@ -45,12 +45,12 @@ def test_where_the_origin_grows_as_fast_nobody_can_tell() -> None:
 def test_at_the_end_it_is_live_and_the_next_catch_up_begins_there() -> None:
     pace = copying(10, 1000, 10_000)
     now = NOW + 10 * SECOND
-    assert pace.is_live
+    assert pace.is_live(now)
     assert pace.caught_up_in_s(0, now) == 0
     assert pace.behind_s(0, now) == 0
     pace.saw(10_001, 15_000, now)
     assert (pace.began_seq, pace.origin_last_seq) == (10_000, 15_000)
-    assert pace.is_live, "until it is known that what waits has waited long"
+    assert pace.is_live(now), "until it is known that what waits has waited long"
 
 
 def test_the_age_of_what_waits_says_how_far_behind_it_is() -> None:
@@ -58,13 +58,16 @@ def test_the_age_of_what_waits_says_how_far_behind_it_is() -> None:
     pace.saw(5, 10, NOW)
     assert pace.behind_s(6, NOW) is None
     assert pace.wants_age(5)
-    pace.aged(5, NOW - 60 * SECOND, NOW)
+    pace.aged(5, NOW - 60 * SECOND)
     assert pace.behind_s(6, NOW + 2 * SECOND) == 62
     assert not pace.wants_age(5)
     assert pace.wants_age(6)
-    assert not pace.is_live
-    pace.aged(6, NOW - LIVE_NS + 1, NOW)
-    assert pace.is_live
+    assert not pace.is_live(NOW)
+    pace.aged(6, NOW - LIVE_NS + 1)
+    assert not pace.is_live(NOW), "nothing was copied yet"
+    pace.committed(1, 10, 5, NOW)
+    assert pace.is_live(NOW)
+    assert not pace.is_live(NOW + 1), "what waits grows old"
 
 
 def test_a_source_that_begins_anew_has_it_all_before_it() -> None:

@@ -177,7 +177,7 @@ class Upstreams:
         if upstream.pace.wants_age(start_seq):
             oldest_ns = await self._origins.oldest_ns(upstream, start_seq)
             if oldest_ns is not None:
-                upstream.pace.aged(start_seq, oldest_ns, self._clock.now_ns())
+                upstream.pace.aged(start_seq, oldest_ns)
 
     def on_opened(self, stream: Stream) -> None:
         """Take up the stream's upstreams; it may be the origin of others, too."""

@@ -19,7 +19,7 @@ class Pace:
         self.committed_ns = 0
         self.origin_last_seq = 0
         self.began_seq = 0
-        self.is_live = False
+        self._was_live = False
         self._seqs = Rate()
         self._growth = Rate()
         self._at_seq = -1
@@ -36,7 +36,7 @@ class Pace:
         if self._at_seq < 0 or start_seq - 1 < self._at_seq:
             self.began_seq = self._at_seq = start_seq - 1
         if start_seq > last_seq:
-            self.is_live = True
+            self._was_live = True
             self.began_seq = self._at_seq = start_seq - 1
             self._oldest_ns = 0
 
@@ -59,10 +59,15 @@ class Pace:
         """Return whether the age of the next message to be copied is not known."""
         return start_seq <= self.origin_last_seq and not (self._oldest_ns and self._oldest_seq == start_seq)
 
-    def aged(self, start_seq: int, oldest_ns: int, now_ns: int) -> None:
+    def aged(self, start_seq: int, oldest_ns: int) -> None:
         """Take note of when the oldest message from this sequence on was stored at the origin."""
         self._oldest_seq, self._oldest_ns = start_seq, oldest_ns
-        self.is_live = now_ns - oldest_ns < LIVE_NS
+
+    def is_live(self, now_ns: int) -> bool:
+        """Return whether it keeps up with its origin: nothing that waits has waited long."""
+        if self._oldest_ns:
+            self._was_live = bool(self.committed_ns) and now_ns - self._oldest_ns < LIVE_NS
+        return self._was_live
 
     def behind_s(self, lag: int, now_ns: int) -> float | None:
         """Return how old the oldest message is that was not copied yet; None where that is not known."""

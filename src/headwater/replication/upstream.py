@@ -178,7 +178,7 @@ class Upstream:
         """Return how it comes along."""
         pace = self.pace
         return Progress(
-            phase=self.phase,
+            phase=self.phase(now_ns),
             seq=self.cursor.seq,
             origin_last_seq=pace.origin_last_seq,
             began_seq=pace.began_seq,
@@ -196,14 +196,13 @@ class Upstream:
             gaps=self.gaps,
         )
 
-    @property
-    def phase(self) -> Phase:
+    def phase(self, now_ns: int) -> Phase:
         """Return what it is at."""
         if self.error is not None:
             return Phase.STALLED if self.is_stalled else Phase.RETRYING
         if not self.seen_ns:
             return Phase.STARTING
-        return Phase.CATCHING_UP if self.lag and not self.pace.is_live else Phase.LIVE
+        return Phase.CATCHING_UP if self.lag and not self.pace.is_live(now_ns) else Phase.LIVE
 
 
 def upstreams_of(stream: Stream, config: StreamConfig) -> list[Upstream]:
