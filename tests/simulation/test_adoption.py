@@ -1,0 +1,138 @@
+"""Whatever the disk does while files are adopted, cursor and messages are there together or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headwater.disk import RealDisk
+from headwater.errors import Error
+from headwater.model.adopted import Adopted
+from headwater.replication.sums import adopted_of
+from headwater.stream import committer, copying
+from headwater.stream.stream import Stream
+from headwater.table.parquet import FileWriter
+from simulation.disks import Fault, PowerCut
+from simulation.voyage import Machine
+from stream.streams import config_of, everything
+from table.samples import columns
+
+CONFIG = config_of(duplicate_window=0)
+FILES, ROWS = 3, 20
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, first, most in (
+        (committer, "RETRY_FIRST_S", "RETRY_MOST_S"),
+        (copying, "FIRST_PAUSE_S", "LONGEST_PAUSE_S"),
+    ):
+        monkeypatch.setattr(module, first, 0.001)
+        monkeypatch.setattr(module, most, 0.001)
+
+
+def staged(machine: Machine, stream: Stream) -> list[Adopted]:
+    """Write files as a transfer task does, durably, into the stream's staging directory."""
+    staging = stream.directory / "staging"
+    machine.disk.mkdir(staging)
+    made = []
+    for number in range(FILES):
+        writer = FileWriter(staging / "unnamed", 0)
+        writer.append(columns(range(ROWS)))
+        stats = writer.finish()
+        assert stats.sums is not None
+        path = staging / f"file{number}-{stats.footer_crc:08x}.parquet"
+        RealDisk().rename(staging / "unnamed", path)
+        machine.disk.sync_file(path)
+        made.append(adopted_of(path.name, stats.size_bytes, stats.sums))
+    machine.disk.sync_dir(staging)
+    return made
+
+
+class Copy:
+    """A stream that publishes, adopts three files at once, publishes, folds; and what it said of that."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.streams: list[Stream] = []
+        self.is_taken = False
+
+    async def run(self) -> None:
+        """Do all of it."""
+        stream = await self.machine.workshop.open(CONFIG)
+        self.streams.append(stream)
+        await self._publish(stream, 2)
+        files = staged(self.machine, stream)
+        assert await stream.copying.adopt("up", b"", files, b"done", mirrored=False) == FILES * ROWS
+        self.is_taken = True
+        await self._publish(stream, 2)
+        await stream.folder.fold(force_checkpoint=True)
+        await stream.close()
+
+    async def _publish(self, stream: Stream, count: int) -> None:
+        stream.offer([(b"s.1", b"", b"", b"local")] * count)
+        await stream.settled()
+
+    async def until_it_ends(self) -> None:
+        """Run until all is done or the power is gone."""
+        try:
+            await self.run()
+        except PowerCut:
+            pass
+        except Error:
+            if not self.machine.disk._stopped:
+                raise
+        finally:
+            for stream in self.streams:
+                stream._committer.task.cancel()
+                await asyncio.wait([stream._committer.task])
+                if not stream._committer.task.cancelled():
+                    stream._committer.task.exception()
+
+    async def check(self) -> None:
+        """Hold the stream to what it said, after a restart."""
+        stream = await self.machine.workshop.open(CONFIG)
+        found = await everything(stream)
+        copied = [message for message in found if message.data != b"local"]
+        is_there = stream.copying.cursor("up") == b"done"
+        assert len(copied) == (FILES * ROWS if is_there else 0)
+        assert is_there or not self.is_taken
+        assert [m.data for m in copied] == [b"payload %d" % n for n in range(ROWS)] * (FILES * is_there)
+        assert [m.seq for m in found] == sorted({m.seq for m in found})
+        assert (await stream.state()).messages == len(found)
+        await self._publish(stream, 1)
+        await stream.folder.fold(force_checkpoint=True)
+        assert len(await everything(stream)) == len(found) + 1
+        await stream.close()
+        self.machine.workshop.close()
+
+
+async def undisturbed(directory: Path) -> list[str]:
+    """Return what it asks of the disk when nothing breaks."""
+    copy = Copy(Machine(directory))
+    await copy.run()
+    copy.machine.workshop.close()
+    return copy.machine.disk.history
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "power cut"])
+async def test_an_end_at_any_operation_leaves_all_files_and_the_cursor_or_none(
+    tmp_path: Path, is_killed: bool
+) -> None:
+    history = await undisturbed(tmp_path / "undisturbed")
+    for nth in range(1, len(history) + 1):
+        machine = Machine(tmp_path / str(nth), nth)
+        machine.disk.break_at(nth, Fault.POWER_CUT)
+        copy = Copy(machine)
+        await copy.until_it_ends()
+        assert machine.disk._stopped, f"operation {nth} was not reached"
+        machine.kill() if is_killed else machine.cut_power()
+        try:
+            await copy.check()
+        except BaseException as error:
+            error.add_note(f"ended at operation {nth} ({history[nth - 1]})")
+            raise
+        shutil.rmtree(machine.directory)
