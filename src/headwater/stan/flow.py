@@ -144,8 +144,11 @@ class Flow:
 
     def acknowledge(self, member: Member, seq: int) -> bool:
         """Take an acknowledgement, whoever holds the message by now; return whether it changed anything."""
-        holders = (member, *(other for other in self.members if other is not member))
-        for holder in holders:
+        if member.first.pop(seq, None) is not None:
+            if self._counts:
+                self._counts.pop(seq, None)
+            return True
+        for holder in (member, *self.members):
             if holder.first.pop(seq, None) is not None or holder.again.pop(seq, None) is not None:
                 self._counts.pop(seq, None)
                 return True

@@ -25,7 +25,7 @@ from headwater.stan.sender import REPLY_HEADER
 from headwater.stream.intake import Item
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
-from headwater.wire.stan_messages import CtrlMsg, MalformedError, PubAck, PubMsg, decode
+from headwater.wire.stan_messages import CtrlMsg, DecodeError, MalformedError, PubAck, PubMsg, decode
 
 Waiting = tuple[bytes, str]
 """Where an acknowledgement goes, and the guid it is about."""
@@ -67,8 +67,8 @@ class Publishing:
         """Take a publish; return its message if it cannot be taken before its channel is open."""
         body = frame[3]
         try:
-            message = decode(PubMsg, body)
-        except MalformedError:
+            message = PubMsg.FromString(body)
+        except DecodeError:
             if not _is_control(body):
                 self.refuse(frame, "", refusals.INVALID_PUBLISH)
             return None

@@ -21,7 +21,7 @@ from headwater.stan.records import FlowRow, Op, Records, SubscriptionRow
 from headwater.stan.refusals import RefusedError
 from headwater.stan.start import last_sent_at
 from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
-from headwater.wire.stan_messages import Ack, MalformedError, SubscriptionResponse, decode
+from headwater.wire.stan_messages import Ack, DecodeError, SubscriptionResponse
 
 RECORD_EVERY_NS = 250_000_000
 """How long deliveries and acknowledgements go unrecorded: a crash within it repeats them."""
@@ -255,8 +255,8 @@ class Subscriptions:
             if subscription is None:
                 continue
             try:
-                seq = decode(Ack, body).sequence
-            except MalformedError:
+                seq = Ack.FromString(body).sequence
+            except DecodeError:
                 continue
             if subscription.shared.flow.acknowledge(subscription.member, seq):
                 touched[subscription.shared] = None
