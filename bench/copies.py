@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from bench.generator import WINDOW, Connection, publish
@@ -17,6 +18,19 @@ KEPT = sum(number % GROUPS == 1 for number in range(WINDOW)) / WINDOW
 POLL_S = 0.005
 PATIENCE_S = 1200.0
 SPOTS = 25
+WORDS = [
+    "order",
+    "shipped",
+    "received",
+    "customer",
+    "address",
+    "warehouse",
+    "priority",
+    "standard",
+    "express",
+    "return",
+    "refund",
+]
 
 
 @dataclass(frozen=True)
@@ -55,11 +69,11 @@ class Api:
         """Make a stream of so many messages, rounded up to whole windows, and return how many it holds."""
         messages = -(-messages // WINDOW) * WINDOW
 
-        def subject_of(number: int) -> bytes:
-            return b"%s.%d.%02d" % (subject.encode(), number % GROUPS, number % 60)
+        def make(number: int) -> tuple[bytes, bytes]:
+            return b"%s.%d.%02d" % (subject.encode(), number % GROUPS, number % 60), payload(number, size)
 
         self.create(name, subjects=[f"{subject}.>"], allow_direct=True)
-        return publish(self.connection, size, messages=messages, subject_of=subject_of).messages
+        return publish(self.connection, size, messages=messages, make=make).messages
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,23 @@ def audit_sourced(origins: Mapping[str, Api], target: Api, copy_name: str, expec
         assert (original["subject"], original.get("data")) == (found["subject"], found.get("data")), found
         assert int(number) > before.get(name, 0), f"{name} is out of order at {seq}"
         before[name] = int(number)
+
+
+def payload(number: int, size: int) -> bytes:
+    """Return data as applications send it: an object in JSON, half of it numbers that nobody can foresee."""
+    chance = Random(number)
+    known = {
+        "id": f"{chance.getrandbits(64):016x}",
+        "at": 1_790_000_000_000 + chance.randrange(10**9),
+        "customer": chance.randrange(10**6),
+        "amount": chance.randrange(10**5) / 100,
+    }
+    text = json.dumps(known)[:-1] + ', "note": "'
+    while len(text) < size:
+        text += (
+            chance.choice(WORDS) + " " + (f"{chance.getrandbits(32):08x} " if chance.random() < 0.4 else "")
+        )
+    return (text[: size - 2] + '"}').encode()
 
 
 def spots(last_seq: int) -> list[int]:

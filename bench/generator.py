@@ -105,16 +105,16 @@ class Connection:
                 return answer
 
 
-def subject_of(number: int) -> bytes:
-    """Return the subject of the message with this number in a window."""
-    return b"bench.%02d" % (number % SUBJECTS)
+def frames(size: int, make: Callable[[int], tuple[bytes, bytes]] | None = None) -> tuple[memoryview, int]:
+    """Return a window of publishes as bytes, and the length of one: all are equally long.
 
-
-def frames(size: int, subject_of: Callable[[int], bytes] = subject_of) -> tuple[memoryview, int]:
-    """Return a window of publishes as bytes, and the length of one: all are equally long."""
+    `make` returns subject and payload of the message with a number in the window.
+    """
     payload = bytes(i % 251 for i in range(size))
+    made = [make(i) if make else (b"bench.%02d" % (i % SUBJECTS), payload) for i in range(WINDOW)]
     window = [
-        b"PUB %s %s.%04d %d\r\n%s\r\n" % (subject_of(i), INBOX, i, size, payload) for i in range(WINDOW)
+        b"PUB %s %s.%04d %d\r\n%s\r\n" % (subject, INBOX, i, size, data)
+        for i, (subject, data) in enumerate(made)
     ]
     return memoryview(b"".join(window)), len(window[0])
 
@@ -125,10 +125,10 @@ def publish(
     *,
     seconds: float = math.inf,
     messages: float = math.inf,
-    subject_of: Callable[[int], bytes] = subject_of,
+    make: Callable[[int], tuple[bytes, bytes]] | None = None,
 ) -> Round:
     """Publish so long or so many, at most WINDOW unacknowledged, then wait for the last acknowledgement."""
-    block, length = frames(size, subject_of)
+    block, length = frames(size, make)
     chunks = [block[i * CHUNK * length : (i + 1) * CHUNK * length] for i in range(WINDOW // CHUNK)]
     sent = acked = last_seq = 0
     cpu, start = time.process_time(), time.perf_counter()

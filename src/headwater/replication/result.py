@@ -32,7 +32,7 @@ _ROW_BYTES = 28
 _FRAME_BYTES = 64
 SYNC_BYTES = 8 << 20
 SAMPLE_BYTES = 256 << 10
-PAYS = 0.4
+PAYS = 0.6
 _SNAPPY = pa.Codec("snappy")
 SUMS_BYTES = 128 << 10
 """Sums over files that are longer than this travel in a file of their own."""
