@@ -14,6 +14,7 @@ from headwater.replication.reading import OPTIONS, UNBOUNDED, Reading
 from replication.origins import KINDS, site_of
 
 ROOT = Path(__file__).parent.parent.parent
+ROUNDS = 1200
 
 
 def seqs_of(reading: Reading) -> list[int]:
@@ -46,8 +47,12 @@ async def test_files_and_what_is_not_folded_yet_are_one_run(tmp_path: Path) -> N
             await site.publish("orders.new", b"x")
         folder = tmp_path / "engine" / "store" / "$G" / "ORDERS"
         files_alone = Reading({"path": str(folder)})
-        while await asyncio.to_thread(seqs_of, files_alone) != [1, 2, 3, 4, 5]:
+        for _ in range(ROUNDS):
+            if await asyncio.to_thread(seqs_of, files_alone) == [1, 2, 3, 4, 5]:
+                break
             await asyncio.sleep(0.05)
+        else:
+            raise AssertionError("the messages are never folded into the table")
         await site.publish("orders.new", b"y")
         await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":2}')
         whole = Reading({"path": str(folder / "table"), "server": site.url})

@@ -66,7 +66,7 @@ async def test_a_query_follows_a_stream_in_micro_batches_and_goes_on_after_a_sto
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(600)
         return [seq for batch in brought for seq in batch], [len(batch) for batch in brought]
 
     async with site_of("nats-server", tmp_path) as site:

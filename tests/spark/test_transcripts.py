@@ -24,7 +24,7 @@ from engines import engine
 from jetstreams import Ran, Shell, rows
 from servers import nats_server
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 COMMON = {"retention": "limits", "max_consumers": -1, "storage": "file", "discard": "new", "num_replicas": 1}
 PROGRAMS = [
     pytest.param("headwater", id="headwater"),
