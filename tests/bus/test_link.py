@@ -67,6 +67,10 @@ class RecordingTransport:
         self._writes.append(data)
         self._transport.write(data)
 
+    def is_closing(self) -> bool:
+        """Return what the transport says."""
+        return self._transport.is_closing()
+
 
 async def test_what_waits_is_sent_before_closing() -> None:
     async with linked() as (link, peer, _):
@@ -124,3 +128,12 @@ async def test_the_loss_says_why_and_fails_the_pongs_expected() -> None:
         with pytest.raises(ConnectionError):
             await answered
         assert "closed" in await link.lost
+
+
+async def test_a_link_that_breaks_between_two_writes_raises_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async with linked() as (link, _, _):
+        assert link._transport is not None
+        link.write(b"never sent")
+        link._transport.abort()
+        await link.lost
+    assert caplog.records == []

@@ -102,7 +102,9 @@ class Link(asyncio.Protocol):
             out = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out.clear()
             self._pending = 0
-            self._transport.write(out)
+            # A link can break between two writes, before it is told here that it did.
+            if not self._transport.is_closing():
+                self._transport.write(out)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
