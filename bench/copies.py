@@ -18,7 +18,7 @@ KEPT = sum(number % GROUPS == 1 for number in range(WINDOW)) / WINDOW
 POLL_S = 0.005
 PATIENCE_S = 1200.0
 SPOTS = 25
-WORDS = [
+WORDS = ("order", "shipped", "received", "customer", "address", "warehouse", "priority", "express", "return")
     "order",
     "shipped",
     "received",

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from headwater.replication.exchange import EngineAwayError, portions
@@ -60,6 +61,8 @@ class Driver:
         self._pause = pause
         self._tally = _Tally()
         self._rounds: dict[asyncio.Task[None], Plan] = {}
+        # Of its own: the common ones would be too few for the rounds of several engines.
+        self._threads = ThreadPoolExecutor(LONG_ROUNDS + 1)
         self._misses = 0
 
     async def drive(self) -> None:
@@ -72,6 +75,7 @@ class Driver:
             for task in self._rounds:
                 task.cancel()
             await asyncio.gather(*self._rounds, return_exceptions=True)
+            self._threads.shutdown(wait=False)
 
     async def _next_round(self) -> None:
         """Begin a round once there is a plan and room for it."""
@@ -111,7 +115,8 @@ class Driver:
     async def _round(self, plan: Plan) -> None:
         """Run a plan as a job and hand its receipts in."""
         began = time.monotonic()
-        receipts = await asyncio.to_thread(self._cluster.run, plan.works)
+        loop = asyncio.get_running_loop()
+        receipts = await loop.run_in_executor(self._threads, self._cluster.run, plan.works)
         refusals = 0
         try:
             for portion in portions(receipts):
