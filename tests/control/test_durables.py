@@ -281,3 +281,15 @@ async def test_an_origin_made_anew_is_copied_from_its_start(hub: Elsewhere) -> N
     await hub.copier.until(count_is(hub.door, "S", 8))
     await hub.emptied("O")
     assert await texts(hub, "S") == list(range(8))
+
+
+async def test_an_origin_s_own_limit_of_unacknowledged_messages_holds(tmp_path: Path) -> None:
+    async with elsewhere(a_nats_server, tmp_path) as hub:
+        config = {"name": "O", "subjects": ["o"], "retention": "workqueue"}
+        limits = {"consumer_limits": {"max_ack_pending": 5}}
+        assert "error" not in await hub.origin.ask("STREAM.CREATE.O", {**config, **limits})
+        await create(hub.door, name="S", sources=[hub.source("O")])
+        await hub.pour("o", 12)
+        await hub.copier.until(count_is(hub.door, "S", 12))
+        await hub.emptied("O")
+        assert await texts(hub, "S") == list(range(12))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ SUBJECTS = 5
 # So much is folded that ranges are copied as files, out of the log, and both.
 OPTIONS = ("--fold-messages", "200", "--fold-interval-s", "0.2")
 _KEPT: Json = {"storage": "file", "allow_direct": True}
+_BY_LIMITS: Mapping[str, str] = {}
 
 
 class Copied(NamedTuple):
@@ -131,10 +132,11 @@ class Fleet:
         assert "error" not in answer, (site, request, answer["error"])
         return answer
 
-    async def declare(self) -> None:
+    async def declare(self, retentions: Mapping[str, str]) -> None:
         """Make the origins and everything that is copied from them."""
         for name, site in ORIGINS.items():
-            await self.ask(site, f"STREAM.CREATE.{name}", {"name": name, "subjects": [f"{name}.*"], **_KEPT})
+            config = {"name": name, "subjects": [f"{name}.*"], "retention": retentions.get(name, "limits")}
+            await self.ask(site, f"STREAM.CREATE.{name}", {**config, **_KEPT})
             self.publishers[name] = Publisher(name)
             await self.publishers[name].join(self.clients[site])
         for target in dict.fromkeys(upstream.target for upstream in UPSTREAMS):
@@ -142,6 +144,15 @@ class Fleet:
             mirror = {"mirror": ours[0].config} if ours[0].mirrored else {}
             sources = {} if ours[0].mirrored else {"sources": [one.config for one in ours]}
             await self.ask("lake", f"STREAM.CREATE.{target}", {"name": target, **_KEPT, **mirror, **sources})
+
+    async def held_for(self, site: str, origin: str) -> None:
+        """Return once an origin elsewhere keeps its messages for every upstream."""
+        wanted = sum(upstream.origin == origin for upstream in UPSTREAMS)
+
+        async def all_there() -> bool:
+            return len((await self.ask(site, f"CONSUMER.NAMES.{origin}"))["consumers"] or ()) == wanted
+
+        await eventually(all_there, f"{origin} has a consumer for each upstream", self.tell)
 
     async def publish(self, count: int, size: int) -> None:
         """Publish at every site."""
@@ -220,7 +231,7 @@ def _held(message: Msg) -> Held:
 
 
 @asynccontextmanager
-async def fleet(directory: Path) -> AsyncIterator[Fleet]:
+async def fleet(directory: Path, retentions: Mapping[str, str] = _BY_LIMITS) -> AsyncIterator[Fleet]:
     """Run all sites, and one replicator that outlives the engine whose upstreams it copies."""
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(nats_server(leaf=True))
@@ -249,7 +260,7 @@ async def fleet(directory: Path) -> AsyncIterator[Fleet]:
             )
             stack.push_async_callback(clients[site].close)
         running = Fleet(hub, edge, lake, engines["far"], copying, clients)
-        await running.declare()
+        await running.declare(retentions)
         yield running
 
 

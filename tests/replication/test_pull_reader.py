@@ -27,6 +27,7 @@ class Script:
         self.requests: list[str] = []
         self.pulls: list[dict[str, int]] = []
         self.level = "5"
+        self.max_ack_pending = 0
         self._info = {
             "delivered": {"consumer_seq": delivered[0], "stream_seq": delivered[1]},
             "num_pending": pending,
@@ -50,7 +51,8 @@ class Script:
         self.requests.append(subject.removeprefix("$JS.API.CONSUMER."))
         if not subject.startswith("$JS.API.CONSUMER.INFO"):
             self._info["delivered"] = {"consumer_seq": 0, "stream_seq": 0}
-        return {**self._info, "config": {"metadata": {"_nats.level": self.level}}}
+        config = {"metadata": {"_nats.level": self.level}, "max_ack_pending": self.max_ack_pending}
+        return {**self._info, "num_ack_pending": 1, "config": config}
 
 
 def delivery(seq: int, number: int, pending: int, data: bytes = b"") -> tuple[bytes, bytes, bytes, bytes]:
@@ -104,7 +106,7 @@ def test_an_older_server_s_consumer_is_made_anew_and_interest_never_lapses(reten
     assert [message.seq for message in read(reader_of(script, 4, retention=retention))] == [4]
     made = ["DELETE.ORDERS.OURS", "DURABLE.CREATE.ORDERS.OURS"]
     if retention == "interest":
-        made = ["DURABLE.CREATE.ORDERS.OURS_", *made, "DELETE.ORDERS.OURS_"]
+        made = ["DELETE.ORDERS.OURS_", "DURABLE.CREATE.ORDERS.OURS_", *made, "DELETE.ORDERS.OURS_"]
     assert script.requests == ["INFO.ORDERS.OURS", *made]
 
 
@@ -135,6 +137,13 @@ def test_a_message_larger_than_a_batch_is_asked_for_alone() -> None:
 def test_a_consumer_that_was_removed_is_an_error() -> None:
     with pytest.raises(BusError, match="Consumer Deleted"):
         read(reader_of(Script([DELETED], pending=2)))
+
+
+def test_no_more_is_asked_for_than_may_be_unacknowledged() -> None:
+    script = Script([delivery(1, 1, 9), delivery(2, 2, 8)], pending=10)
+    script.max_ack_pending = 3
+    assert len(read(reader_of(script))) == 2
+    assert [pull["batch"] for pull in script.pulls] == [2]
 
 
 def test_the_bounds_of_a_piece_of_work_hold() -> None:

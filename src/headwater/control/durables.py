@@ -153,13 +153,17 @@ class Durables:
         request = durable.started(request, source)
         subject = self._subject(upstream, "DURABLE.CREATE")
         try:
-            return await self._origins.ask(subject, request)
+            made = await self._origins.ask(subject, request)
         except ApiError as error:
             if error.err_code != _TOO_MANY_PENDING:
                 raise
-        # The origin's own limit is less than we would like.
-        del request["config"]["max_ack_pending"]
-        return await self._origins.ask(subject, request)
+            # The origin's own limit is less than we would like.
+            del request["config"]["max_ack_pending"]
+            made = await self._origins.ask(subject, request)
+        # A task that ended while it made the consumer anew may have left its spare one.
+        spare = self._subject(upstream, "DELETE") + durable.SPARE
+        self._connection.publish(spare.encode(), b"")
+        return made
 
     def _pay(self, upstream: Upstream, debt: _Debt) -> None:
         """Send what is owed, unless that is under way."""

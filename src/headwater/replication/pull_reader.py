@@ -56,6 +56,9 @@ class PullReader:
             info = self._rewound(info)
         self._delivered = info["delivered"]["consumer_seq"]
         self._pending = info["num_pending"]
+        if (limit := info["config"].get("max_ack_pending", 0)) > 0:
+            # More is not delivered before some of it is acknowledged.
+            self._messages_left = min(self._messages_left, limit - info["num_ack_pending"])
         largest = BATCH_BYTES
         while self._pending and self._messages_left > 0 and self._bytes_left > 0:
             before = self._delivered
@@ -127,6 +130,8 @@ class PullReader:
         # Older servers: it is made anew. Where messages stay by interest, a spare one keeps it meanwhile.
         name, spare = self._origin.durable, self._origin.durable + durable.SPARE
         if self._origin.retention == "interest":
+            # One may be left of a task that ended in the midst of this.
+            self._client.request(self._subject("DELETE", spare).decode())
             self._create(spare, self.through + 1)
         self._asked("DELETE")
         start_seq = self.through + 1 if self._origin.retention == "interest" else 0
