@@ -8,8 +8,9 @@ import pytest
 
 from headwater.errors import Error
 from headwater.settings import load
-from headwater.site.hosts import check, write_hosts
-from topologies import cinemas, topology_of
+from headwater.site.hosts import check, unreachable, write_hosts
+from headwater.site.site_file import read_topology
+from topologies import CINEMAS, cinemas, topology_of
 
 
 def test_every_host_gets_its_configuration_its_settings_and_units(tmp_path: Path) -> None:
@@ -24,6 +25,15 @@ def test_every_host_gets_its_configuration_its_settings_and_units(tmp_path: Path
     assert "ExecStart=headwater serve --config /etc/headwater/hub/engine.toml" in unit
     assert "After=network-online.target nats-server-hub-0.service" in unit
     assert 'listen: "0.0.0.0:' in (tmp_path / "out" / "hub" / "hub-0.conf").read_text()
+
+
+def test_links_of_a_chart_go_to_its_own_addresses_on_real_hosts(tmp_path: Path) -> None:
+    topology = read_topology([CINEMAS / "values" / f"{name}.yaml" for name in ("hub", "spoke-1", "spoke-2")])
+    assert unreachable(topology) == []
+    write_hosts(topology, tmp_path, tmp_path, tmp_path)
+    text = (tmp_path / "spoke-1" / "spoke-1-0.conf").read_text()
+    assert '"nats://acc:acc@hub.example.com:30742"' in text
+    assert unreachable(topology_of(tmp_path, cinemas())) == ["hub"]
 
 
 def test_configuration_that_nats_server_refuses_is_refused_in_its_words(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,8 @@ def test_links_carry_nothing_internal_and_go_where_they_are_told(tmp_path: Path)
     topology = topology_of(tmp_path, cinemas())
     site = topology.site("spoke-1")
     node = next(iter(site.nodes))
-    detour = Placement(detours={("spoke-1", "hub"): "nats://127.0.0.1:9"})
-    text = config_text(topology, site, node, detour)
+    remotes = tuple(replace(remote, public_url="nats://127.0.0.1:9") for remote in site.remotes)
+    text = config_text(topology, replace(site, remotes=remotes), node, Placement(is_public=True))
     assert text.count(f'"deny_imports": ["{INTERNAL}"]') == text.count(f'"deny_exports": ["{INTERNAL}"]') == 1
     assert '"nats://acc:acc@127.0.0.1:9"' in text
     assert '"nats://sys:sys@127.0.0.1:9"' in text

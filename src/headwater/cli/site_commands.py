@@ -22,7 +22,7 @@ from headwater.cli.serve import run_until_told
 from headwater.cli.site_contexts import remove_contexts, write_contexts
 from headwater.cli.site_status import sheets
 from headwater.errors import Error
-from headwater.site.hosts import write_hosts
+from headwater.site.hosts import unreachable, write_hosts
 from headwater.site.layout import Layout
 from headwater.site.run_record import lives, read_record, remove_record
 from headwater.site.site_file import SIZES, read_topology, resized
@@ -166,6 +166,8 @@ def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, a
 def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Path) -> None:
     """Write the configuration of the sites of FILES into DIRECTORY, for hosts of their own."""
     topology = _topology(files, None)
+    for name in unreachable(topology):
+        _say(f"warning: links go to {name} at 127.0.0.1: give that site its host")
     written = write_hosts(topology, directory, at or directory.absolute(), stores)
     for path in written:
         click.echo(str(path))

@@ -108,7 +108,6 @@ def topology_of(releases: Mapping[str, Values]) -> Topology:
                 "it must be one, or say it in a site file"
             )
         away = SITE_STRIDE * place
-        links = [(link.account, User(link.user, secret=link.secret)) for link in values.links]
         sites.append(
             Site(
                 name=name,
@@ -120,13 +119,18 @@ def topology_of(releases: Mapping[str, Values]) -> Topology:
                 route_port=ROUTE_PORT + away,
                 leaf_port=LEAF_PORT + away,
                 monitor_port=MONITOR_PORT + away,
-                remotes=tuple(Remote(account, user, hubs[0]) for account, user in links),
+                remotes=tuple(_remote(link, hubs[0]) for link in values.links),
                 engine=name,
             )
         )
     return Topology(
         tuple(sites), tuple(warning for values in releases.values() for warning in values.warnings)
     )
+
+
+def _remote(link: Link, hub: str) -> Remote:
+    user = User(link.user, secret=link.secret)
+    return Remote(link.account, user, hub, public_url=f"nats://{link.address}")
 
 
 def _honoured(entry: Entry, known: tuple[str, ...], warnings: list[str]) -> dict[str, Entry]:

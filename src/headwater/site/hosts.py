@@ -9,7 +9,7 @@ from headwater.bus.embedded import find_server
 from headwater.errors import Error
 from headwater.site.layout import Layout
 from headwater.site.private_file import write_private
-from headwater.site.topology import Topology
+from headwater.site.topology import LOOPBACK, Topology
 
 EVERYWHERE = "0.0.0.0"
 _UNIT = """\
@@ -55,6 +55,12 @@ def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> 
         )
         written.append(_unit(directory / engine / f"headwater-{engine}.service", unit))
     return written
+
+
+def unreachable(topology: Topology) -> list[str]:
+    """Return the sites that others must reach and that only say that they are on this machine."""
+    wanted = {r.site for site in topology.sites for r in site.remotes if not (r.url or r.public_url)}
+    return sorted(name for name in wanted if name and topology.site(name).host == LOOPBACK)
 
 
 def _unit(path: Path, text: str) -> Path:

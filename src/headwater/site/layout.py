@@ -12,7 +12,7 @@ import nkeys
 
 from headwater.site.private_file import write_private
 from headwater.site.server_config import Placement, config_text
-from headwater.site.topology import Account, Node, Site, Topology
+from headwater.site.topology import LOOPBACK, Account, Node, Site, Topology
 
 ENGINE_SETTINGS = "engine.toml"
 
@@ -25,9 +25,8 @@ class Layout:
         topology: Topology,
         directory: Path,
         *,
-        listen: str = "127.0.0.1",
+        listen: str = LOOPBACK,
         replicator: str = "submitted",
-        detours: Mapping[tuple[str, str], str] | None = None,
         at: Path | None = None,
         stores: Path | None = None,
     ) -> None:
@@ -36,7 +35,6 @@ class Layout:
         self.directory = directory.absolute()
         self._listen = listen
         self._replicator = replicator
-        self._detours = detours or {}
         self._at = at or self.directory
         self._stores = stores
 
@@ -64,7 +62,7 @@ class Layout:
         """Write every file; keys that exist stay as they are."""
         written = []
         for site in self.topology.sites:
-            placement = Placement(self._listen, self._engine_keys(site), self._detours)
+            placement = Placement(self._listen, self._listen != LOOPBACK, self._engine_keys(site))
             for node in site.nodes:
                 path = self.server_config(site, node)
                 write_private(path, config_text(self.topology, site, node, placement))

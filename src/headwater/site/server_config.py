@@ -19,10 +19,10 @@ class Placement:
     """Where the configuration will run: addresses to listen on and to be reached at, the engines' nkeys."""
 
     listen: str = LOOPBACK
+    is_public: bool = False
+    """Whether links go to where real hosts reach each other."""
     engines: Mapping[str, str] = field(default_factory=dict)
     """For each business account the public nkey of the engine's user."""
-    detours: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Other addresses for the links of a site to another one, as a test wants them."""
 
 
 def config_text(topology: Topology, site: Site, node: Node, placement: Placement) -> str:
@@ -95,10 +95,8 @@ def _leafnodes(topology: Topology, site: Site, node: Node, placement: Placement)
 
 
 def _remote(topology: Topology, site: Site, remote: Remote, placement: Placement) -> Json:
-    detour = placement.detours.get((site.name, remote.site))
-    plain = (
-        [detour] if detour else [remote.url] if remote.url else list(topology.site(remote.site).leaf_urls())
-    )
+    told = (placement.is_public and remote.public_url) or remote.url
+    plain = (told,) if told else topology.site(remote.site).leaf_urls()
     values: Json = {"urls": [_with_login(url, remote.user) for url in plain]}
     if not site.operator:
         values["account"] = remote.account

@@ -73,6 +73,8 @@ class Remote:
     """The site at the other end, where it is one of this file."""
     url: str = ""
     """Where that end is reached; without it, at the site's own address."""
+    public_url: str = ""
+    """Where it is reached from real hosts, if that is elsewhere."""
 
 
 @dataclass(frozen=True)
