@@ -19,18 +19,6 @@ POLL_S = 0.005
 PATIENCE_S = 1200.0
 SPOTS = 25
 WORDS = ("order", "shipped", "received", "customer", "address", "warehouse", "priority", "express", "return")
-    "order",
-    "shipped",
-    "received",
-    "customer",
-    "address",
-    "warehouse",
-    "priority",
-    "standard",
-    "express",
-    "return",
-    "refund",
-]
 
 
 @dataclass(frozen=True)
