@@ -74,3 +74,20 @@ def test_the_line_that_would_let_us_in_shows_no_secret(tmp_path: Path) -> None:
     assert "user: me" in lines[0]
     assert "token" in lines[1]
     assert not any("hush" in line for line in lines)
+
+
+def test_an_address_with_its_own_user_wins_over_what_is_said_for_all() -> None:
+    options = ConnectOptions(user="u", password="p", token="t")
+    assert connect_fields(options, Address.parse("nats://leaf:secret@h"), "") == {
+        "user": "leaf",
+        "pass": "secret",
+    }
+    assert "user: leaf," in authorization(options, Address.parse("nats://leaf:secret@h"))
+
+
+def test_a_password_in_a_file_is_read_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    options = ConnectOptions(user="u", password_file=str(path))
+    for password in ("old", "new"):
+        path.write_text(f"{password}\n")
+        assert connect_fields(options, ADDRESS, "") == {"user": "u", "pass": password}

@@ -27,3 +27,13 @@ def test_secrets_are_not_printed() -> None:
     output = CliRunner(env=environ).invoke(headwater, ["settings"]).output
     assert "hush" not in output
     assert "(hidden)" in output
+
+
+def test_each_seat_is_printed_with_what_is_its_own(tmp_path: Path) -> None:
+    config = tmp_path / "seats.toml"
+    config.write_text('[[seat]]\naccount = "A"\nnats_url = "nats://h"\nuser = "u"\npassword = "hush"\n')
+    output = CliRunner().invoke(headwater, ["settings", "--config", str(config)]).output
+    found = [line.split() for line in output.splitlines() if line.endswith("seat 1")]
+    assert ["account", "A", "seat", "1"] in found
+    assert ["password", "(hidden)", "seat", "1"] in found
+    assert "hush" not in output

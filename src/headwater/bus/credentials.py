@@ -16,7 +16,14 @@ _BLOCK = re.compile(r"-----BEGIN (?P<what>[A-Z ]+)-----\s+(?P<text>\S+)\s+-+END 
 
 
 def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dict[str, str]:
-    """Return the fields of CONNECT that prove who we are, the nonce signed where a key is used."""
+    """Return the fields of CONNECT that prove who we are, the nonce signed where a key is used.
+
+    What an address says of itself comes first: so a leaf port can have a user of its own.
+    """
+    if address.password:
+        return {"user": address.user, "pass": address.password}
+    if address.user:
+        return {"auth_token": address.user}
     if options.creds_file:
         blocks = dict(_BLOCK.findall(_text(options.creds_file)))
         try:
@@ -30,10 +37,6 @@ def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dic
         return {"auth_token": options.token}
     if options.user:
         return {"user": options.user, "pass": password_of(options)}
-    if address.password:
-        return {"user": address.user, "pass": address.password}
-    if address.user:
-        return {"auth_token": address.user}
     return {}
 
 
@@ -44,13 +47,15 @@ def password_of(options: ConnectOptions) -> str:
 
 def authorization(options: ConnectOptions, address: Address) -> str:
     """Return the line of server config that accepts these credentials, secrets left out."""
+    if address.password:
+        return f"authorization {{ users: [ {{ user: {address.user}, password: … }} ] }}"
     if options.creds_file:
         return "resolver: …   # it must know the account that signed the JWT, and the JWT must not be expired"
     if options.nkey_file:
         key = connect_fields(options, address, "")["nkey"]
         return f"authorization {{ users: [ {{ nkey: {key} }} ] }}"
-    if options.user or address.password:
-        return f"authorization {{ users: [ {{ user: {options.user or address.user}, password: … }} ] }}"
+    if options.user:
+        return f"authorization {{ users: [ {{ user: {options.user}, password: … }} ] }}"
     if options.token or address.user:
         return "authorization { token: … }"
     return "no_auth_user: …   # or give credentials: --user, --token, --nkey or --creds"

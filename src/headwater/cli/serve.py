@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
@@ -14,6 +15,8 @@ from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.errors import SettingsError
 from headwater.stan.modes import check_modes
+
+logger = logging.getLogger(__name__)
 
 _EPILOG = """\b
 Examples:
@@ -34,11 +37,15 @@ def serve(config: Path | None, **flags: str | None) -> None:
     Without --nats a nats-server is started on loopback and any client works with no option set. With --nats
     the engine attaches to a running one and serves a JetStream domain there.
     """
-    settings = load_from(config, flags).settings
+    loaded = load_from(config, flags)
+    settings = loaded.settings
     if settings.store is None:
         raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
     check_modes(settings)
     start_journal(settings.log_level, settings.log_format)
+    for name in ("password", "token"):
+        if loaded.origins[name].startswith("flag "):
+            logger.warning("the %s stands among the arguments, where others of this machine can see it", name)
     # Imported here: help and usage errors need not wait for the engine's libraries.
     from headwater.app import serve as serve_streams
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
-from headwater.settings import rows, shown
+from headwater.settings import rows, seat_rows, shown
 
 
 @click.command(cls=GroupedCommand)
@@ -19,6 +19,9 @@ def settings(config: Path | None, **flags: str | None) -> None:
     for row in rows():
         value = getattr(loaded.settings, row.name)
         lines.append((row.name, shown(row, value), loaded.origins[row.name]))
+    for number, seat in enumerate(loaded.settings.seats, 1):
+        held = [(row, getattr(seat, row.name)) for row in seat_rows()]
+        lines += [(row.name, shown(row, value), f"seat {number}") for row, value in held if value is not None]
     names, values, _ = (max(map(len, column)) for column in zip(*lines, strict=True))
     for name, text, origin in lines:
         click.echo(f"{name:<{names}}  {text:<{values}}  {origin}")

@@ -19,7 +19,8 @@ def settings_page() -> str:
         f"named by `--config` or `{CONFIG_VARIABLE}`. Flags win over the environment, that over the",
         "file, the file over the default. A key that is not in this list is refused by name. Sizes may be",
         "written `64MiB`. `headwater settings` prints the values in effect and where each came from; secrets",
-        "are never printed.",
+        "are never printed. An engine that serves several accounts has a table `[[seat]]` for each:",
+        "[accounts, users and secrets](accounts.md).",
     ]
     group = None
     for setting in rows():
