@@ -144,7 +144,9 @@ async def test_nothing_acknowledged_is_lost_and_first_deliveries_are_in_order(
             await reader.live()
         publishing = asyncio.create_task(publisher.run())
         for _ in range(ROUNDS):
-            await asyncio.sleep(rng.uniform(0.1, 0.6))
+            flowing = len(publisher.acknowledged) + 2 * WINDOW
+            await until(lambda flowing=flowing: len(publisher.acknowledged) > flowing, WITHIN_S)  # type: ignore[misc]
+            await asyncio.sleep(rng.uniform(0, 0.4))
             mortal = [durable, rng.choice(group)]
             victims = rng.sample(mortal, rng.randrange(3))
             for reader in victims:
