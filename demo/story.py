@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from headwater.replication.spark import SparkMissingError, check_java
 KEPT = Path(".headwater/demo")
 """Where the drawing stays when the demo is over."""
 EXIT_WITHOUT_JAVA = 3
+EXIT_INTERRUPTED = 130
 AUDITED = 500
 
 
@@ -183,6 +185,8 @@ def main() -> int:
         check_java(os.environ)
     except SparkMissingError as missing:
         return streams_alone(str(missing))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
     KEPT.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="headwater-demo-"))
@@ -192,6 +196,9 @@ def main() -> int:
     except DemoError as error:
         console.print(f"\n[bold red]The demo ends here:[/] {error}", markup=True)
         return 1
+    except KeyboardInterrupt:
+        say("\nstopped; nothing is left behind")
+        return EXIT_INTERRUPTED
     finally:
         stage.stop()
         shutil.rmtree(directory, ignore_errors=True)
