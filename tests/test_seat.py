@@ -70,12 +70,12 @@ async def test_accounts_have_streams_of_the_same_name_and_see_only_their_own(tmp
             client(server, "ann") as ann,
             client(server, "bob") as bob,
         ):
-            for number, js in enumerate((ann.jetstream(timeout=60), bob.jetstream())):
+            for number, js in enumerate((ann.jetstream(timeout=60), bob.jetstream(timeout=60))):
                 await js.add_stream(name="S", subjects=["s"])
                 for _ in range(number + 1):
                     await js.publish("s", b"of %d" % number)
-            for number, js in enumerate((ann.jetstream(timeout=60), bob.jetstream())):
-                found = await (await js.pull_subscribe("s", "C")).fetch(number + 1, timeout=20)
+            for number, js in enumerate((ann.jetstream(timeout=60), bob.jetstream(timeout=60))):
+                found = await (await js.pull_subscribe("s", "C")).fetch(number + 1, timeout=60)
                 assert {message.data for message in found} == {b"of %d" % number}
                 assert (await js.stream_info("S")).state.messages == number + 1
             assert f"ready: account A on {server.client_url.removeprefix('nats://')}" not in running.log
@@ -116,7 +116,10 @@ async def test_two_domains_of_one_account_keep_their_streams_in_the_folders_they
             seat(server, "A", "ann", domain="south", folder="A-south"),
         )
         async with seated_engine(tmp_path, *seats) as running, client(server, "ann") as ann:
-            north, south = ann.jetstream(domain="north"), ann.jetstream(domain="south")
+            north, south = (
+                ann.jetstream(domain="north", timeout=60),
+                ann.jetstream(domain="south", timeout=60),
+            )
             await north.add_stream(name="N", subjects=["n"])
             await south.add_stream(name="S", subjects=["s"])
             assert [info.config.name for info in await north.streams_info()] == ["N"]

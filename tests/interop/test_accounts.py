@@ -231,7 +231,7 @@ async def test_seats_of_one_engine_copy_from_each_other_as_the_exports_allow(tmp
             client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
             stack.push_async_callback(client.close)
             clients.append(client)
-        await clients[0].jetstream().add_stream(name="ORDERS", subjects=["orders.>"])
+        await clients[0].jetstream(timeout=60).add_stream(name="ORDERS", subjects=["orders.>"])
         for folder in ("ACME", "lake", "pond"):
             await stack.enter_async_context(replicating(running, folder))
         both = Accounts(server, running, *clients)

@@ -131,7 +131,7 @@ async def test_a_password_is_used_by_every_part_and_seen_in_none(tmp_path: Path)
                 def said() -> str:
                     return running.log + (tmp_path / "replicator.log").read_text(errors="replace")
 
-                await eventually(copied, "five messages are copied", said)
+                await eventually(copied, "five messages are copied", said, 240)
                 shown = {
                     "pages": await asyncio.to_thread(pages, port),
                     "processes": shown_by(replicator) + shown_by(psutil.Process(running.pid)),
