@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
-import nats
-
+from doors import connected
 from headwater.replication import spark
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
@@ -65,9 +66,18 @@ async def test_an_engine_and_an_origin_are_served_over_nats(cluster: SparkCluste
             work_of(id="remote", stop_seq=200, origin=site.origin(), filters=("orders.1",), mirrored=True),
             work_of(id="tail", stop_seq=2, tail=tail_of([message(1), message(2)])),
         )
-        client = await nats.connect(server.client_url)
+        connection = await connected(server.client_url)
         async with serving(server.client_url, engine):
-            assert await Driver(Exchange(client, STORE_ID), cluster).tick()
-        await client.close()
-    assert brought(await engine.receipt()) == [m for m in stored if m.subject == b"orders.1"]
-    assert brought(await engine.receipt()) == [message(1), message(2)]
+            driving = asyncio.create_task(Driver(Exchange(connection, STORE_ID), cluster).drive())
+            assert brought(await engine.receipt()) == [m for m in stored if m.subject == b"orders.1"]
+            assert brought(await engine.receipt()) == [message(1), message(2)]
+            driving.cancel()
+            await asyncio.gather(driving, return_exceptions=True)
+        await connection.close()
+
+
+def test_jobs_of_several_threads_run_beside_each_other(cluster: SparkCluster) -> None:
+    tails = [work_of(id=str(n), stop_seq=3, tail=tail_of([message(n)])) for n in (1, 2)]
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(cluster.run, [[work] for work in tails]))
+    assert [brought(receipt) for (receipt,) in found] == [[message(1)], [message(2)]]
