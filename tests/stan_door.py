@@ -191,8 +191,13 @@ class StanClient:
         return await self.ask(self.subjects.closeRequests, request, wire.CloseResponse)
 
     async def die(self) -> None:
-        """Be gone without a word."""
+        """Be gone without a word, as far as heartbeats tell."""
         self.connection.unsubscribe(self._heartbeat_sid)
+        await self.connection.flush()
+
+    async def revive(self) -> None:
+        """Answer heartbeats again."""
+        self._heartbeat_sid = self.connection.subscribe(self.heartbeat_inbox.encode(), self.heartbeats)
         await self.connection.flush()
 
 

@@ -232,6 +232,12 @@ class Settings:
         "NATS Streaming",
         False,
     )
+    stan_partition_wait_s: float = _setting(
+        "How long an engine that starts waits for another one to say that it serves the same channel.",
+        "NATS Streaming",
+        1.0,
+        low=0.01,
+    )
     stan_clustered: bool = _setting(
         "Refused: an engine has standbys, and no quorum. Here for those who bring a NATS Streaming config.",
         "NATS Streaming",

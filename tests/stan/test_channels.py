@@ -129,8 +129,8 @@ async def test_a_channel_without_use_is_deleted(tmp_path: Path) -> None:
         await client.close_subscription(heard)
         await until(lambda: server.stan.channels.get("foo") is None, 60)
         await until(lambda: server.door.domain.names() == [], 60)
-        await client.publish("foo")
         heard = await client.subscribe("foo", startPosition=FIRST)
+        await client.publish("foo")
         assert (await heard.got(1)).seqs == [1]
 
 

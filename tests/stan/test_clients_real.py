@@ -13,7 +13,7 @@ from stan.clients.real_clients import Problems
 CLUSTER = "test-cluster"
 
 # Whoever is asked whether it is there may be slow to answer on a busy machine.
-OPTIONS = ("--stan", CLUSTER, "--stan-probe-s", "3")
+OPTIONS = ("--stan", CLUSTER, "--stan-probe-s", "5")
 
 
 @pytest.fixture(scope="module")

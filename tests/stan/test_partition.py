@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from doors import connected
 from engines import RunningEngine, engine
 from headwater.errors import SettingsError
-from headwater.stan import partition as partition_module
 from headwater.stan import refusals
 from headwater.stan.partition import Partition, decode_names, encode_names, overlap
 from headwater.wire.stan_messages import MalformedError
@@ -49,19 +48,17 @@ def test_patterns_overlap_where_a_channel_fits_both(ours: list[str], theirs: lis
     assert overlap(ours, theirs) == found
 
 
-async def test_an_engine_refuses_channels_that_another_one_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_module, "GATHER_S", 0.2)
+async def test_an_engine_refuses_channels_that_another_one_serves() -> None:
     async with nats_server() as server:
         connections = [await connected(server.client_url) for _ in range(3)]
         first, second, third = (
-            Partition(connection, "_STAN.part.c", f"server{n}", patterns)
+            Partition(connection, "_STAN.part.c", f"server{n}", patterns, 60.0 if n == 2 else 0.2)
             for n, (connection, patterns) in enumerate(
                 zip(connections, (["foo.*"], ["bar", "foo"], ["baz", "foo.bar"]), strict=True)
             )
         )
         await first.claim()
         await second.claim()
-        monkeypatch.setattr(partition_module, "GATHER_S", 5.0)
         with pytest.raises(SettingsError, match=r"serves channel foo\.\*"):
             await third.claim()
         assert (first.serves("foo.x"), first.serves("foo"), second.serves("foo")) == (True, False, True)
@@ -90,7 +87,8 @@ async def test_engines_share_the_channels_of_a_cluster_id(tmp_path: Path) -> Non
         stranger = StanClient(client.connection, "stranger")
         _, answer = await stranger.try_subscribe("left.a")
         assert answer.error == refusals.INVALID_SUBSCRIBE
-        third = RunningEngine(tmp_path / "third", (*options[:3], "third", *options[4:], *shared))
+        patient = ("--stan-partition-wait-s", "60")
+        third = RunningEngine(tmp_path / "third", (*options[:3], "third", *options[4:], *shared, *patient))
         third.directory.mkdir()
         third.launch()
         assert await third.ended() != 0

@@ -225,8 +225,9 @@ async def test_what_is_not_acknowledged_comes_again_and_says_so(server: Streamin
     heard = await client.subscribe("foo", acks=False, maxInFlight=1, ackWaitInSecs=1)
     await client.publish_all("foo", [b"one", b"two"])
     await heard.got(3)
-    assert heard.datas == [b"one"] * 3
-    assert [(m.redelivered, m.redeliveryCount) for m in heard.messages] == [(False, 0), (True, 1), (True, 2)]
+    three = heard.messages[:3]
+    assert [m.data for m in three] == [b"one"] * 3
+    assert [(m.redelivered, m.redeliveryCount) for m in three] == [(False, 0), (True, 1), (True, 2)]
     heard.ack(1)
     await until(lambda: heard.seqs[-1] == 2, 60)
 

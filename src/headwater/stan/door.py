@@ -83,7 +83,13 @@ async def opened(
         subjects = Subjects(settings.stan, f"_INBOX.{server_id}")
         partition = None
         if settings.stan_partitioning:
-            partition = Partition(connection, subjects.partitions, server_id, list(limits.channels))
+            partition = Partition(
+                connection,
+                subjects.partitions,
+                server_id,
+                list(limits.channels),
+                settings.stan_partition_wait_s,
+            )
             await partition.claim()
         outbox = Outbox(connection, _listening(outlet))
         clients = Clients(settings.stan_hb_fail_count)

@@ -16,7 +16,6 @@ from headwater.wire.stan_messages import PARTITIONING, MalformedError, decode
 
 logger = logging.getLogger(__name__)
 
-GATHER_S = 1.0
 _LENGTH = struct.Struct("<H")
 
 
@@ -56,12 +55,20 @@ def overlap(ours: Iterable[str], theirs: Sequence[str]) -> str:
 class Partition:
     """The channels of this engine, told to and compared with those of others; a sink of the bus."""
 
-    def __init__(self, connection: Connection, subject: str, server_id: str, patterns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        subject: str,
+        server_id: str,
+        patterns: Sequence[str],
+        wait_s: float,
+    ) -> None:
         self.items: list[Frame] = []
         self.patterns = list(patterns)
         self._connection = connection
         self._subject = subject.encode()
         self._server_id = server_id
+        self._wait_s = wait_s
 
     def serves(self, channel: str) -> bool:
         """Return whether a channel is ours."""
@@ -75,14 +82,15 @@ class Partition:
         sid = self._connection.subscribe(inbox, answers)
         for piece in encode_names(self.patterns, self._connection.max_payload - 256):
             self._connection.publish(self._subject, self._message(piece), reply=inbox)
-        await asyncio.sleep(GATHER_S)
-        self._connection.unsubscribe(sid)
-        for body in answers.bodies:
-            theirs = self._names(body)
-            if theirs:
-                raise SettingsError(
-                    f"stan_partitioning: another engine serves channel {theirs[0]} of this cluster id already"
-                )
+        try:
+            theirs = await asyncio.wait_for(answers.claimed, self._wait_s)
+        except TimeoutError:
+            return
+        finally:
+            self._connection.unsubscribe(sid)
+        raise SettingsError(
+            f"stan_partitioning: another engine serves channel {theirs} of this cluster id already"
+        )
 
     def flush(self) -> None:
         """Answer other engines that claim channels: with one that is ours, or with nothing."""
@@ -107,21 +115,22 @@ class Partition:
         encoded: bytes = message.SerializeToString()
         return encoded
 
-    def _names(self, body: bytes) -> list[str]:
-        try:
-            return decode_names(decode(wire.CtrlMsg, body).Data)
-        except MalformedError:
-            return []
-
 
 class _Answers:
-    """Keeps what other engines answer."""
+    """Takes what other engines answer."""
 
     def __init__(self) -> None:
         self.items: list[Frame] = []
-        self.bodies: list[bytes] = []
+        self.claimed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """The first channel that another engine claims."""
 
     def flush(self) -> None:
-        """Keep what came; that nobody listens says nothing."""
-        self.bodies += [body for _, _, _, body in self.items if body]
+        """Look for a channel in what came; that nobody listens says nothing."""
+        for _, _, _, body in self.items:
+            try:
+                names = decode_names(decode(wire.CtrlMsg, body).Data)
+            except MalformedError:
+                continue
+            if names and not self.claimed.done():
+                self.claimed.set_result(names[0])
         self.items.clear()

@@ -239,7 +239,7 @@ async def a_replaced_client_learns_of_it(site):
     async def on_lost(error):
         lost.append(error)
 
-    first = await site.stan(ping_interval=1, ping_max_out=3, conn_lost_cb=on_lost)
+    first = await site.stan(ping_interval=1, ping_max_out=100, conn_lost_cb=on_lost)
     await first._nc.unsubscribe(first._hb_inbox_sid)
     await first._nc.flush()
     await site.stan()
