@@ -128,7 +128,7 @@ class RunningSites:
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
         try:
-            return self._process.wait(60)
+            return self._process.wait(180)
         finally:
             self._process.kill()
             self._process.wait()

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -19,14 +19,11 @@ from headwater.cli.client import AliasedGroup, json_flag
 from headwater.cli.contexts import ContextFolder
 from headwater.cli.render import show, show_json
 from headwater.cli.serve import run_until_told
-from headwater.cli.site_contexts import remove_contexts, write_contexts
-from headwater.cli.site_status import sheets
 from headwater.errors import Error
-from headwater.site.hosts import unreachable, write_hosts
-from headwater.site.layout import Layout
-from headwater.site.run_record import lives, read_record, remove_record
-from headwater.site.site_file import SIZES, read_topology, resized
-from headwater.site.topology import Topology
+
+# The rest of `headwater.site` is imported where it is used: other commands need not wait for it.
+if TYPE_CHECKING:
+    from headwater.site.topology import Topology
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,7 +53,7 @@ def _site_files(command: Command) -> Command:
     """Give a command its files, its folder, and how many nodes a site has."""
     command = click.option(
         "--nodes",
-        type=click.Choice([str(size) for size in SIZES]),
+        type=click.Choice(["1", "3"]),
         help="Nodes of every site, whatever the file says.",
     )(command)
     command = click.option(
@@ -102,6 +99,7 @@ def up(
         _up_detached(files, where, how)
         return
     from headwater.site.fleet import Fleet, FleetOptions
+    from headwater.site.layout import Layout
 
     options = FleetOptions(master, memory, spark, streams, tuple(map(str, files)))
     run_until_told(Fleet(Layout(topology, where), options, _say).run())
@@ -115,6 +113,9 @@ def up(
 )
 def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, context_prefix: str) -> None:
     """End the sites of FILES that run on this machine; what they have stored stays."""
+    from headwater.cli.site_contexts import remove_contexts
+    from headwater.site.run_record import lives, read_record, remove_record
+
     where = _folder(files, directory)
     remove_contexts(ContextFolder.of_user(), _topology(files, nodes), context_prefix)
     record = read_record(where)
@@ -141,6 +142,8 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
 @json_flag
 def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, as_json: bool) -> None:
     """Show servers, leaf links, engines, streams and replication of the sites of FILES."""
+    from headwater.cli.site_status import sheets
+    from headwater.site.layout import Layout
     from headwater.site.status import status_of
 
     layout = Layout(_topology(files, nodes), _folder(files, directory))
@@ -165,6 +168,8 @@ def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, a
 )
 def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Path) -> None:
     """Write the configuration of the sites of FILES into DIRECTORY, for hosts of their own."""
+    from headwater.site.hosts import unreachable, write_hosts
+
     topology = _topology(files, None)
     for name in unreachable(topology):
         _say(f"warning: links go to {name} at 127.0.0.1: give that site its host")
@@ -182,6 +187,8 @@ def _say(text: str) -> None:
 
 def _topology(files: Sequence[Path], nodes: str | None) -> Topology:
     """Return the sites, what is passed over said aloud."""
+    from headwater.site.site_file import read_topology, resized
+
     topology = read_topology(files)
     for warning in topology.warnings:
         _say(f"warning: {warning}")
@@ -193,6 +200,8 @@ def _folder(files: Sequence[Path], directory: Path | None) -> Path:
 
 
 def _write_contexts(topology: Topology, prefix: str) -> None:
+    from headwater.cli.site_contexts import write_contexts
+
     written, foreign = write_contexts(ContextFolder.of_user(), topology, prefix)
     if written:
         _say(f"contexts: {', '.join(written)}")
@@ -202,6 +211,8 @@ def _write_contexts(topology: Topology, prefix: str) -> None:
 
 def _up_detached(files: Sequence[Path], where: Path, how: Sequence[str]) -> None:
     """Start the same command in the background, and return once it is ready."""
+    from headwater.site.run_record import read_record
+
     command = ["site", "up", *map(str, files), "--dir", str(where), "--no-contexts", *how]
     where.mkdir(parents=True, exist_ok=True)
     log = where / "site.log"
