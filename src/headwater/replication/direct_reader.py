@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, repeat
 
 from headwater.errors import BusError, Error
 from headwater.model import headers as header_block
@@ -22,6 +23,7 @@ _PLACE = re.compile(
     rb"\r\nNats-Stream: ([^\r]*)\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)"
     rb"\r\nNats-Time-Stamp: ([^\r]*)\r\nNats-Num-Pending: \d+\r\nNats-Last-Sequence: (\d+)\r\n"
 )
+_BLOCK = re.compile(rb"NATS/1\.0" + _PLACE.pattern + rb"\r\n")
 _SECOND = 19
 """How long a time is up to its second."""
 
@@ -68,8 +70,9 @@ class DirectReader:
         previous = pending = 0
         ended = False
         while not ended:
-            messages: list[Message] = []
-            for _, _, headers, data in self._arrived(inbox):
+            arrived = self._arrived(inbox)
+            messages, previous = self._plain(arrived, previous)
+            for _, _, headers, data in arrived[len(messages) :]:
                 if headers.startswith(b"NATS/1.0 ") and (status := header_block.status(headers)):
                     if status.code not in (204, 404):
                         raise UnsuitableError(status.description.decode(errors="replace"))
@@ -90,6 +93,24 @@ class DirectReader:
             return inbox.read(ANSWER_S)
         except SilentError:
             raise UnsuitableError("the batch breaks off") from None
+
+    def _plain(self, arrived: Sequence[Frame], previous: int) -> tuple[list[Message], int]:
+        """Return the messages without headers of their own, all at once, and the last one's sequence.
+
+        None if there are others among them, or if anything is not as it should be: then each is looked at.
+        """
+        last = bool(arrived) and arrived[-1][2].startswith(b"NATS/1.0 ")
+        answers = arrived[:-1] if last else arrived
+        places = _BLOCK.findall(b"".join([frame[2] for frame in answers]))
+        if not places or len(places) != len(answers):
+            return [], previous
+        streams, subjects, numbers, times, befores = zip(*places, strict=True)
+        seqs = list(map(int, numbers))
+        follows = list(map(int, befores)) == [previous, *seqs[:-1]] and all(a < b for a, b in pairwise(seqs))
+        if not follows or seqs[0] <= previous or set(streams) != {self._stream}:
+            return [], previous
+        datas = [frame[3] for frame in answers]
+        return list(map(Message, seqs, map(self._time, times), subjects, repeat(b""), datas)), seqs[-1]
 
     def _message(self, headers: bytes, data: bytes) -> tuple[Message, int]:
         """Return a message as it is stored, and the sequence before it in the batch."""
