@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headwater.errors import Error
 from headwater.wire.stan_messages import PubMsg
 from stan_door import streaming
 
@@ -43,3 +44,17 @@ async def test_publishes_to_many_channels_in_one_read_are_all_stored(tmp_path: P
             await client.publish_all(name, datas)
         for one in heard.values():
             assert (await one.got(100)).datas == datas
+
+
+async def test_what_cannot_be_stored_is_not_acknowledged(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as server:
+        client = await server.client()
+        await client.publish("foo")
+        channel = server.stan.channels.get("foo")
+        assert channel is not None
+        committer = channel.stream._committer
+        committer.failure = Error("the disk is full")
+        assert "the disk is full" in (await client.publish("foo", b"lost")).error
+        committer.failure = None
+        assert (await client.publish("foo", b"kept")).error == ""
+        assert (await channel.stream.state()).messages == 2

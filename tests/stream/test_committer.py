@@ -169,3 +169,27 @@ async def test_a_stream_whose_disk_never_heals_can_be_closed(workshop: Workshop,
     await stream.close()
     with pytest.raises(Error):
         await fold
+
+
+async def test_a_promise_is_kept_only_for_what_was_stored(workshop: Workshop, disk: BreakableDisk) -> None:
+    async with workshop.stream() as stream:
+        await stream.promise()
+        stream.offer([(b"a", b"", b"", b"kept")])
+        await stream.promise()
+        assert stream.durable_seq == 1
+        disk.break_at(disk.operations + 2, Fault.REFUSED)
+        stream.offer([(b"a", b"", b"", b"lost")])
+        lost = stream.promise()
+        with pytest.raises(ApiError, match="input/output error"):
+            await lost
+
+
+async def test_nothing_is_promised_while_the_disk_refuses(workshop: Workshop, disk: BreakableDisk) -> None:
+    async with workshop.stream() as stream:
+        disk.break_always(Fault.REFUSED)
+        with pytest.raises(ApiError):
+            await publish(stream, (b"a", b"one"))
+        stream.offer([(b"a", b"", b"", b"two")])
+        with pytest.raises(ApiError):
+            await stream.promise()
+        disk.heal()

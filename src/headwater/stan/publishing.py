@@ -112,14 +112,15 @@ class Publishing:
                 stream.offer([self._asking(*both) for both in zip(batch.items, batch.waiting, strict=True)])
             else:
                 stream.offer(batch.items)
-                task = asyncio.create_task(self._acknowledge(stream, batch.waiting), name="stan acks")
+                stored = self._acknowledge(stream.promise(), batch.waiting)
+                task = asyncio.create_task(stored, name="stan acks")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             self._keep_pace(stream)
 
-    async def _acknowledge(self, stream: Stream, waiting: Sequence[Waiting]) -> None:
+    async def _acknowledge(self, stored: asyncio.Future[None], waiting: Sequence[Waiting]) -> None:
         try:
-            await stream.settled()
+            await asyncio.shield(stored)
         except ApiError as error:
             text = error.description
             acks = [(reply, PubAck(guid=guid, error=text).SerializeToString()) for reply, guid in waiting]

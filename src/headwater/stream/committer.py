@@ -78,6 +78,18 @@ class Committer:
         elif self._in_flight is not None:
             await asyncio.shield(self._in_flight.done)
 
+    def promise(self) -> asyncio.Future[None]:
+        """Return what is done once all just offered is durable, and fails if it cannot be made so."""
+        group = self._intake.group or self._in_flight
+        if self.failure is None and group is not None:
+            return group.done
+        promise: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.failure is not None:
+            _fail(promise, _refusal(self.failure))
+        else:
+            promise.set_result(None)
+        return promise
+
     async def intact(self) -> None:
         """Return once the ledger holds nothing that was refused; raise if it cannot be brought to that."""
         while self._rebuilding is not None:

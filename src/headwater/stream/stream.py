@@ -265,6 +265,10 @@ class Stream:
         self._intake.offer(items)
         self._committer.wake()
 
+    def promise(self) -> asyncio.Future[None]:
+        """Return what is done once all just offered is durable, and fails if it cannot be made so."""
+        return self._committer.promise()
+
     async def settled(self) -> None:
         """Return once everything offered so far is durable and can be read."""
         await self._committer.settled()
