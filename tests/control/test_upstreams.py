@@ -114,6 +114,37 @@ async def test_receipts_handed_in_again_while_they_are_taken_get_the_same_answer
         assert (await door.domain.stream("S").state()).messages == 5
 
 
+async def test_a_receipt_that_comes_in_while_the_same_range_is_planned_again_is_not_copied_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 5)
+        await create(door, name="S", sources=[{"name": "O"}])
+        late: list[Receipt] = []
+        copier.between = lambda receipts: late.extend(receipts) or []  # type: ignore[func-returns-value]
+        while not late:
+            await copier.tick()
+        origin = door.domain.stream("O").copying
+        tail_from = origin.tail_from
+
+        async def tail_with_a_commit_meanwhile(start_seq: int, max_bytes: int) -> tuple[bytes, int]:
+            found = await tail_from(start_seq, max_bytes)
+            if late:
+                assert await copier.hand_in([late.pop()]) == 5
+            return found
+
+        monkeypatch.setattr(origin, "tail_from", tail_with_a_commit_meanwhile)
+        # The one who asks again does not know of the first piece any more, so it is planned once more.
+        copier.between = lambda receipts: receipts
+        for _ in range(3):
+            await copier.tick()
+        assert not late
+        await publish(door, "o", 1, start=5)
+        await copier.until(count_is(door, "S", 6))
+        assert [m.data for m in await held(door, "S")] == [b"o %d" % number for number in range(6)]
+
+
 async def test_an_error_of_a_task_shows_and_is_tried_again(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])

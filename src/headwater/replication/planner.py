@@ -62,6 +62,8 @@ async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_s
 
     The pieces follow on each other, and each expects the cursor that the one before it leaves.
     """
+    if _has_passed(upstream, extent, start_seq):
+        return []
     whole = _whole_files(upstream, origin, start_seq)
     files = whole or _files_to_read(upstream, origin, start_seq)
     if files:
@@ -74,7 +76,19 @@ async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_s
     if origin.copying.folds_first(start_seq):
         return []
     tail, stop_seq = await origin.copying.tail_from(start_seq, TAIL_BYTES)
-    return [] if stop_seq < start_seq else [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
+    if stop_seq < start_seq or _has_passed(upstream, extent, start_seq):
+        return []
+    return [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
+
+
+def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
+    """Return whether the cursor has moved past the start since that was looked up.
+
+    Work that was taken back may still be handed in. The cursor that a piece of work expects is the one that
+    stands now, so a start from before would have messages taken in a second time.
+    """
+    cursor = upstream.cursor
+    return cursor.identity == extent.identity and cursor.seq >= start_seq
 
 
 def _whole_files(upstream: Upstream, origin: Stream, start_seq: int) -> list[DataFile]:
@@ -168,6 +182,8 @@ def _piece_of_files(
 
 def plan_remote(upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int) -> list[Work]:
     """Return the next pieces of work on a stream that is read through its API."""
+    if _has_passed(upstream, extent, start_seq):
+        return []
     left = extent.last_seq - start_seq + 1
     step = min(max(left // 4, ASKED_LEAST), origin.max_messages)
     if not extent.direct or left <= step:
