@@ -16,14 +16,18 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from doors import connected
 from durability.fleet import Json, store_id_of
 from durability.test_consumer_kill import ask, declare
+from durability.test_stan_kill import Publisher as StanPublisher
+from durability.test_stan_kill import Reader
 from durability.worker import Ledger, Worker
 from engines import READY_WORDS, RunningEngine
 from headwater.replication.spark import SparkMissingError, check_java
 from interop.sites import eventually
 from servers import nats_server
 from spark.replicators import replicator
+from stan_door import CLUSTER, StanClient
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +71,39 @@ class Crossing:
     read: list[str]
     copied: list[str] | None
     """What a mirror of the stream holds; None where there is no Java."""
+    channel: OldClients
+    """The clients of NATS Streaming."""
     logs: list[str]
-    silent_s: list[float] = field(default_factory=list)
-    """For how long nobody was acknowledged, each time."""
+    silent_s: list[tuple[float, float]] = field(default_factory=list)
+    """For how long nobody was acknowledged, each time, at either door."""
+
+
+class OldClients:
+    """A publisher and a subscriber of NATS Streaming, who never connect a second time."""
+
+    def __init__(self, url: str) -> None:
+        self.reader = Reader(url, "reader", durableName="mine")
+        self._url = url
+        self._publishing: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Publish and listen from now on."""
+        client = StanClient(await connected(self._url), "publisher")
+        assert (await client.connect()).error == ""
+        await self.reader.live()
+        self.publisher = StanPublisher(client)
+        self._publishing = asyncio.create_task(self.publisher.run())
+
+    async def end(self) -> None:
+        """Return once everything that was published is acknowledged and has come."""
+        assert self._publishing is not None
+        self.publisher.stop()
+        await asyncio.wait_for(self._publishing, 120)
+
+        async def all_came() -> bool:
+            return self.publisher.acknowledged <= self.reader.datas
+
+        await eventually(all_came, "everything has come")
 
 
 async def cross(directory: Path) -> Crossing:
@@ -78,11 +112,11 @@ async def cross(directory: Path) -> Crossing:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(nats_server(leaf=True))
         options = ("--nats", server.client_url, "--leaf", server.leaf_url, "--standby")
-        copying = ("--replicator", "submitted")
+        doors = ("--replicator", "submitted", "--stan", CLUSTER)
         waiting: list[RunningEngine] = []
         for number in range(ENGINES):
             (directory / f"{number}").mkdir()
-            running = RunningEngine(directory / f"{number}", options + copying, directory / "store")
+            running = RunningEngine(directory / f"{number}", options + doors, directory / "store")
             stack.push_async_callback(running.stop)
             running.launch()
             await running.says(WAITING_WORDS if number else READY_WORDS)
@@ -92,9 +126,11 @@ async def cross(directory: Path) -> Crossing:
         stack.push_async_callback(client.close)
         await declare(client, "kept", "limits")
         has_java = await _copied(client, stack, directory, server.client_url)
+        channel = OldClients(server.client_url)
+        await channel.begin()
         worker = Worker("kept", "c", ledger, chance, settle=0.9)
         tasks = [asyncio.create_task(work.work(client)) for work in (publisher, worker)]
-        silent_s = []
+        silent_s: list[tuple[float, float]] = []
         for life in range(ROUNDS):
             ledger.life = life
             await asyncio.sleep(chance.uniform(0.2, 1.0))
@@ -102,12 +138,7 @@ async def cross(directory: Path) -> Crossing:
             await serving.kill()
             killed_at = time.monotonic()
             serving, dead = await _next_to_serve(told), serving
-
-            async def acked(since: float = killed_at) -> bool:
-                return publisher.acked_at > since
-
-            await eventually(acked, "publishes are acknowledged again")
-            silent_s.append(publisher.acked_at - killed_at)
+            silent_s.append(await _silence((publisher, channel.publisher), killed_at))
             waiting.remove(serving)
             calls = dead.log.count(WAITING_WORDS)
             dead.launch()
@@ -115,6 +146,7 @@ async def cross(directory: Path) -> Crossing:
             waiting.append(dead)
         publisher.is_done = True
         await tasks[0]
+        await channel.end()
 
         async def consumed() -> bool:
             info = await ask(client, "CONSUMER.INFO.kept.c")
@@ -134,7 +166,9 @@ async def cross(directory: Path) -> Crossing:
             await eventually(caught_up, "the mirror has caught up", lambda: serving.log)
             copied = await _read(client, "copy", state)
         logs = [engine.log for engine in (serving, *waiting)]
-        return Crossing(set(publisher.stored), ledger, state["messages"], read, copied, logs, silent_s)
+        return Crossing(
+            set(publisher.stored), ledger, state["messages"], read, copied, channel, logs, silent_s
+        )
 
 
 async def _copied(client: Client, stack: AsyncExitStack, directory: Path, url: str) -> bool:
@@ -157,6 +191,20 @@ async def _read(client: Client, stream: str, state: Json) -> list[str]:
     for seq in range(state["first_seq"], state["last_seq"] + 1):
         found.append(((await manager.get_msg(stream, seq)).data or b"").decode())
     return found
+
+
+async def _silence(publishers: tuple[Publisher, StanPublisher], since: float) -> tuple[float, float]:
+    """Return how long it takes until each publisher is acknowledged again."""
+    took_s: dict[Publisher | StanPublisher, float] = {}
+
+    async def acked() -> bool:
+        for publisher in publishers:
+            if publisher.acked_at > since:
+                took_s.setdefault(publisher, time.monotonic() - since)
+        return len(took_s) == len(publishers)
+
+    await eventually(acked, "publishes are acknowledged again")
+    return took_s[publishers[0]], took_s[publishers[1]]
 
 
 async def _next_to_serve(told: dict[RunningEngine, int]) -> RunningEngine:
@@ -192,8 +240,15 @@ def test_a_mirror_is_copied_whoever_serves(crossing: Crossing) -> None:
     assert crossing.copied == crossing.read
 
 
+def test_clients_of_nats_streaming_go_on_without_connecting_again(crossing: Crossing) -> None:
+    channel = crossing.channel
+    assert len(channel.publisher.acknowledged) > ROUNDS
+    assert channel.publisher.acknowledged - channel.reader.datas == set()
+    assert channel.reader.first_seqs == sorted(channel.reader.first_seqs)
+
+
 def test_another_engine_took_over_each_time(crossing: Crossing) -> None:
     assert len(crossing.silent_s) == ROUNDS
     assert sum(log.count(READY_WORDS) for log in crossing.logs) == ROUNDS + 1
     assert not any("Traceback" in log for log in crossing.logs)
-    logger.warning("silent for %s s", [round(silent, 2) for silent in crossing.silent_s])
+    logger.warning("silent for %s s", [f"{ours:.2f} and {old:.2f}" for ours, old in crossing.silent_s])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Publisher:
 
     def __init__(self, client: StanClient) -> None:
         self.acknowledged: set[bytes] = set()
+        self.acked_at = 0.0
         self._client = client
         self._count = 0
         self._stopped = False
@@ -54,6 +56,7 @@ class Publisher:
             data = b"%d" % self._count
             await self._publish(data)
             self.acknowledged.add(data)
+            self.acked_at = time.monotonic()
             await asyncio.sleep(0.005)
 
     async def _publish(self, data: bytes) -> None:
