@@ -46,7 +46,7 @@ test: check java-check ## everything: check and the whole suite
 	$(BIN)/pytest -q $(ARGS)
 
 test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
-	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/spark/test_cinemas.py $(ARGS)
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/spark/test_cinemas.py $(ARGS)
 
 test-slow: install java-check ## sites of three nodes, and links that the kernel slows down
 	TEST_SLOW=1 $(BIN)/pytest -q -rs tests/spark/test_cinemas.py $(ARGS)

@@ -46,6 +46,16 @@ def test_what_is_not_acknowledged_comes_again_in_rhythm() -> None:
     assert flow.next_due_ns(60 * SECOND) is None
 
 
+def test_what_was_perhaps_sent_before_a_crash_counts_as_sent_once() -> None:
+    flow = Flow(1, [1], doubted_through=3)
+    member = Member(10, SECOND)
+    flow.join(member)
+    assert again(flow, 0) == [(1, 1)]
+    flow.send([2, 3, 4], 4, 0)
+    assert flow.acknowledge(member, 2)
+    assert again(flow, SECOND) == [(1, 2), (3, 2), (4, 1)]
+
+
 def test_what_comes_again_ignores_how_much_may_be_held() -> None:
     flow, (member,) = a_flow(2)
     flow.send([1, 2], 2, 0)

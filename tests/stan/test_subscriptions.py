@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from pyroaring import BitMap64
+
 from doors import Wanted, opened_door
-from headwater.stan import refusals
+from headwater.stan import records, refusals
+from headwater.stan.records import Records
 from headwater.wire.stan_messages import FIRST
 from sinks import until
 from stan_door import stan_on, streaming
@@ -54,6 +58,37 @@ async def test_subscriptions_go_on_after_a_restart_without_a_word_from_clients(t
             told = [(m.sequence, m.redelivered) for m in heard.messages[3:]]
             assert told == [(2, True), (4, False)]
             assert (await client.close_subscription(heard)).error == ""
+
+
+@pytest.mark.parametrize("crashed", [True, False])
+async def test_what_was_perhaps_delivered_before_a_crash_says_that_it_comes_again(
+    tmp_path: Path, crashed: bool
+) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door) as server:
+            client = await server.client()
+            heard = await client.subscribe("foo", durableName="dur")
+            other = await client.subscribe("foo", durableName="away")
+            await client.publish_all("foo", [b"x"] * 3)
+            await heard.got(3)
+            await other.got(3)
+            assert (await client.close_subscription(other)).error == ""
+        # As if the engine had died before it recorded that the last two were sent.
+        kept = Records(tmp_path / "stan.db")
+        assert kept.server()["stopped"] == "yes"
+        forget = "UPDATE flows SET last_sent = 1, pending = ?"
+        kept.write([(forget, (BitMap64().serialize(),)), *([records.keep("stopped", "no")] * crashed)])
+        kept.close()
+        async with stan_on(door) as server:
+            await client.publish("foo", b"y")
+            await heard.got(6)
+            told = [(m.sequence, m.redelivered, m.redeliveryCount) for m in heard.messages[3:]]
+            assert told == [(2, crashed, crashed), (3, crashed, crashed), (4, False, 0)]
+            other = await client.subscribe("foo", durableName="away")
+            await other.got(3)
+            assert not any(m.redelivered for m in other.messages), (
+                "nobody was subscribed: the record is exact"
+            )
 
 
 async def test_a_group_goes_on_after_a_restart(tmp_path: Path) -> None:

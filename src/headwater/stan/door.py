@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 ALONE_WITHIN_S = 0.25
 """How long another server of the cluster id has to answer before we take it that there is none."""
 LOOK_EVERY_S = 0.05
+STOPPED = "stopped"
+"""Whether the records tell all that was sent, since the last run ended in order."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ async def opened(
         for client in kept.clients():
             clients.add(client)
             heartbeats.watch(client, at_once=True)
-        subscriptions.recover(kept)
+        subscriptions.recover(kept, after_crash=not _was_stopped(kept))
         domain.observe(channels)
         await channels.open_known()
         await _open_others(channels, subscriptions)
@@ -153,6 +155,7 @@ async def opened(
         heartbeats.close()
         await channels.close()
         subscriptions.record()
+        journal.put([records.keep(STOPPED, "yes")])
     finally:
         timers.close()
         await journal.close()
@@ -187,6 +190,14 @@ def _identify(kept: Records, cluster_id: str) -> str:
             f"not {cluster_id!r}"
         )
     return known["server_id"]
+
+
+def _was_stopped(kept: Records) -> bool:
+    """Return whether the last run ended in order, and keep it that this one has not yet."""
+    if kept.server().get(STOPPED) != "yes":
+        return False
+    kept.write([records.keep(STOPPED, "no")])
+    return True
 
 
 def _listening(outlet: Outlet | None) -> Callable[[bytes], bool] | None:

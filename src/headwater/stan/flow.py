@@ -60,8 +60,10 @@ class Again:
 class Flow:
     """What was sent, to whom, and what is due."""
 
-    def __init__(self, last_sent: int, unheld: Iterable[int] = ()) -> None:
+    def __init__(self, last_sent: int, unheld: Iterable[int] = (), doubted_through: int = 0) -> None:
         self.last_sent = last_sent
+        self.doubted_through = doubted_through
+        """Up to where a crash may have made us forget that messages were sent: they are sent as if again."""
         self.members: list[Member] = []
         self._unheld = BitMap64(unheld)
         self._counts: dict[int, int] = {}
@@ -111,6 +113,8 @@ class Flow:
         """
         assert through_seq >= self.last_sent
         self.last_sent = through_seq
+        if seqs and seqs[0] <= self.doubted_through:
+            self._counts.update({seq: 1 for seq in seqs if seq <= self.doubted_through})
         takers = self._takers()
         if len(takers) == 1:
             shares = {takers[0]: list(seqs)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from headwater.clock import Clock
@@ -47,18 +48,27 @@ class Encoded:
         known = self._bodies
         if self.is_worth_it and all(seq in known for seq in seqs):
             return [known[seq] for seq in seqs]
-        headers, datas = slice_.run.payloads(rows)
-        times = numbers_at(slice_.run.ts, rows)
-        channel = self._channel
-        bodies = [
-            message_body(channel, seq, ts, reply_of(header), data)
-            for seq, ts, header, data in zip(seqs, times, headers, datas, strict=True)
-        ]
+        bodies = self._encode(slice_, rows, seqs)
         if self.is_worth_it:
             if len(known) > MAX_ENCODED:
                 known.clear()
             known.update(zip(seqs, bodies, strict=True))
         return bodies
+
+    def doubted(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
+        """Return messages for a delivery that may be their second."""
+        return self._encode(slice_, rows, seqs, 1)
+
+    def _encode(
+        self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int], redelivered: int = 0
+    ) -> list[bytes]:
+        headers, datas = slice_.run.payloads(rows)
+        times = numbers_at(slice_.run.ts, rows)
+        channel = self._channel
+        return [
+            message_body(channel, seq, ts, reply_of(header), data, redelivered)
+            for seq, ts, header, data in zip(seqs, times, headers, datas, strict=True)
+        ]
 
 
 def reply_of(headers: bytes) -> str:
@@ -177,12 +187,19 @@ class Sender:
         flow = self.shared.flow
         seqs = numbers_at(found.run.seqs, rows)
         shares = flow.send(seqs, through_seq, self._clock.now_ns())
-        bodies = self._encoded.bodies(found, rows, seqs) if seqs else []
+        bodies = self._bodies(found, rows, seqs) if seqs else []
         by_seq = dict(zip(seqs, bodies, strict=True)) if len(shares) > 1 else {}
         for member, share in shares:
             wanted = [by_seq[seq] for seq in share] if by_seq else bodies
             self._deliver(member, share, wanted)
         self._changed(self.shared)
+
+    def _bodies(self, found: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
+        """Return new messages as they go out; those that were perhaps sent before a crash say so."""
+        doubted = bisect_right(seqs, self.shared.flow.doubted_through)
+        encoded = self._encoded
+        again = encoded.doubted(found, rows[:doubted], seqs[:doubted]) if doubted else []
+        return again + encoded.bodies(found, rows[doubted:], seqs[doubted:]) if doubted < len(seqs) else again
 
     def _deliver(self, member: Member, seqs: Sequence[int], bodies: list[bytes]) -> None:
         """Send messages; one that the server would not take is let go, for it could never arrive."""

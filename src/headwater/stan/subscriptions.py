@@ -76,6 +76,7 @@ class Subscriptions:
         self._unheard: dict[Subscription, None] = {}
         """Those whose client has not been seen to listen since we began."""
         self._channel_rows: dict[str, str] = {}
+        self._after_crash = False
         self._recovered: dict[str, tuple[list[FlowRow], list[SubscriptionRow]]] = {}
         channels.on_changed_flow = self.moved
         channels.on_opened_channel = self._opened
@@ -90,8 +91,9 @@ class Subscriptions:
 
     # What was recorded, taken up again.
 
-    def recover(self, kept: Records) -> None:
+    def recover(self, kept: Records, *, after_crash: bool) -> None:
         """Take up what was recorded; each channel gets its part when it is opened."""
+        self._after_crash = after_crash
         self._channel_rows = kept.channels()
         flows, subscriptions = kept.flows(), kept.subscriptions()
         numbers = [row.number for row in flows] + [row.number for row in subscriptions]
@@ -126,7 +128,9 @@ class Subscriptions:
             self._journal.put([records.remove_flow(row.number)])
             return
         self._journal.put([records.remove_subscription(member.number) for member in lost])
-        shared = channel.add(row.number, row.key, Flow(row.last_sent, row.pending))
+        # A flow that nobody was subscribed to had stood still, and its record is exact.
+        doubted_through = channel.stream.durable_seq if self._after_crash and members else 0
+        shared = channel.add(row.number, row.key, Flow(row.last_sent, row.pending, doubted_through))
         for member in here:
             subscription = Subscription(
                 member.number,
