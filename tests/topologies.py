@@ -53,11 +53,13 @@ def free_ports(count: int, run: int = 1) -> list[int]:
 def cinemas(nodes: int = 1, streams: Mapping[str, list[Any]] | None = None) -> dict[str, Any]:
     """Return a headquarters and two cinemas, on free ports."""
     sites: dict[str, Any] = {"hub": {}, "spoke-1": {}, "spoke-2": {}}
+    # All at once: ports that are found one site after the other may be the same.
+    ports = iter(free_ports(len(sites) * len(PORTS), nodes))
     for name, site in sites.items():
         if name != "hub":
             accounts = ("ACC", "SYS")
             site["remotes"] = [{"site": "hub", "account": a, "user": a.lower()} for a in accounts]
-        site |= dict(zip(PORTS, free_ports(len(PORTS), nodes), strict=True))
+        site |= {port: next(ports) for port in PORTS}
         site |= {"nodes": nodes, "streams": (streams or {}).get(name, [])}
     return {"accounts": ACCOUNTS, "sites": sites}
 

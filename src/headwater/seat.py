@@ -255,6 +255,7 @@ async def _open_consumers(
         premises.clock,
         settings.domain or "",
         folder=settings.streams_folder,
+        names_domain=settings.ack_format == "v2",
     )
     if leaf is not None:
         leaf.on_interest = consumers.on_interest

@@ -87,6 +87,13 @@ class Settings:
         pattern=r"[^\s.*>]+",
         per_seat=True,
     )
+    ack_format: str = _setting(
+        "Form of ack subjects: v2 names the domain, so that sites with equal names keep their acks apart.",
+        "Server",
+        "v1",
+        choices=("v1", "v2"),
+        per_seat=True,
+    )
     account: str = _setting(
         "Account whose streams this engine holds.",
         "Server",

@@ -130,7 +130,7 @@ async def spoke(stack: AsyncExitStack, hub: RunningServer, name: str) -> AsyncIt
 
 async def test_a_spoke_answers_for_its_own_domain_and_cannot_write_the_streams_of_another() -> None:
     users = [
-        user("east", permissions.spoke("east", subjects=["east.>"], reads=["west"])),
+        user("east", permissions.spoke("east", subjects=["east.>"], reads=[("west", "S")])),
         user("west", permissions.spoke("west", subjects=["west.>"])),
         user("hub"),
     ]
@@ -141,7 +141,11 @@ async def test_a_spoke_answers_for_its_own_domain_and_cannot_write_the_streams_o
         east = await stack.enter_async_context(spoke(stack, hub_server, "east"))
         west = await stack.enter_async_context(spoke(stack, hub_server, "west"))
         served = Echo(west)
-        for subject in (b"$JS.west.API.>", b"$JS.east.API.>", b"west.>", b"east.>"):
+        ack, other = (b"$JS.ACK.west.hash1234.%b.c.1.1.1.1.0" % stream for stream in (b"S", b"OTHER"))
+        for subject in (
+            *(b"$JS.west.API.>", b"$JS.east.API.>", b"west.>", b"east.>"),
+            *(b"$JS.ACK.west.hash1234.S.>", b"$JS.ACK.west.hash1234.OTHER.>", b"$JS.ACK.OTHER.>"),
+        ):
             west.subscribe(subject, served)
         await west.flush()
 
@@ -159,10 +163,16 @@ async def test_a_spoke_answers_for_its_own_domain_and_cannot_write_the_streams_o
         assert await answered(hub, b"$JS.west.API.STREAM.DELETE.S")
         assert not await answered(hub, b"$JS.east.API.STREAM.INFO.S", 1.0), "west answers for east"
         before = len(served.subjects)
-        for subject in (b"$JS.west.API.STREAM.DELETE.S", b"$JS.west.API.STREAM.PURGE.S", b"west.tickets"):
+        for subject in (
+            *(b"$JS.west.API.STREAM.DELETE.S", b"$JS.west.API.STREAM.PURGE.S", b"west.tickets"),
+            *(b"$JS.west.API.STREAM.INFO.OTHER", b"$JS.west.API.CONSUMER.DELETE.OTHER.c"),
+            *(other, b"$JS.ACK.OTHER.c.1.1.1.1.0"),
+        ):
             assert not await answered(east, subject, 1.0)
         assert await answered(east, info)
-        assert set(served.subjects[before:]) == {info}
+        assert await answered(east, ack)
+        assert await answered(hub, other)
+        assert set(served.subjects[before:]) == {info, ack, other}
 
 
 def test_a_link_that_users_share_is_closed_to_internal_subjects_alone() -> None:

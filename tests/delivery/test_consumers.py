@@ -113,8 +113,10 @@ async def test_acks_in_both_forms_are_taken(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add()
     (first,) = await delivered(desk, consumer, 1)
-    newer = first.reply.replace(b"$JS.ACK.", b"$JS.ACK._.hash.", 1)
-    desk.ack(first._replace(reply=newer))
+    older, newer = consumer.acks.keys
+    desk.ack(first._replace(reply=first.reply.replace(older, newer.replace(b"._.", b".elsewhere."), 1)))
+    assert consumer.state.num_ack_pending == 1
+    desk.ack(first._replace(reply=first.reply.replace(older, newer, 1)))
     assert consumer.state.num_ack_pending == 0
 
 

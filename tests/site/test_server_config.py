@@ -104,7 +104,7 @@ def test_users_links_and_links_of_their_own_may_do_what_each_needs(tmp_path: Pat
     shared, till, two = (permissions_of(topology, hub, account, user) for user in account.users)
     assert shared == permissions.closed()
     assert till == permissions.client({"publish": ["t.>"]})
-    assert two == permissions.spoke("spoke-2", subjects=["t.>"], reads=["hub"])
+    assert two == permissions.spoke("spoke-2", subjects=["t.>"], reads=[("hub", "F")])
     assert permissions_of(topology, hub, hub.accounts[0], hub.accounts[0].users[0]) is None
     accepted(tmp_path, topology, hub)
 

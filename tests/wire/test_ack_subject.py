@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.wire.ack_subject import AckSubject, AckSubjects, format_v2, parse_ack_subject, read_ack
+from headwater.wire.ack_subject import (
+    AckScope,
+    AckSubject,
+    AckSubjects,
+    parse_ack_subject,
+    read_ack,
+)
 
 NUMBERS = st.integers(0, 2**63 - 1)
 NAMES = st.text(st.characters(exclude_characters=" .*>\t\r\n\f", codec="utf-8"), min_size=1, max_size=20)
@@ -35,15 +41,17 @@ def test_what_was_written_is_read_back(
     written = acks.format(count, seq, consumer_seq, ts, pending)
     ack = AckSubject(stream.encode(), consumer.encode(), count, seq, consumer_seq, ts, pending)
     assert parse_ack_subject(written) == ack
-    assert read_ack(written) == (acks.key, count, seq, consumer_seq)
-    newer = format_v2("hub", "szMpdrwD", stream, consumer, ack)
+    assert read_ack(written) == (acks.keys[0], count, seq, consumer_seq)
+    named = AckSubjects(stream, consumer, AckScope("hub", "szMpdrwD", is_named=True))
+    newer = named.format(count, seq, consumer_seq, ts, pending)
+    assert newer.startswith(b"$JS.ACK.hub.szMpdrwD.")
     assert parse_ack_subject(newer) == ack
-    assert read_ack(newer) == (acks.key, count, seq, consumer_seq)
+    assert read_ack(newer) == (named.keys[1], count, seq, consumer_seq)
 
 
 def test_the_newer_form_may_have_more_tokens_and_no_domain() -> None:
     ack = AckSubject(b"S", b"c", 1, 2, 3, 4, 5)
-    subject = format_v2("", "szMpdrwD", "S", "c", ack)
+    subject = AckSubjects("S", "c", AckScope("", "szMpdrwD", is_named=True)).format(*ack[2:])
     assert subject == b"$JS.ACK._.szMpdrwD.S.c.1.2.3.4.5"
     assert parse_ack_subject(subject + b".more.of.it") == ack
     assert read_ack(subject + b".more.of.it") == (b"$JS.ACK.S.c", 1, 2, 3)

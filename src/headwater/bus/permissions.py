@@ -6,7 +6,7 @@ any stream of the account, whoever may subscribe there could read them; so it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -17,6 +17,11 @@ _ANSWERS = ("_INBOX.>", "$JSC.R.>", "_R_.>", "$JS.S.>", "$JS.M.>")
 """Where answers and deliveries go: inboxes of clients, and those of nats-server's own sources and mirrors."""
 _READING = ("STREAM.INFO.>", "STREAM.MSG.GET.>", "DIRECT.GET.>", "CONSUMER.>")
 """What copying a stream takes of its API."""
+_STREAM_READING = ("STREAM.INFO", "STREAM.MSG.GET", "DIRECT.GET", "CONSUMER.CREATE")
+_CONSUMER_READING = (
+    *("DIRECT.GET", "CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE"),
+    *("CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE", "CONSUMER.RESET"),
+)
 
 
 def engine() -> Json:
@@ -54,18 +59,28 @@ def closed(permissions: Mapping[str, Any] | None = None) -> Json:
     return {**held, **{way: _without(held.get(way), (INTERNAL,)) for way in ("publish", "subscribe")}}
 
 
-def spoke(domain: str, *, subjects: Iterable[str] = (), reads: Iterable[str] = ()) -> Json:
+def spoke(domain: str, *, subjects: Iterable[str] = (), reads: Iterable[tuple[str, str]] = ()) -> Json:
     """Return the permissions of the user with which a spoke's leaf node connects to its hub.
 
-    The spoke answers for its own domain, sends what is published on its own `subjects`, and reads the streams
-    of the domains in `reads`; the streams of others it can neither write nor change.
+    The spoke answers for its own domain, sends what is published on its own `subjects`, and reads the domains
+    and streams in `reads`; other streams it can neither read, write nor change. For that, the engines that
+    it meets must name their domain in ack subjects (`ack_format`): an ack can remove a message.
     """
-    reading = [f"$JS.{other}.API.{endpoint}" for other in reads for endpoint in _READING]
-    flow = ["$JS.FC.>", "$JS.ACK.>"]
+    reading = [subject for other, stream in reads for subject in _copying(other, stream)]
     return {
-        "publish": {"allow": [*_ANSWERS, *flow, *reading, *subjects]},
-        "subscribe": {"allow": [*_ANSWERS, *flow, f"$JS.{domain}.API.>"]},
+        "publish": {"allow": [*_ANSWERS, *reading, *subjects]},
+        "subscribe": {"allow": [*_ANSWERS, "$JS.FC.>", f"$JS.ACK.{domain}.>", f"$JS.{domain}.API.>"]},
     }
+
+
+def _copying(domain: str, stream: str) -> Iterator[str]:
+    """Yield what copying one stream of a domain takes to be published."""
+    yield from (f"$JS.{domain}.API.{endpoint}.{stream}" for endpoint in _STREAM_READING)
+    yield from (f"$JS.{domain}.API.{endpoint}.{stream}.>" for endpoint in _CONSUMER_READING)
+    yield f"$JS.FC.{stream}.>"
+    yield f"$JS.ACK.{domain}.*.{stream}.>"
+    # The older form, of a nats-server there; it has nine tokens, and so is no ack of an engine.
+    yield f"$JS.ACK.{stream}.*.*.*.*.*.*"
 
 
 def _without(rules: Any, subjects: tuple[str, ...]) -> Json:

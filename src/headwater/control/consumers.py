@@ -26,6 +26,7 @@ from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
+from headwater.wire.ack_subject import AckScope
 from headwater.wire.consumer_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
@@ -45,15 +46,16 @@ class Consumers:
         domain_name: str = "",
         *,
         folder: str = "",
+        names_domain: bool = False,
     ) -> None:
-        self._account = account
+        """With `names_domain` ack subjects have the newer form, and acks in the older one are not ours."""
         self._folder = folder or account
         """What the account is called in the store."""
         self._catalog = catalog
         self._connection = connection
         self.outlet = outlet
         self._clock = clock
-        self._domain_name = domain_name
+        self._scope = AckScope(domain_name, hash8(account), names_domain)
         self._timers = Timers(clock)
         self._advisories = ConsumerAdvisories(connection.write, clock, domain_name, account)
         self._by_stream: dict[str, StreamConsumers] = {}
@@ -86,7 +88,13 @@ class Consumers:
     def on_opened(self, stream: Stream) -> None:
         """Open the stream's consumers, and take their acknowledgements."""
         consumers = StreamConsumers(
-            stream, self.outlet, self._timers, self._clock, self._advisories, self._connection.write
+            stream,
+            self.outlet,
+            self._timers,
+            self._clock,
+            self._advisories,
+            self._connection.write,
+            self._scope,
         )
         consumers.on_abandoned = self._abandoned
         self._by_stream[stream.name] = consumers
@@ -96,12 +104,13 @@ class Consumers:
             except Error as error:
                 logger.error("consumer %s of %s is left out: %s", row.name, stream.name, error)
         answers = FlowAnswers(consumers)
-        middle = f"{self._domain_name or '_'}.{hash8(self._account)}.{stream.name}"
         self._sids[stream.name] = [
-            self._connection.subscribe(f"$JS.ACK.{stream.name}.>".encode(), consumers),
-            self._connection.subscribe(f"$JS.ACK.{middle}.>".encode(), consumers),
+            self._connection.subscribe(f"$JS.ACK.{self._scope.tokens}.{stream.name}.>".encode(), consumers),
             self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers),
         ]
+        if not self._scope.is_named:
+            older = self._connection.subscribe(f"$JS.ACK.{stream.name}.>".encode(), consumers)
+            self._sids[stream.name].append(older)
 
     def _reopen(self, consumers: StreamConsumers, row: ConsumerRow) -> None:
         config = decode_config(row.config.encode())

@@ -80,7 +80,9 @@ class Consumer:
         self.created_ns = created_ns
         self.state = state
         self.stream = consumers.stream
-        self.acks = AckSubjects(consumers.stream.name, config.name)
+        # Those that other servers copy through are never acked, and servers of old read the older form only.
+        scope = consumers.scope._replace(is_named=consumers.scope.is_named and not config.direct)
+        self.acks = AckSubjects(consumers.stream.name, config.name, scope)
         self.tally = consumers.tallies.join(config.filters)
         self.backlog = Backlog(self.stream, self.tally, lambda: self.state.next_seq, only)
         self._consumers = consumers

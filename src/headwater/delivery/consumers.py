@@ -24,7 +24,7 @@ from headwater.stream.notes import GONE
 from headwater.stream.removal import Removal
 from headwater.stream.stream import Stream
 from headwater.wire.ack_body import ACK, DONE, AckBody, AckKind, parse_ack_body
-from headwater.wire.ack_subject import read_ack
+from headwater.wire.ack_subject import UNNAMED, AckScope, read_ack
 from headwater.wire.frames import Frame
 
 logger = logging.getLogger(__name__)
@@ -46,12 +46,14 @@ class StreamConsumers:
         clock: Clock,
         advisories: ConsumerAdvisories,
         send: Callable[[bytes], None],
+        scope: AckScope = UNNAMED,
     ) -> None:
         self.items: list[Frame] = []
         self.stream = stream
         self.outlet = outlet
         self.clock = clock
         self.advisories = advisories
+        self.scope = scope
         self.tallies = Tallies()
         self._timers = timers
         self._send = send
@@ -93,7 +95,8 @@ class StreamConsumers:
     def add(self, consumer: Consumer) -> None:
         """Let a consumer take part."""
         self._by_name[consumer.name] = consumer
-        self._by_key[consumer.acks.key] = consumer
+        for key in consumer.acks.keys:
+            self._by_key[key] = consumer
         self._by_tally.setdefault(consumer.tally, set()).add(consumer)
         if consumer.config.is_push:
             self._listening.add(consumer)
@@ -104,7 +107,8 @@ class StreamConsumers:
     async def remove(self, consumer: Consumer, *, forget: bool = True) -> None:
         """Let it go; with `forget` for good, with whatever only it needed."""
         self._by_name.pop(consumer.name, None)
-        self._by_key.pop(consumer.acks.key, None)
+        for key in consumer.acks.keys:
+            self._by_key.pop(key, None)
         self._by_tally[consumer.tally].discard(consumer)
         if not self._by_tally[consumer.tally]:
             del self._by_tally[consumer.tally]

@@ -96,6 +96,8 @@ class Layout:
         values: dict[str, Any] = {
             "account": account.name,
             "domain": site.domain_of(account.name),
+            # Streams and consumers of several sites may have equal names; acks must find the right one.
+            "ack_format": "v2",
             "nats_url": ",".join(site.client_urls()),
             "leaf_url": ",".join(site.leaf_urls()),
         }

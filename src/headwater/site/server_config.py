@@ -182,8 +182,12 @@ def _spoke(topology: Topology, hub: Site, account: Account, spoke: Site) -> Json
     """Return what a site's link may do here: serve its own streams, and read those that it copies."""
     declared = [stream.config for stream in spoke.streams if stream.account == account.name]
     sources = [source for config in declared for source in (config.get("mirror"), *config.get("sources", ()))]
-    apis = {(source.get("external") or {}).get("api", "") for source in sources if source}
-    reads = sorted({api.split(".")[1] for api in apis if api.startswith("$JS.") and api.endswith(".API")})
+    origins = {((s.get("external") or {}).get("api", ""), s["name"]) for s in sources if s}
+    reads = sorted(
+        (api.split(".")[1], stream)
+        for api, stream in origins
+        if api.startswith("$JS.") and api.endswith(".API") and api != "$JS.API"
+    )
     subjects = sorted({subject for config in declared for subject in config.get("subjects", ())})
     return permissions.spoke(spoke.domain_of(account.name), subjects=subjects, reads=reads)
 

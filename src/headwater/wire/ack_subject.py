@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 _V1_TOKENS = 9
 _V2_TOKENS = 11
-_V1_KEY_DOTS = 3
+_KEY_DOTS = (3, 5)
+"""How many dots come before the numbers, in the older form and in the newer one."""
 
 
 class AckSubject(NamedTuple):
@@ -22,14 +23,34 @@ class AckSubject(NamedTuple):
     pending: int
 
 
+class AckScope(NamedTuple):
+    """Which domain and account consumers are in, and whether their ack subjects say so."""
+
+    domain: str = ""
+    account_hash: str = ""
+    is_named: bool = False
+    """Whether the newer form is used, which no other site's acks can be taken for."""
+
+    @property
+    def tokens(self) -> str:
+        """Return what the newer form has before the stream's name."""
+        return f"{self.domain or '_'}.{self.account_hash}"
+
+
+UNNAMED = AckScope()
+"""The older form, which names neither."""
+
+
 class AckSubjects:
-    """The ack subjects of one consumer, their fixed part prepared; acks come back under the same `key`."""
+    """The ack subjects of one consumer, their fixed part prepared; acks come back under one of `keys`."""
 
-    __slots__ = ("_any", "_first", "key")
+    __slots__ = ("_any", "_first", "keys")
 
-    def __init__(self, stream: str, consumer: str) -> None:
-        self.key = f"$JS.ACK.{stream}.{consumer}".encode()
-        escaped = self.key.replace(b"%", b"%%")
+    def __init__(self, stream: str, consumer: str, scope: AckScope = UNNAMED) -> None:
+        older = f"$JS.ACK.{stream}.{consumer}".encode()
+        newer = f"$JS.ACK.{scope.tokens}.{stream}.{consumer}".encode()
+        self.keys = (older, newer)
+        escaped = (newer if scope.is_named else older).replace(b"%", b"%%")
         self._any = escaped + b".%d.%d.%d.%d.%d"
         self._first = escaped + b".1.%d.%d.%d.%d"
 
@@ -51,12 +72,6 @@ class AckSubjects:
         return list(map(self._first.__mod__, zip(seqs, consumer_seqs, tss, left, strict=True)))
 
 
-def format_v2(domain: str, account_hash: str, stream: str, consumer: str, ack: AckSubject) -> bytes:
-    """Return the newer form, which names the domain and the account's hash too."""
-    names = f"$JS.ACK.{domain or '_'}.{account_hash}.{stream}.{consumer}.".encode()
-    return names + b"%d.%d.%d.%d.%d" % ack[2:]
-
-
 def parse_ack_subject(subject: bytes) -> AckSubject | None:
     """Return what an ack subject of either form says, or None when it is none."""
     tokens = subject.split(b".")
@@ -71,13 +86,13 @@ def parse_ack_subject(subject: bytes) -> AckSubject | None:
 
 
 def read_ack(subject: bytes) -> tuple[bytes, int, int, int] | None:
-    """Return the consumer's key, delivered count, stream and consumer sequence of an ack that has arrived.
+    """Return a key of the consumer, delivered count, stream and consumer sequence of an ack that has arrived.
 
     It says the same as `parse_ack_subject` in a third of the time, since this is asked for every ack.
     """
     try:
         key, delivered_count, stream_seq, consumer_seq, _, _ = subject.rsplit(b".", 5)
-        if key.startswith(b"$JS.ACK.") and key.count(b".") == _V1_KEY_DOTS:
+        if key.startswith(b"$JS.ACK.") and key.count(b".") in _KEY_DOTS:
             return key, int(delivered_count), int(stream_seq), int(consumer_seq)
     except ValueError:
         return None
