@@ -118,6 +118,7 @@ class Door:
     store: Path
     client_url: str
     consumers: Consumers
+    upstreams: Upstreams
     server: RunningServer
     leaf: LeafConnection | None
     store_id: str = ""
@@ -243,6 +244,7 @@ async def opened_door(
                     store,
                     server.client_url,
                     consumers,
+                    upstreams,
                     server,
                     leaf,
                     catalog.store_id,

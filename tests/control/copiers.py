@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from headwater.bus.options import ConnectOptions
 from headwater.model.message import Message
 from headwater.replication.transfer import transfer
 from headwater.replication.work import (
+    Question,
     Receipt,
     Work,
     commit_subject,
@@ -37,13 +38,18 @@ class Copier:
 
     async def tick(self) -> int:
         """Ask for work, do it, hand it in; return how many messages were taken."""
-        frame = await self._connection.request(plan_subject(self._store_id).encode(), b"", 20)
-        works = decode_plan(frame[3]).works
+        works = await self.asked()
         self.works += works
         if not works:
             return 0
         receipts = self.between([await asyncio.to_thread(transfer, work) for work in works])
         return await self.hand_in(receipts)
+
+    async def asked(self, under_way: Sequence[str] = ()) -> tuple[Work, ...]:
+        """Return what there is to copy besides what is under way."""
+        question = encode(Question(name="copier", under_way=tuple(under_way)))
+        frame = await self._connection.request(plan_subject(self._store_id).encode(), question, 20)
+        return decode_plan(frame[3]).works
 
     async def hand_in(self, receipts: list[Receipt]) -> int:
         subject = commit_subject(self._store_id).encode()

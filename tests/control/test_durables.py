@@ -293,3 +293,20 @@ async def test_an_origin_s_own_limit_of_unacknowledged_messages_holds(tmp_path: 
         await hub.copier.until(count_is(hub.door, "S", 12))
         await hub.emptied("O")
         assert await texts(hub, "S") == list(range(12))
+
+
+async def test_another_filter_has_its_consumer_before_the_old_one_goes(hub: Elsewhere) -> None:
+    await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o.*"], "retention": "interest"})
+    await create(hub.door, name="S", sources=[hub.source("O", filter_subject="o.a")])
+    await has_consumer(hub)
+    (old,) = await hub.consumers("O")
+    await hub.pour("o.a", 5)
+    config = {"name": "S", "sources": [hub.source("O", filter_subject="o.*")]}
+    assert "error" not in await hub.door.asker.ask("STREAM.UPDATE.S", config)
+    await hub.copier.until(count_is(hub.door, "S", 5))
+    await hub.emptied("O")
+
+    async def gone() -> bool:
+        return old not in await hub.consumers("O")
+
+    await eventually(gone, "the old consumer is removed")

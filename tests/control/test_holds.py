@@ -9,6 +9,8 @@ import pytest
 
 from control.copiers import Copier, copying, count_is, create, eventually, held, publish
 from doors import Door, Wanted
+from headwater.control.holds import Kept
+from headwater.errors import api_error
 from headwater.replication.work import Receipt
 
 RETENTIONS = ["workqueue", "interest"]
@@ -255,3 +257,28 @@ async def test_a_target_that_cannot_be_opened_holds_everything(tmp_path: Path) -
         assert "S" in door.domain.offline
         await publish(door, "o", 3)
         assert (await door.domain.stream("O").state()).messages == 3
+
+
+@pytest.mark.parametrize("retention", RETENTIONS)
+async def test_what_a_disk_refused_to_let_go_leaves_later(
+    tmp_path: Path, retention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.05)
+    follow = Kept.follow
+    refused: list[Kept] = []
+
+    async def refused_twice(kept: Kept) -> None:
+        if len(refused) < 2:
+            refused.append(kept)
+            raise api_error("stream_store_failed", err="the disk refuses")
+        await follow(kept)
+
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"], retention=retention)
+        await create(door, name="A", sources=[{"name": "O"}])
+        await create(door, name="B", mirror={"name": "O"})
+        await publish(door, "o", 6)
+        monkeypatch.setattr(Kept, "follow", refused_twice)
+        await copier.until(count_is(door, "A", 6))
+        await copier.until(count_is(door, "B", 6))
+        await emptied(door, "O")

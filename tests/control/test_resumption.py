@@ -9,6 +9,12 @@ import pytest
 
 from control.copiers import Copier, copying, count_is, create, held, publish
 from doors import Door
+from headwater.clock import SystemClock
+from headwater.control.origins import Origins
+from headwater.control.resumption import Resumption
+from headwater.model.upstream import StreamSource
+from headwater.replication.planner import Extent
+from headwater.stream.importer import CursorMovedError
 from headwater.stream.stream import Stream
 from table.samples import columns
 
@@ -214,3 +220,28 @@ async def test_a_restored_origin_is_another_one(tmp_path: Path, kind: str) -> No
         else:
             await copied(door, copier, "T", 8)
             assert (await fare(door, "T"))["headwater"]["restarts"]["count"] == 1
+
+
+async def test_a_cursor_that_moves_while_the_start_is_looked_up_is_not_set_back(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="S", sources=[{"name": "O", "opt_start_time": "2020-01-01T00:00:00Z"}])
+        await publish(door, "o", 3)
+        await copied(door, copier, "S", 3)
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 4)
+
+        class Slow(Origins):
+            """Somebody else plans, copies and commits while this one looks for the start."""
+
+            async def seq_at(self, source: StreamSource, extent: Extent) -> int:
+                await copied(door, copier, "S", 7)
+                return await super().seq_at(source, extent)
+
+        origins = Slow(door.domain, door.connection)
+        (upstream,) = door.upstreams.of("S")
+        extent = await origins.extent(upstream.source)
+        with pytest.raises(CursorMovedError):
+            await Resumption(origins, SystemClock()).next_seq(upstream, extent, noting=True)
+        assert upstream.cursor.seq == 4

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from control.copiers import ROUNDS, copying, count_is, create, held, publish
+from headwater.bus.connection import Connection
 from headwater.replication.work import Receipt, commit_subject, plan_subject
+from headwater.wire.frames import Frame
 
 
 async def test_a_mirror_holds_the_origin_s_messages_sequences_and_times(tmp_path: Path) -> None:
@@ -83,35 +85,6 @@ async def test_an_origin_may_come_later_and_is_an_error_until_then(tmp_path: Pat
         await copier.until(count_is(door, "S", 3))
         info = await door.asker.ask("STREAM.INFO.S")
         assert "error" not in info["sources"][0]
-
-
-async def test_a_receipt_handed_in_twice_is_taken_once(tmp_path: Path) -> None:
-    async with copying(tmp_path) as (door, copier):
-        await create(door, name="O", subjects=["o"])
-        await publish(door, "o", 5)
-        await create(door, name="S", sources=[{"name": "O"}])
-        kept: list[Receipt] = []
-        copier.between = lambda receipts: kept.extend(receipts) or receipts  # type: ignore[func-returns-value]
-        await copier.until(count_is(door, "S", 5))
-        # Who hands in again has missed the answer, and is given it again.
-        assert await copier.hand_in(kept) == 5
-        assert (await door.domain.stream("S").state()).messages == 5
-        other = [msgspec.structs.replace(receipt, rows=receipt.rows + 1) for receipt in kept]
-        assert await copier.hand_in(other) == 0
-        assert (await door.domain.stream("S").state()).messages == 5
-
-
-async def test_receipts_handed_in_again_while_they_are_taken_get_the_same_answer(tmp_path: Path) -> None:
-    async with copying(tmp_path) as (door, copier):
-        await create(door, name="O", subjects=["o"])
-        await publish(door, "o", 5)
-        await create(door, name="S", sources=[{"name": "O"}])
-        kept: list[Receipt] = []
-        copier.between = lambda receipts: kept.extend(receipts) or []  # type: ignore[func-returns-value]
-        while not kept:
-            await copier.tick()
-        assert await asyncio.gather(*(copier.hand_in(kept) for _ in range(3))) == [5, 5, 5]
-        assert (await door.domain.stream("S").state()).messages == 5
 
 
 async def test_a_receipt_that_comes_in_while_the_same_range_is_planned_again_is_not_copied_twice(
@@ -287,3 +260,47 @@ async def test_what_the_engine_itself_was_made_to_send_is_no_question_of_a_repli
         await door.asker.connection.flush()
         await create(door, name="M", mirror={"name": "O"})
         await copier.until(count_is(door, "M", 5))
+
+
+class Odd:
+    """Answers every question with the same bytes, as something might that is no JetStream."""
+
+    def __init__(self, connection: Connection, data: bytes) -> None:
+        self.items: list[Frame] = []
+        self._connection = connection
+        self._data = data
+
+    def flush(self) -> None:
+        """Answer what was asked."""
+        for frame in self.items:
+            self._connection.publish(frame[1], self._data)
+        self.items.clear()
+
+
+@pytest.mark.parametrize("data", [b"nonsense", b"[]", b"{}", b'{"error": 1}', b'{"state": {}, "config": {}}'])
+async def test_an_origin_that_answers_nonsense_shows_it_and_holds_up_no_other(
+    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        odd = Odd(door.asker.connection, data)
+        door.asker.connection.subscribe(b"$JS.odd.API.>", odd)
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 5)
+        await create(door, name="E", sources=[{"name": "X", "external": {"api": "$JS.odd.API"}}])
+        await create(door, name="S", sources=[{"name": "O"}])
+        await copier.until(count_is(door, "S", 5))
+        info = await door.asker.ask("STREAM.INFO.E")
+        assert info["sources"][0]["error"]["description"]
+    assert "never retrieved" not in caplog.text
+
+
+async def test_another_delivery_prefix_of_a_source_takes_effect_at_once(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, _):
+        external = {"api": "$JS.hub.API", "deliver": "wrong"}
+        await create(door, name="S", sources=[{"name": "O", "external": external}])
+        config = {"name": "S", "sources": [{"name": "O", "external": {**external, "deliver": "right"}}]}
+        assert "error" not in await door.asker.ask("STREAM.UPDATE.S", config)
+        delivers = [
+            upstream.source.external.deliver for upstream in door.upstreams if upstream.source.external
+        ]
+        assert delivers == ["right"]

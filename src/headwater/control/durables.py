@@ -3,7 +3,7 @@
 1. Made when the origin is first looked at; from then on it keeps messages for us, also while we are away.
 2. A piece of work reads through it, and its receipt says which sequences it brought.
 3. The target has committed; only now are they acknowledged, and the last one's confirmation is awaited.
-4. Removed when the upstream is, as soon as the origin can be reached.
+4. Removed when the upstream is, as soon as those that come in its place have theirs and the origin answers.
 
 A crash between 2 and 3, or a lost link, leaves deliveries without an acknowledgement. They are delivered
 again; what the cursor has passed is known by its sequence, and only acknowledged.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -33,6 +33,8 @@ CONFIRM_S = 5.0
 ACKS_AT_ONCE = 5_000
 AGAIN_S = 10.0
 """How long after a failed removal it is tried again."""
+SUCCEEDED_S = 0.1
+"""How often it is looked whether those that come in an upstream's place have their consumers."""
 MOST_REMOVALS = 1_000
 MOST_REFUSED = 4
 _CONSUMER_NOT_FOUND = 10014
@@ -92,7 +94,7 @@ class Durables:
             # One that was never looked at may have a consumer of an earlier run of ours.
             had = self._standings.pop(upstream, None) is not None or not upstream.seen_ns
             if had and len(self._removals) < MOST_REMOVALS:
-                self._remove(upstream)
+                self._remove(upstream, [each for each in wanted if each.source.name == upstream.source.name])
         for upstream in wanted:
             if removal := self._removals.pop(self._subject(upstream, "DELETE"), None):
                 removal.cancel()
@@ -190,15 +192,24 @@ class Durables:
             debt.owed -= sent
             debt.refused = 0
 
-    def _remove(self, upstream: Upstream) -> None:
+    def _remove(self, upstream: Upstream, successors: Sequence[Upstream]) -> None:
         subject = self._subject(upstream, "DELETE")
         if subject not in self._removals:
-            task = asyncio.create_task(self._try_to_remove(subject), name="remove consumer")
+            task = asyncio.create_task(self._try_to_remove(subject, successors), name="remove consumer")
             self._removals[subject] = task
-            task.add_done_callback(lambda _: self._removals.pop(subject, None))
+            task.add_done_callback(lambda done: self._removed(subject, done))
 
-    async def _try_to_remove(self, subject: str) -> None:
-        """Return once the consumer is gone, however long its origin is away."""
+    def _removed(self, subject: str, removal: asyncio.Task[None]) -> None:
+        if self._removals.get(subject) is removal:
+            del self._removals[subject]
+
+    async def _try_to_remove(self, subject: str, successors: Sequence[Upstream]) -> None:
+        """Return once the consumer is gone, however long its origin is away.
+
+        By interest a message leaves with the last consumer that wants it: another filter has its own first.
+        """
+        while any(map(self._is_to_come, successors)):  # noqa: ASYNC110 - nobody is told of a first look
+            await asyncio.sleep(SUCCEEDED_S)
         while True:
             try:
                 await self._origins.ask(subject)
@@ -210,6 +221,11 @@ class Durables:
             except Error as error:
                 logger.info("a consumer stays at its origin for now: %s", error)
             await asyncio.sleep(AGAIN_S)
+
+    def _is_to_come(self, upstream: Upstream) -> bool:
+        """Return whether an upstream's origin is still to be looked at for the first time."""
+        declared = upstream in self._by_target.get(upstream.target.name, ())
+        return declared and not upstream.seen_ns and upstream.error is None
 
     def _name(self, upstream: Upstream) -> str:
         return durable.durable_name(self._store_id, self._account, upstream.target.name, upstream.id)

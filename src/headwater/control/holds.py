@@ -24,7 +24,7 @@ from headwater.stream.stream import Stream
 logger = logging.getLogger(__name__)
 
 
-class _Kept:
+class Kept:
     """One upstream's hold on the origin that is there now."""
 
     def __init__(self, upstream: Upstream, origin: Stream) -> None:
@@ -35,6 +35,13 @@ class _Kept:
         self.is_placed = bool(source.opt_start_seq) or source.opt_start_time is None
         """Whether it is known where it begins; until then it holds everything and lets nothing go."""
         origin.holds.add(self.hold)
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the floor can move, or the origin can let something go."""
+        cursor = self.upstream.cursor
+        has_moved = cursor.identity == self.origin.identity and cursor.seq > self.hold.floor
+        return has_moved or self.hold.next_release is not None
 
     async def follow(self) -> None:
         """Move the floor to where the target's durable cursor is, and have the origin let go."""
@@ -63,7 +70,7 @@ class Holds:
         self._domain = domain
         self._wanted: dict[str, list[Upstream]] = {}
         """The upstreams on streams of this engine, by their target."""
-        self._kept: dict[Upstream, _Kept] = {}
+        self._kept: dict[Upstream, Kept] = {}
         self._due: dict[str, set[Upstream]] = {}
         """Whose floor may have moved, by origin; an origin in here has a task."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,9 +116,9 @@ class Holds:
         self._begin(self._release(origin))
 
     def look_again(self) -> None:
-        """Go on where an origin's removals may have been taken back, or its retention was changed."""
+        """Go on where a disk refused, where removals were taken back, or where retention was changed."""
         for upstream, kept in list(self._kept.items()):
-            if kept.hold.next_release is not None:
+            if kept.origin.config.retention is not Retention.LIMITS and kept.is_due:
                 self.committed(upstream)
 
     async def close(self) -> None:
@@ -123,7 +130,7 @@ class Holds:
         origin = self._domain.find(upstream.source.name)
         if origin is None or upstream in self._kept:
             return
-        self._kept[upstream] = _Kept(upstream, origin)
+        self._kept[upstream] = Kept(upstream, origin)
         cursor = upstream.cursor
         if cursor.identity == origin.identity:
             self.committed(upstream)

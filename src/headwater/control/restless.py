@@ -43,7 +43,10 @@ class Restless:
         """Have these be the upstreams of a target, instead of those that were."""
         for upstream in self._by_target.pop(target, ()):
             self._waiting.pop(upstream, None)
-            self._by_origin.get(upstream.source.name, {}).pop(upstream, None)
+            beside = self._by_origin.get(upstream.source.name, {})
+            beside.pop(upstream, None)
+            if not beside:
+                self._by_origin.pop(upstream.source.name, None)
         if upstreams:
             self._by_target[target] = upstreams
         for upstream in upstreams:

@@ -26,9 +26,10 @@ class Resumption:
 
         Nobody may be at work on the upstream then: its cursor moves.
         """
-        cursor = upstream.cursor
+        expected = upstream.target.copying.cursor(upstream.id)
+        cursor = Cursor.decode(expected)
         if cursor.identity not in ("", extent.identity):
-            return await self._anew(upstream, cursor, extent, noting)
+            return await self._anew(upstream, expected, extent, noting)
         if extent.last_seq < cursor.seq:
             raise upstream.failure(
                 f"stream {upstream.source.name!r} ends at {extent.last_seq}, before {cursor.seq},"
@@ -41,7 +42,7 @@ class Resumption:
         begun = bool(cursor.identity or known)
         seq = known + 1 if begun else await self._first(upstream, extent)
         if begun and seq < extent.first_seq and noting and extent.takes_out:
-            await self._pass_gap(upstream, seq, extent)
+            await self._pass_gap(upstream, expected, seq, extent)
         return max(seq, min(extent.first_seq, extent.last_seq + 1))
 
     async def _first(self, upstream: Upstream, extent: Extent) -> int:
@@ -51,7 +52,7 @@ class Resumption:
             return max(await self._origins.seq_at(source, extent), 1)
         return max(source.opt_start_seq or extent.first_seq, 1)
 
-    async def _anew(self, upstream: Upstream, cursor: Cursor, extent: Extent, noting: bool) -> int:
+    async def _anew(self, upstream: Upstream, expected: bytes, extent: Extent, noting: bool) -> int:
         """Return where a source begins in an origin made anew; a mirror cannot go on."""
         name = upstream.source.name
         if upstream.mirrored:
@@ -64,13 +65,14 @@ class Resumption:
             logger.warning("%s: its origin was made anew; it is copied from its start", upstream)
             now_ns = self._clock.now_ns()
             gaps = upstream.gaps.restarted(now_ns)
-            if upstream.pace.origin_last_seq > cursor.seq:
-                gaps = gaps.with_gap(Gap(cursor.seq + 1, upstream.pace.origin_last_seq, now_ns, MADE_ANEW))
-            await self._pass_over(upstream, extent, first - 1, gaps)
+            passed, known = Cursor.decode(expected).seq, upstream.pace.origin_last_seq
+            if known > passed:
+                gaps = gaps.with_gap(Gap(passed + 1, known, now_ns, MADE_ANEW))
+            await self._pass_over(upstream, expected, extent, first - 1, gaps)
             upstream.identity = extent.identity
         return max(first, min(extent.first_seq, extent.last_seq + 1))
 
-    async def _pass_gap(self, upstream: Upstream, seq: int, extent: Extent) -> None:
+    async def _pass_gap(self, upstream: Upstream, expected: bytes, seq: int, extent: Extent) -> None:
         """Have the cursor pass what the origin has no longer, and say so aloud."""
         gap = Gap(seq, extent.first_seq - 1, self._clock.now_ns(), extent.takes_out)
         logger.warning(
@@ -80,13 +82,15 @@ class Resumption:
             gap.last_seq,
             gap.reason,
         )
-        await self._pass_over(upstream, extent, gap.last_seq, upstream.gaps.with_gap(gap))
+        await self._pass_over(upstream, expected, extent, gap.last_seq, upstream.gaps.with_gap(gap))
 
-    async def _pass_over(self, upstream: Upstream, extent: Extent, seq: int, gaps: Gaps) -> None:
-        copying = upstream.target.copying
-        await copying.pass_over(
+    async def _pass_over(
+        self, upstream: Upstream, expected: bytes, extent: Extent, seq: int, gaps: Gaps
+    ) -> None:
+        # Expected is what the decision was made on: whoever was at work meanwhile must not be set back.
+        await upstream.target.copying.pass_over(
             upstream.id,
-            copying.cursor(upstream.id),
+            expected,
             CursorAt(extent.identity)(seq),
             {gaps_name(upstream.id): gaps.encode()},
             seq if upstream.mirrored else 0,

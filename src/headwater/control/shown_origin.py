@@ -48,10 +48,15 @@ async def request(connection: Connection, subject: str, body: dict[str, Any] | N
 
 def answer_of(frame: Frame) -> dict[str, Any]:
     """Return an answer's JSON; an error in it is raised as it is."""
-    answer: dict[str, Any] = json.loads(frame[3])
-    if "error" in answer:
-        found = answer["error"]
-        raise ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
+    try:
+        answer: dict[str, Any] = json.loads(frame[3])
+        found = answer.get("error")
+        error = found and ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        shown = frame[3][:100].decode(errors="replace")
+        raise api_error("stream_general_error", err=f"this is no answer of JetStream: {shown}") from None
+    if error:
+        raise error
     return answer
 
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from hashlib import blake2b
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
-from headwater.control import receipts
+from headwater.control.commits import Commits
 from headwater.control.domain import Domain
 from headwater.control.durables import Durables
 from headwater.control.filtered_lag import FilteredLag
@@ -27,22 +26,20 @@ from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
 from headwater.control.restless import LOOK_NS, Restless, next_look_ns
 from headwater.control.resumption import Resumption
+from headwater.control.under_way import NOTHING, Planned, UnderWay
 from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSourceInfo
-from headwater.replication.planner import CursorAt, Extent, plan_local, plan_remote
+from headwater.replication.planner import Extent, plan_local, plan_remote
 from headwater.replication.upstream import Upstream, upstreams_of
 from headwater.replication.work import (
     EXCHANGE_BYTES,
-    Committed,
     NatsOrigin,
     Plan,
     Question,
-    Receipt,
     Work,
     commit_subject,
     decode_question,
-    decode_receipts,
     encode,
     plan_subject,
 )
@@ -61,8 +58,6 @@ FRESH_NS = 100_000_000
 """Who asks for a stream's info is told of local origins as they were so short a time ago."""
 AT_ONCE = 64
 """How many upstreams are looked at beside each other."""
-REMEMBERED = 10_000
-REMEMBERED_COMMITS = 100
 
 
 class _Questions:
@@ -105,14 +100,9 @@ class Upstreams:
         self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
-        self._identities: dict[str, str] = {}
-        """The identity of the origin that each piece of work under way was planned on."""
-        self._given: dict[str, Upstream] = {}
-        """The upstream of each piece of work that was handed out and has not come back."""
-        self._commits: dict[bytes, asyncio.Task[Committed]] = {}
-        """What became of receipts that were handed in lately, by what they are."""
-        self._asker = ""
-        self._is_single = is_single
+        self._under_way = UnderWay(single=is_single)
+        self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
+        self._sids: list[bytes] = []
         self._planning = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
         self._restless = Restless()
@@ -128,12 +118,16 @@ class Upstreams:
         """Answer replicators from now on."""
         plan = plan_subject(self._store_id, self._seat)
         commit = commit_subject(self._store_id, self._seat)
-        self._connection.subscribe(plan.encode(), _Questions(self._plan_for))
-        self._connection.subscribe(commit.encode(), _Questions(self._commit_for))
+        self._sids = [
+            self._connection.subscribe(plan.encode(), _Questions(self._plan_for)),
+            self._connection.subscribe(commit.encode(), _Questions(self._commit_for)),
+        ]
         self._watching = asyncio.create_task(self._watch(), name="watch upstreams")
 
     async def close(self) -> None:
         """Answer nobody any more; what is being committed ends first."""
+        for sid in self._sids:
+            self._connection.unsubscribe(sid)
         await self._holds.close()
         await self._durables.close()
         for task in self._tasks:
@@ -157,19 +151,25 @@ class Upstreams:
     async def _watch_one(self, upstream: Upstream, since_ns: float) -> None:
         """Look at one upstream unless that was done just now; trouble is shown, not raised."""
         now_ns = self._clock.now_ns()
-        try:
+        with self._showing(upstream, now_ns):
             if now_ns - upstream.looked_ns >= since_ns and upstream.next_try_ns <= now_ns:
                 await self._look(upstream, now_ns)
             if upstream.lag and upstream.error is None:
                 await self._measure_age(upstream)
+
+    @contextmanager
+    def _showing(self, upstream: Upstream, now_ns: int) -> Iterator[None]:
+        """Show what goes wrong at the upstream; it must not keep others from being looked at."""
+        try:
+            yield
+        except CursorMovedError:
+            pass  # somebody was faster
         except ApiError as error:
             upstream.failed(error, now_ns)
-        except CursorMovedError:
-            pass
-        except Error as error:
+        except Exception as error:
+            if not isinstance(error, Error):
+                logger.exception("%s could not be looked at", upstream)
             upstream.failed(upstream.failure(str(error)), now_ns)
-        except Exception:
-            logger.exception("%s could not be looked at", upstream)
 
     async def _measure_age(self, upstream: Upstream) -> None:
         """Learn how old the oldest message is that is still to be copied."""
@@ -187,9 +187,9 @@ class Upstreams:
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Keep the upstreams that stay as they are, with how they fare."""
-        kept = {(u.id, u.mirrored): u for u in self._by_target.get(stream.name, [])}
+        kept = {(u.source, u.mirrored): u for u in self.of(stream.name)}
         wanted = upstreams_of(stream, stream.config)
-        self._declare(stream, [kept.get((u.id, u.mirrored), u) for u in wanted])
+        self._declare(stream, [kept.get((u.source, u.mirrored), u) for u in wanted])
 
     def on_closed(self, stream: Stream) -> None:
         """Forget the stream's upstreams."""
@@ -211,13 +211,17 @@ class Upstreams:
         if upstreams:
             self.on_needed()
 
+    def of(self, target: str) -> list[Upstream]:
+        """Return the upstreams of a stream."""
+        return self._by_target.get(target, [])
+
     def __iter__(self) -> Iterator[Upstream]:
         for upstreams in list(self._by_target.values()):
             yield from upstreams
 
     async def refresh(self, stream: Stream) -> None:
         """Measure how far a stream is behind origins of the same engine; others are asked in their turn."""
-        for upstream in self._by_target.get(stream.name, []):
+        for upstream in self.of(stream.name):
             # One just declared was not met yet, and says so, as with nats-server.
             if upstream.source.external is None and upstream.looked_ns and upstream in self._restless:
                 await self._watch_one(upstream, FRESH_NS)
@@ -225,7 +229,7 @@ class Upstreams:
     def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
         """Return how a stream's mirror and its sources fare."""
         now_ns = self._clock.now_ns()
-        upstreams = self._by_target.get(stream.name, [])
+        upstreams = self.of(stream.name)
         for upstream in upstreams:
             if upstream not in self._restless:
                 upstream.heard_of(now_ns)
@@ -236,10 +240,11 @@ class Upstreams:
         if not _is_asked(frame):
             return
         try:
-            self._release(decode_question(frame[3]) if frame[3] else Question(name=""))
+            question = decode_question(frame[3]) if frame[3] else Question(name="")
         except msgspec.DecodeError as error:
             logger.warning("a replicator's question is not understood: %s", error)
             return
+        self._under_way.asked(question, self._clock.now_ns())
         self._begin("plan", self._answer_plan(frame[1]))
 
     def _commit_for(self, frame: Frame) -> None:
@@ -251,19 +256,6 @@ class Upstreams:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def _release(self, question: Question) -> None:
-        """Take back what the replicator that asks does not know of: it never got it, or was started anew."""
-        now_ns = self._clock.now_ns()
-        known = {self._given[work] for work in question.under_way if work in self._given}
-        for upstream in known:
-            upstream.lease(now_ns)
-        if question.name == self._asker or self._is_single:
-            for work, upstream in list(self._given.items()):
-                if upstream not in known:
-                    upstream.take_back()
-                    del self._given[work]
-        self._asker = question.name
 
     async def _answer_plan(self, reply: bytes) -> None:
         """Answer with what there is to copy, as soon as there is something or after a while."""
@@ -281,8 +273,7 @@ class Upstreams:
                 await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 pass
-        if reply:
-            self._connection.publish(reply, encode(Plan(works=tuple(works))))
+        self._connection.publish(reply, encode(Plan(works=tuple(works))))
 
     async def _plan(self) -> list[Work]:
         works: list[Work] = []
@@ -293,46 +284,32 @@ class Upstreams:
         due.sort(key=lambda upstream: upstream.handed_ns)
         # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
         elsewhere = [u for u in due if u.source.external is not None]
-        asked = await asyncio.gather(*(self._works_of(upstream, now_ns) for upstream in elsewhere))
+        asked = await asyncio.gather(*(self._planned(upstream, now_ns) for upstream in elsewhere))
         found = dict(zip(elsewhere, asked, strict=True))
         for upstream in due:
-            pieces = found[upstream] if upstream in found else await self._works_of(upstream, now_ns)
-            size += sum(len(w.tail) + len(w.removed) + 200 * len(w.files) + 1000 for w in pieces)
+            planned = found[upstream] if upstream in found else await self._planned(upstream, now_ns)
+            size += planned.exchange_bytes
             if works and size > EXCHANGE_BYTES:
                 break
-            if pieces:
-                upstream.handed_out(len(pieces), now_ns)
-            for work in pieces:
-                self._remember(work, upstream)
-            works += pieces
+            if planned.works:
+                self._under_way.give(upstream, planned, now_ns)
+            works += planned.works
         return works
 
-    def _remember(self, work: Work, upstream: Upstream) -> None:
-        """Keep which origin a piece of work was planned on; very old ones are forgotten."""
-        while len(self._identities) > REMEMBERED:
-            oldest = next(iter(self._identities))
-            del self._identities[oldest]
-            self._given.pop(oldest, None)
-        self._identities[work.id] = upstream.identity
-        self._given[work.id] = upstream
-
-    async def _works_of(self, upstream: Upstream, now_ns: int) -> list[Work]:
+    async def _planned(self, upstream: Upstream, now_ns: int) -> Planned:
         """Return the next pieces of work of an upstream; trouble is shown, not raised."""
-        try:
+        with self._showing(upstream, now_ns):
             if upstream.source.external is None:
-                return await self._local_works(upstream, now_ns)
-            return await self._remote_works(upstream, now_ns)
-        except ApiError as error:
-            upstream.failed(error, now_ns)
-        except Error as error:
-            upstream.failed(upstream.failure(str(error)), now_ns)
-        return []
+                return await self._planned_here(upstream, now_ns)
+            return await self._planned_elsewhere(upstream, now_ns)
+        return NOTHING
 
-    async def _local_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
+    async def _planned_here(self, upstream: Upstream, now_ns: int) -> Planned:
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
         if start_seq > extent.last_seq:
-            return []
-        return await plan_local(upstream, self._domain.stream(upstream.source.name), extent, start_seq)
+            return NOTHING
+        origin = self._domain.stream(upstream.source.name)
+        return Planned(extent.identity, await plan_local(upstream, origin, extent, start_seq))
 
     async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""
@@ -358,7 +335,7 @@ class Upstreams:
         """Return why nothing may be copied, as far as that can be seen from here."""
         if upstream.under_way:
             return "a replicator was given work and has not handed it in"
-        return "no replicator has asked for work" if not self._asker else "is a replicator running?"
+        return "no replicator has asked for work" if not self._under_way.asker else "is a replicator running?"
 
     async def _lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
         """Return how many messages are still to be copied, as the origin or our consumer there says."""
@@ -368,13 +345,13 @@ class Upstreams:
             return await self._filtered_lag.of(upstream, extent, start_seq, prefix(upstream.source))
         return (await self._durables.stand(upstream)).lag
 
-    async def _remote_works(self, upstream: Upstream, now_ns: int) -> list[Work]:
+    async def _planned_elsewhere(self, upstream: Upstream, now_ns: int) -> Planned:
         upstream.next_try_ns = now_ns + next_look_ns(upstream.quiet_looks)
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
         standing = self._durables.standing(upstream) if extent.retention != "limits" else None
         if not (standing.has_work if standing else start_seq <= extent.last_seq):
             upstream.quiet_looks += 1
-            return []
+            return NOTHING
         upstream.quiet_looks = 0
         upstream.next_try_ns = now_ns
         source = upstream.source
@@ -389,69 +366,16 @@ class Upstreams:
             origin = msgspec.structs.replace(
                 origin, retention=extent.retention, durable=standing.name, rewinds=standing.rewinds
             )
-        return plan_remote(upstream, origin, extent, start_seq)
+        return Planned(extent.identity, plan_remote(upstream, origin, extent, start_seq))
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
-        """Answer what became of receipts, and the same again to who hands them in again soon after."""
-        key = blake2b(body).digest()
-        committing = self._commits.get(key)
-        if committing is None or (committing.done() and committing.exception() is not None):
-            while len(self._commits) >= REMEMBERED_COMMITS:
-                del self._commits[next(iter(self._commits))]
-            committing = self._commits[key] = asyncio.create_task(self._commit_all(body), name="commit")
-        committed = await asyncio.shield(committing)
-        if reply:
-            self._connection.publish(reply, encode(committed))
-        self._restless.grown.set()
-
-    async def _commit_all(self, body: bytes) -> Committed:
-        taken: list[int] = []
-        refused: list[str] = []
-        for run in receipts.runs(decode_receipts(body), self._identities):
-            count, why = await self._commit(receipts.joined(run), [receipt.work for receipt in run])
-            taken += [count, *[0] * (len(run) - 1)]
-            refused += [why] * len(run)
-        return Committed(taken=tuple(taken), refused=tuple(refused))
-
-    async def _commit(self, receipt: Receipt, works: Sequence[str]) -> tuple[int, str]:
-        """Take the receipt of some works into its target; return how many messages it brought, or why not."""
-        now_ns = self._clock.now_ns()
-        found = [u for u in self._by_target.get(receipt.target, []) if u.id == receipt.upstream]
-        if not found or receipt.work not in self._identities:
-            return 0, "nobody waits for this receipt any more"
-        upstream = found[0]
-        for _ in works:
-            upstream.came_back()
-        identity = self._identities[receipt.work]
-        for work in works:
-            self._identities.pop(work, None)
-            self._given.pop(work, None)
-        size_before = upstream.target.copying.copied_bytes[upstream.id]
-        if receipt.error:
-            upstream.failed(upstream.failure(receipt.error), now_ns)
-            return 0, receipt.error
         try:
-            taken = await receipts.take(upstream, receipt, CursorAt(identity))
-        except CursorMovedError as error:
-            return 0, str(error)
-        except ApiError as error:
-            upstream.failed(error, now_ns)
-            return 0, error.description
-        except (Error, OSError) as error:
-            upstream.failed(upstream.failure(str(error)), now_ns)
-            return 0, str(error)
-        finally:
-            self._holds.committed(upstream)
-            # A file that the target's log names is its own from then on; others are swept when it opens.
-            for path in filter(None, (receipt.path, receipt.sums)):
-                await asyncio.to_thread(Path(path).unlink, missing_ok=True)
-        now_ns = self._clock.now_ns()
-        size = upstream.target.copying.copied_bytes[upstream.id] - size_before
-        upstream.pace.committed(taken, size, receipt.through, now_ns)
-        self._durables.committed(upstream, receipt)
-        upstream.lag = max(upstream.lag - taken, 0)
-        upstream.moved(now_ns)
-        return taken, ""
+            committed = await self._commits.answer(body)
+        except msgspec.DecodeError as error:
+            logger.warning("a replicator's receipts are not understood: %s", error)
+            return
+        self._connection.publish(reply, encode(committed))
+        self._restless.grown.set()
 
 
 def _is_asked(frame: Frame) -> bool:

@@ -1,0 +1,75 @@
+"""Which pieces of work are under way, which were lost, and which origin each was planned on."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from headwater.control import under_way
+from headwater.control.under_way import Planned, UnderWay
+from headwater.model.upstream import StreamSource
+from headwater.replication.upstream import Upstream
+from headwater.replication.work import Question, Work
+from headwater.stream.stream import Stream
+
+
+def an_upstream() -> Upstream:
+    return Upstream(cast(Stream, None), StreamSource(name="O"), mirrored=False)
+
+
+def planned(*ids: str, identity: str = "origin") -> Planned:
+    fields = {"target": "T", "upstream": "O > >", "expected": b"", "start_seq": 1, "stop_seq": 1}
+    return Planned(identity, [Work(id=work, staging="", **fields) for work in ids])  # type: ignore[arg-type]
+
+
+def test_a_piece_of_work_keeps_the_origin_that_it_was_planned_on() -> None:
+    works, upstream = UnderWay(single=True), an_upstream()
+    upstream.identity = "made anew since"
+    works.give(upstream, planned("w"), 1)
+    assert works.identities == {"w": "origin"}
+
+
+def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
+    works, lost, kept = UnderWay(single=True), an_upstream(), an_upstream()
+    works.give(lost, planned("a", "b"), 1)
+    works.give(kept, planned("c"), 1)
+    works.asked(Question(name="anybody", under_way=("c",)), 5)
+    assert (lost.under_way, lost.leased_until_ns) == (0, 0)
+    assert kept.under_way == 1
+    assert kept.leased_until_ns > 5
+
+
+def test_one_of_several_replicators_speaks_for_itself_alone() -> None:
+    works, upstream = UnderWay(single=False), an_upstream()
+    works.asked(Question(name="one"), 1)
+    works.give(upstream, planned("a"), 1)
+    works.asked(Question(name="another"), 2)
+    assert upstream.under_way == 1
+    works.asked(Question(name="another"), 3)
+    assert upstream.under_way == 0
+
+
+def test_a_piece_that_was_taken_back_is_known_but_awaited_no_more() -> None:
+    works, upstream = UnderWay(single=True), an_upstream()
+    works.give(upstream, planned("early"), 1)
+    works.asked(Question(name=""), 2)
+    works.give(upstream, planned("again"), 3)
+    assert works.identities["early"] == "origin"
+    assert works.came_in(upstream, ["early"]) == 0
+    assert works.came_in(upstream, ["again"]) == 1
+    assert works.identities == {}
+
+
+def test_an_upstream_that_was_changed_meanwhile_waits_for_none_of_the_old_pieces() -> None:
+    works = UnderWay(single=True)
+    works.give(an_upstream(), planned("a"), 1)
+    assert works.came_in(an_upstream(), ["a"]) == 0
+
+
+def test_very_old_pieces_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_way, "REMEMBERED", 2)
+    works, upstream = UnderWay(single=True), an_upstream()
+    works.give(upstream, planned("a", "b", "c"), 1)
+    assert list(works.identities) == ["b", "c"]
+    assert works.came_in(upstream, ["a", "b", "c"]) == 2
