@@ -92,3 +92,21 @@ async def test_files_that_are_refused_are_removed(tmp_path: Path, monkeypatch: p
             await receipts.take(upstream, given[0], CursorAt("id"))
         assert list(staging.iterdir()) == []
         assert len(await held(door, "S")) == 50
+
+
+async def test_files_for_a_target_that_takes_nothing_any_more_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.replication.result.INLINE_BYTES", 100)
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        sealed = {"name": "M", "mirror": {"name": "O"}, "sealed": True}
+        assert "error" not in await door.asker.ask("STREAM.UPDATE.M", sealed)
+        await publish(door, "o", 50)
+        made: list[Receipt] = []
+        copier.between = lambda receipts: made.extend(receipts) or receipts  # type: ignore[func-returns-value]
+        while not made:
+            assert await copier.tick() == 0
+        assert any(receipt.adopted or receipt.sums for receipt in made)
+        assert list((door.domain.stream("M").directory / "staging").iterdir()) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from headwater.errors import api_error
+from headwater.errors import Error, api_error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
 from headwater.replication.planner import CursorAt
@@ -81,14 +81,24 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
     """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
     copying = upstream.target.copying
     try:
+        copying.require_open()
         if not copying.is_adoptive:
             raise CursorMovedError("the stream takes no files any more since it was changed")
+    except Error:
+        await _discard(upstream, adopted)
+        raise
+    try:
         return await copying.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
     except CursorMovedError:
-        staging = upstream.target.directory / "staging"
-        for file in adopted:
-            await asyncio.to_thread((staging / file.name).unlink, missing_ok=True)
+        # After any other error the log may name them yet.
+        await _discard(upstream, adopted)
         raise
+
+
+async def _discard(upstream: Upstream, adopted: Sequence[Adopted]) -> None:
+    staging = upstream.target.directory / "staging"
+    for file in adopted:
+        await asyncio.to_thread((staging / file.name).unlink, missing_ok=True)
 
 
 def _parts(receipt: Receipt) -> Iterator[tuple[Columns, int]]:

@@ -144,7 +144,7 @@ class Copying:
         mirrored: bool,
     ) -> int:
         """Take in what was copied up to `through`, exactly once; return how many messages were."""
-        self._require_open()
+        self.require_open()
         take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
         run = OfferedRun.of(columns)
         taken = take(upstream, expected, run, cursor_at, through)
@@ -160,12 +160,12 @@ class Copying:
 
         With `last_seq` the stream's sequences go on behind it.
         """
-        self._require_open()
+        self.require_open()
         self._importer.pass_over(upstream, expected, cursor, noted, last_seq)
         self._committer.wake()
         await self._settle()
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
         """Refuse a change while nothing can be stored, or nothing may be any more."""
         self._committer.require_storing()
         if self._store.config.sealed:
@@ -183,7 +183,7 @@ class Copying:
 
         Once the log names the files they are part of the stream: from then on they are never given up.
         """
-        self._require_open()
+        self.require_open()
         placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
         self._committer.wake()
         try:
