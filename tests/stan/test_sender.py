@@ -13,8 +13,8 @@ from stan_door import streaming
 
 def test_a_reply_subject_is_found_among_other_headers() -> None:
     headers = header_block.build([(b"A", b"b"), (REPLY_HEADER, b"there")])
-    assert reply_of(headers) == "there"
-    assert (reply_of(b""), reply_of(header_block.build([(b"A", b"b")]))) == ("", "")
+    assert reply_of(headers) == b"there"
+    assert (reply_of(b""), reply_of(header_block.build([(b"A", b"b")]))) == (b"", b"")
 
 
 async def test_what_limits_took_away_is_passed_over(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from headwater.wire import stan_messages as stan
 from headwater.wire.stan_messages import MalformedError
@@ -35,11 +33,3 @@ def test_bytes_that_are_no_message_are_refused() -> None:
 def test_text_that_is_no_utf8_is_refused() -> None:
     with pytest.raises(MalformedError):
         stan.decode(stan.PubMsg, b"\n\x01\xff")
-
-
-@given(st.integers(1, 2**63), st.integers(0, 2**62), st.binary(), st.integers(0, 5))
-def test_what_is_delivered_reads_back(seq: int, ts: int, data: bytes, count: int) -> None:
-    message = stan.decode(stan.MsgProto, stan.message_body("foo", seq, ts, "r", data, count))
-    assert (message.sequence, message.timestamp, message.data) == (seq, ts, data)
-    assert (message.subject, message.reply) == ("foo", "r")
-    assert (message.redelivered, message.redeliveryCount) == (count > 0, count)

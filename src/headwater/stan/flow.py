@@ -158,6 +158,14 @@ class Flow:
                 return True
         return self.forget(seq)
 
+    def acknowledge_all(self, member: Member, seqs: Iterable[int]) -> bool:
+        """Take a member's acknowledgements; return whether they changed anything."""
+        first, counts, changed = member.first, self._counts, False
+        for seq in seqs:
+            if (not counts and first.pop(seq, None) is not None) or self.acknowledge(member, seq):
+                changed = True
+        return changed
+
     def forget(self, seq: int) -> bool:
         """Let go of a message that nobody holds; return whether there was one."""
         self._counts.pop(seq, None)

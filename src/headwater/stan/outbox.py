@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headwater.bus.connection import Connection
+from headwater.wire.stan_frames import payload_bytes
 
 
 class Outbox:
@@ -27,12 +28,13 @@ class Outbox:
         if reply:
             self._connection.write(b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body))
 
-    def deliver(self, inbox: bytes, bodies: list[bytes]) -> None:
-        """Send messages to a subscription."""
-        frames = b"".join([b"PUB %b %d\r\n%b\r\n" % (inbox, len(body), body) for body in bodies])
-        self.out_msgs += len(bodies)
-        self.out_bytes += sum(map(len, bodies))
-        self._connection.write(frames)
+    def deliver(self, inbox: bytes, frames: list[bytes]) -> None:
+        """Send messages to a subscription, encoded up to the inbox (`wire.stan_frames.deliveries`)."""
+        if frames:
+            head = b"PUB %b " % inbox
+            self.out_msgs += len(frames)
+            self.out_bytes += payload_bytes(frames)
+            self._connection.write(head + head.join(frames))
 
     def write(self, frames: bytes) -> None:
         """Send frames that are encoded already."""

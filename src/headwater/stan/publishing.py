@@ -25,16 +25,18 @@ from headwater.stan.sender import REPLY_HEADER
 from headwater.stream.intake import Item
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
+from headwater.wire.stan_frames import Publish, cut_publish
 from headwater.wire.stan_messages import CtrlMsg, DecodeError, MalformedError, PubAck, PubMsg, decode
 
-Waiting = tuple[bytes, str]
-"""Where an acknowledgement goes, and the guid it is about."""
+Waiting = tuple[bytes, bytes]
+"""Where an acknowledgement goes, and the PubAck that says that all is well."""
 
 
 class Batch:
     """What one socket read brought for one channel."""
 
-    def __init__(self) -> None:
+    def __init__(self, subject: bytes) -> None:
+        self.subject = subject
         self.items: list[Item] = []
         self.waiting: list[Waiting] = []
 
@@ -56,6 +58,10 @@ class Publishing:
         self._answers_prefix = answers_prefix
         self._keep_pace = keep_pace
         self._batches: dict[Channel, Batch] = {}
+        self._by_subject: dict[bytes, Batch] = {}
+        """The batches of this socket read, by what their publishes name as their channel."""
+        self._known: set[bytes] = set()
+        """Who has published in this socket read already, and is let in."""
         self._asked: dict[bytes, Waiting] = {}
         """Publishes to streams that may refuse them, by the subject on which the stream answers."""
         self._count = 0
@@ -65,6 +71,18 @@ class Publishing:
 
     def take(self, frame: Frame) -> Any:
         """Take a publish; return its message if it cannot be taken before its channel is open."""
+        cut = cut_publish(frame[3])
+        if cut is not None:
+            who, ack, subject, data = cut
+            batch = self._by_subject.get(subject)
+            if batch is not None and who in self._known:
+                batch.items.append((batch.subject, b"", b"", data))
+                batch.waiting.append((frame[1], ack))
+                return None
+        return self._take_checked(frame, cut)
+
+    def _take_checked(self, frame: Frame, cut: Publish | None) -> Any:
+        """Take a publish of whatever client and channel."""
         body = frame[3]
         try:
             message = PubMsg.FromString(body)
@@ -83,21 +101,21 @@ class Publishing:
         if channel is None or channel.is_leaving:
             return message
         self.put(channel, frame, message)
+        if cut is not None:
+            self._known.add(cut[0])
+            self._by_subject[cut[2]] = self._batches[channel]
         return None
 
     def put(self, channel: Channel, frame: Frame, message: Any) -> None:
         """Have a publish stored with all others of this socket read."""
         batch = self._batches.get(channel)
         if batch is None:
-            batch = self._batches[channel] = Batch()
+            batch = self._batches[channel] = Batch(channel.subject)
         headers = b""
         if message.reply:
             headers = header_block.build([(REPLY_HEADER, message.reply.encode())])
-        data = message.data
-        batch.items.append((channel.subject, b"", headers, data))
-        batch.waiting.append((frame[1], message.guid))
-        self.in_msgs += 1
-        self.in_bytes += len(data)
+        batch.items.append((channel.subject, b"", headers, message.data))
+        batch.waiting.append((frame[1], PubAck(guid=message.guid).SerializeToString()))
 
     def refuse(self, frame: Frame, guid: str, text: str) -> None:
         """Tell a publisher that its message is not stored."""
@@ -105,9 +123,15 @@ class Publishing:
 
     def flush(self) -> None:
         """Offer what was collected to the streams."""
+        if not self._batches:
+            return
         batches, self._batches = self._batches, {}
+        self._by_subject.clear()
+        self._known.clear()
         for channel, batch in batches.items():
             stream = channel.stream
+            self.in_msgs += len(batch.items)
+            self.in_bytes += sum([len(item[3]) for item in batch.items])
             if _may_refuse(stream.config):
                 stream.offer([self._asking(*both) for both in zip(batch.items, batch.waiting, strict=True)])
             else:
@@ -122,12 +146,9 @@ class Publishing:
         try:
             await asyncio.shield(stored)
         except ApiError as error:
-            text = error.description
-            acks = [(reply, PubAck(guid=guid, error=text).SerializeToString()) for reply, guid in waiting]
-        else:
-            acks = [(reply, PubAck(guid=guid).SerializeToString()) for reply, guid in waiting]
+            waiting = [(reply, ack + _problem(error.description)) for reply, ack in waiting]
         self._outbox.write(
-            b"".join([b"PUB %b %d\r\n%b\r\n" % (reply, len(ack), ack) for reply, ack in acks if reply])
+            b"".join([b"PUB %b %d\r\n%b\r\n" % (reply, len(ack), ack) for reply, ack in waiting if reply])
         )
 
     def _asking(self, item: Item, waiting: Waiting) -> Item:
@@ -144,11 +165,17 @@ class Publishing:
             return
         answer = msgspec.json.decode(frame[3])
         text = answer.get("error", {}).get("description", "")
-        self._outbox.answer(waiting[0], PubAck(guid=waiting[1], error=text).SerializeToString())
+        self._outbox.answer(waiting[0], waiting[1] + _problem(text))
 
     async def close(self) -> None:
         """Return once all that was taken is acknowledged."""
         await asyncio.gather(*self._tasks)
+
+
+def _problem(text: str) -> bytes:
+    """Return what makes a PubAck one that says what is wrong: protobuf messages are joined end to end."""
+    encoded: bytes = PubAck(error=text).SerializeToString()
+    return encoded
 
 
 def _may_refuse(config: StreamConfig) -> bool:

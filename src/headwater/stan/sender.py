@@ -10,6 +10,7 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from headwater.clock import Clock
 from headwater.delivery.feed import Feed, Slice
@@ -23,7 +24,7 @@ from headwater.stan.flow import Again, Member
 from headwater.stan.outbox import Outbox
 from headwater.stan.subscription import SharedFlow, Subscription
 from headwater.stream.stream import Stream
-from headwater.wire.stan_messages import message_body
+from headwater.wire.stan_frames import deliveries, payload_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -38,43 +39,49 @@ class Encoded:
     """The newest messages of a channel as they go out, so that many subscriptions cost one encoding."""
 
     def __init__(self, channel: str) -> None:
-        self._channel = channel
-        self._bodies: dict[int, bytes] = {}
+        self._channel = channel.encode()
+        self._frames: dict[int, bytes] = {}
         self.is_worth_it = False
         """Whether several flows want the same."""
 
-    def bodies(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
+    def frames(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
         """Return messages for their first delivery."""
-        known = self._bodies
-        if self.is_worth_it and all(seq in known for seq in seqs):
-            return [known[seq] for seq in seqs]
-        bodies = self._encode(slice_, rows, seqs)
-        if self.is_worth_it:
+        if not self.is_worth_it:
+            return self._encode(slice_, rows, seqs)
+        known = self._frames
+        found = list(map(known.get, seqs))
+        missing = found.index(None) if None in found else len(found)
+        if missing < len(found):
             if len(known) > MAX_ENCODED:
                 known.clear()
-            known.update(zip(seqs, bodies, strict=True))
-        return bodies
+            new = self._encode(slice_, rows[missing:], seqs[missing:])
+            known.update(zip(seqs[missing:], new, strict=True))
+            found[missing:] = new
+        return cast("list[bytes]", found)
 
     def doubted(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
         """Return messages for a delivery that may be their second."""
         return self._encode(slice_, rows, seqs, 1)
+
+    def again(self, message: Message, count: int) -> bytes:
+        """Return a message for its delivery after so many others."""
+        columns = ([message.seq], [message.ts], [reply_of(message.headers)], [message.data])
+        return deliveries(self._channel, *columns, count)[0]
 
     def _encode(
         self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int], redelivered: int = 0
     ) -> list[bytes]:
         headers, datas = slice_.run.payloads(rows)
         times = numbers_at(slice_.run.ts, rows)
-        channel = self._channel
-        return [
-            message_body(channel, seq, ts, reply_of(header), data, redelivered)
-            for seq, ts, header, data in zip(seqs, times, headers, datas, strict=True)
-        ]
+        replies = [reply_of(header) if header else b"" for header in headers]
+        return deliveries(self._channel, seqs, times, replies, datas, redelivered)
 
 
-def reply_of(headers: bytes) -> str:
+def reply_of(headers: bytes) -> bytes:
     """Return the reply subject that a stored message carries."""
     reply = header_block.get(headers, REPLY_HEADER) if headers else None
-    return reply.decode(errors="replace") if reply else ""
+    # Whatever stands in a header, to clients a reply subject is text.
+    return reply.decode(errors="replace").encode() if reply else b""
 
 
 class Sender:
@@ -187,30 +194,32 @@ class Sender:
         flow = self.shared.flow
         seqs = numbers_at(found.run.seqs, rows)
         shares = flow.send(seqs, through_seq, self._clock.now_ns())
-        bodies = self._bodies(found, rows, seqs) if seqs else []
-        by_seq = dict(zip(seqs, bodies, strict=True)) if len(shares) > 1 else {}
+        frames = self._frames(found, rows, seqs) if seqs else []
+        by_seq = dict(zip(seqs, frames, strict=True)) if len(shares) > 1 else {}
         for member, share in shares:
-            wanted = [by_seq[seq] for seq in share] if by_seq else bodies
-            self._deliver(member, share, wanted)
+            self._deliver(member, share, [by_seq[seq] for seq in share] if by_seq else frames)
         self._changed(self.shared)
 
-    def _bodies(self, found: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
+    def _frames(self, found: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
         """Return new messages as they go out; those that were perhaps sent before a crash say so."""
         doubted = bisect_right(seqs, self.shared.flow.doubted_through)
         encoded = self._encoded
         again = encoded.doubted(found, rows[:doubted], seqs[:doubted]) if doubted else []
-        return again + encoded.bodies(found, rows[doubted:], seqs[doubted:]) if doubted < len(seqs) else again
+        return again + encoded.frames(found, rows[doubted:], seqs[doubted:]) if doubted < len(seqs) else again
 
-    def _deliver(self, member: Member, seqs: Sequence[int], bodies: list[bytes]) -> None:
+    def _deliver(self, member: Member, seqs: Sequence[int], frames: list[bytes]) -> None:
         """Send messages; one that the server would not take is let go, for it could never arrive."""
         limit = self._outbox.max_payload
-        if max(map(len, bodies)) > limit:
-            for seq, body in zip(seqs, bodies, strict=True):
-                if len(body) > limit:
-                    logger.error("channel %s: %d is too large to be sent", self.shared.key.channel, seq)
-                    self.shared.flow.acknowledge(member, seq)
-            bodies = [body for body in bodies if len(body) <= limit]
-        self._outbox.deliver(self._inbox(member), bodies)
+        if max(map(len, frames)) > limit:
+            frames = [f for seq, f in zip(seqs, frames, strict=True) if self._fits(member, seq, f, limit)]
+        self._outbox.deliver(self._inbox(member), frames)
+
+    def _fits(self, member: Member, seq: int, frame: bytes, limit: int) -> bool:
+        if payload_bytes([frame]) <= limit:
+            return True
+        logger.error("channel %s: %d is too large to be sent", self.shared.key.channel, seq)
+        self.shared.flow.acknowledge(member, seq)
+        return False
 
     async def _send_again(self, again: Again) -> None:
         message = self._feed.resident_message(again.seq) or await self._feed.message(again.seq)
@@ -219,12 +228,8 @@ class Sender:
             # Gone by the channel's limits: there is nothing to wait for.
             flow.acknowledge(again.member, again.seq)
         elif again.seq in again.member.again:
-            self._deliver(again.member, [again.seq], [self._again_body(message, again.count)])
+            self._deliver(again.member, [again.seq], [self._encoded.again(message, again.count)])
         self._changed(self.shared)
-
-    def _again_body(self, message: Message, count: int) -> bytes:
-        channel = self.shared.key.channel
-        return message_body(channel, message.seq, message.ts, reply_of(message.headers), message.data, count)
 
     def _inbox(self, member: Member) -> bytes:
         return self._subscription(member).inbox.encode()

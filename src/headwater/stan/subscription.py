@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from headwater.model.times import SECOND
 from headwater.stan.flow import Flow, Member
+from headwater.wire.stan_frames import ack_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,11 @@ class Subscription:
     answered: bool = False
     """Whether the client was told that it has the subscription."""
     member: Member = field(init=False)
+    ack_prefix: bytes = field(init=False)
+    """How its acknowledgements begin."""
 
     def __post_init__(self) -> None:
+        self.ack_prefix = ack_prefix(self.channel.encode())
         self.member = Member(self.max_in_flight, self.ack_wait_s * SECOND, is_ready=False)
 
     @property

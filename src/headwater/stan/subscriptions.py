@@ -21,6 +21,7 @@ from headwater.stan.records import FlowRow, Op, Records, SubscriptionRow
 from headwater.stan.refusals import RefusedError
 from headwater.stan.start import last_sent_at
 from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.wire.stan_frames import ack_seq
 from headwater.wire.stan_messages import Ack, DecodeError, SubscriptionResponse
 
 RECORD_EVERY_NS = 250_000_000
@@ -253,17 +254,16 @@ class Subscriptions:
 
     def acknowledge(self, frames: Iterable[tuple[bytes, bytes]]) -> None:
         """Take acknowledgements: pairs of ack inbox and body."""
-        touched: dict[SharedFlow, None] = {}
+        by_subscription: dict[Subscription, list[int]] = {}
         for inbox, body in frames:
             subscription = self._by_ack.get(inbox)
-            if subscription is None:
-                continue
-            try:
-                seq = Ack.FromString(body).sequence
-            except DecodeError:
-                continue
-            if subscription.shared.flow.acknowledge(subscription.member, seq):
-                touched[subscription.shared] = None
+            if subscription is not None:
+                by_subscription.setdefault(subscription, []).append(_acked(subscription.ack_prefix, body))
+        touched = {
+            subscription.shared: None
+            for subscription, seqs in by_subscription.items()
+            if subscription.shared.flow.acknowledge_all(subscription.member, seqs)
+        }
         for shared in touched:
             self.moved(shared)
             self._wake(shared)
@@ -341,3 +341,13 @@ class Subscriptions:
         self._channel_rows.pop(channel.name, None)
         forget = [records.remove_flow(shared.number) for shared in channel.flows]
         self._journal.put([*forget, records.remove_channel(channel.name)])
+
+
+def _acked(prefix: bytes, body: bytes) -> int:
+    """Return the sequence that is acknowledged, 0 if this is no acknowledgement."""
+    if body.startswith(prefix) and (seq := ack_seq(body[len(prefix) :])):
+        return seq
+    try:
+        return int(Ack.FromString(body).sequence)
+    except DecodeError:
+        return 0

@@ -94,17 +94,3 @@ def decode(kind: Any, body: bytes) -> Any:
         return kind.FromString(body)
     except DecodeError as error:
         raise MalformedError(str(error)) from None
-
-
-def message_body(channel: str, seq: int, ts: int, reply: str, data: bytes, redelivered: int = 0) -> bytes:
-    """Return a message as a subscriber gets it, for the first time or again for the n-th."""
-    body: bytes = MsgProto(
-        sequence=seq,
-        subject=channel,
-        reply=reply,
-        data=data,
-        timestamp=ts,
-        redelivered=redelivered > 0,
-        redeliveryCount=redelivered,
-    ).SerializeToString()
-    return body

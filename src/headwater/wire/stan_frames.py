@@ -1,0 +1,136 @@
+"""The messages of NATS Streaming that come in great numbers, cut and built as bytes, many at a time.
+
+What is laid out in another way than clients do it is left to `stan_messages`, which also says what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+_CLIENT, _GUID, _SUBJECT, _DATA, _CONNECTION = 0x0A, 0x12, 0x1A, 0x2A, 0x32
+"""The tags of a PubMsg, in the order in which clients write the fields."""
+_SHORT = 0x7F
+_LOW = 0x3FFF
+
+Publish = tuple[bytes, bytes, bytes, bytes]
+"""Who published, as the bytes that say so; the PubAck; the channel; the data."""
+
+
+def varint(number: int) -> bytes:
+    """Return a number that is not negative as protobuf writes it."""
+    out = bytearray()
+    while number > _SHORT:
+        out.append(number & _SHORT | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def cut_publish(body: bytes) -> Publish | None:
+    """Return the parts of a PubMsg without a reply subject; None if it is laid out in any other way."""
+    try:
+        size = body[1]
+        guid_at = size + 2
+        more = body[guid_at + 1]
+        subject_at = guid_at + more + 2
+        size |= more
+        more = body[subject_at + 1]
+        data_at = subject_at + more + 2
+        if (
+            size | more > _SHORT
+            or body[guid_at + 1] == 0
+            or body[0] != _CLIENT
+            or body[guid_at] != _GUID
+            or body[subject_at] != _SUBJECT
+            or body[data_at] != _DATA
+        ):
+            return None
+        at, size = data_at + 2, body[data_at + 1]
+        if size > _SHORT:
+            size += (body[at] - 1) << 7
+            if body[at] > _SHORT:
+                at += 1
+                size += (body[at] - 1) << 14
+                if body[at] > _SHORT:
+                    return None
+            at += 1
+        end = at + size
+        tail = body[end:]
+        if tail and (tail[0] != _CONNECTION or tail[1] > _SHORT or len(tail) != tail[1] + 2):
+            return None
+    except IndexError:
+        return None
+    if end > len(body):
+        return None
+    # A PubAck begins with the guid as a PubMsg goes on with it, under another tag.
+    ack = b"\x0a" + body[guid_at + 1 : subject_at]
+    return body[:guid_at] + tail, ack, body[subject_at + 2 : data_at], body[at:end]
+
+
+def ack_prefix(channel: bytes) -> bytes:
+    """Return how an Ack of a channel's message begins; the sequence follows."""
+    return b"\x0a" + varint(len(channel)) + channel + b"\x10"
+
+
+def ack_seq(encoded: bytes) -> int:
+    """Return the sequence behind the prefix; 0, which no message has, if something else is there."""
+    seq = shift = 0
+    last = len(encoded) - 1
+    for at, byte in enumerate(encoded):
+        if (byte > _SHORT) == (at == last) or shift > 56:
+            return 0
+        seq |= (byte & _SHORT) << shift
+        shift += 7
+    return seq
+
+
+def deliveries(
+    channel: bytes,
+    seqs: Sequence[int],
+    times: Sequence[int],
+    replies: Sequence[bytes],
+    datas: Sequence[bytes],
+    redelivered: int = 0,
+) -> list[bytes]:
+    """Return messages as they follow `PUB <inbox> `: length, line end, MsgProto, line end."""
+    low = _low()
+    subject = b"\x12" + varint(len(channel)) + channel
+    end = b"\x30\x01\x38" + varint(redelivered) if redelivered else b""
+    out = []
+    seq_above = ts_above = size_above = -1
+    seq_high = ts_high = size_bytes = b""
+    for seq, ts, reply, data in zip(seqs, times, replies, datas, strict=True):
+        if seq >> 14 != seq_above:
+            seq_above = seq >> 14
+            seq_high = varint(seq_above)
+        if ts >> 28 != ts_above:
+            ts_above = ts >> 28
+            ts_high = varint(ts_above)
+        if len(data) != size_above:
+            size_above = len(data)
+            size_bytes = b"\x22" + varint(size_above) if size_above else b""
+        body = b"\x08%b%b%b%b%b\x28%b%b%b%b" % (
+            low[seq & _LOW] + seq_high if seq_above else varint(seq),
+            subject,
+            b"\x1a" + varint(len(reply)) + reply if reply else b"",
+            size_bytes,
+            data,
+            low[ts & _LOW],
+            low[ts >> 14 & _LOW],
+            ts_high,
+            end,
+        )
+        out.append(b"%d\r\n%b\r\n" % (len(body), body))
+    return out
+
+
+def payload_bytes(frames: Sequence[bytes]) -> int:
+    """Return how long the messages in such frames are together."""
+    return sum(map(len, frames)) - sum([frame.index(b"\r") + 4 for frame in frames])
+
+
+@cache
+def _low() -> list[bytes]:
+    """Return the lowest fourteen bits of a longer varint, for each of their values."""
+    return [bytes((n & _SHORT | 0x80, n >> 7 | 0x80)) for n in range(_LOW + 1)]
