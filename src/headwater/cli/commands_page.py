@@ -9,7 +9,8 @@ import click
 
 from headwater.cli.connection import FLAGS
 from headwater.cli.main import headwater
-from headwater.settings import rows
+from headwater.cli.options import GroupedCommand
+
 
 _HEAD = """\
 # Command line
@@ -111,12 +112,11 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _flags(command: click.Command) -> Iterator[str]:
-    settings = {row.name for row in rows()}
-    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
-    if any(option.name in settings for option in options):
+    if isinstance(command, GroupedCommand):
         yield "Its flags are the [settings](settings.md)."
         yield ""
         return
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     said = [option for option in options if option.name != "as_json"]
     if said:
         yield from ["| flag | meaning |", "|---|---|"]
