@@ -66,7 +66,7 @@ def read(script: Script, *filters: str, origin: NatsOrigin = ORIGIN) -> list[int
     """Return the sequences that a reader brings."""
     reader = PushReader(script, origin, filters)  # type: ignore[arg-type]
     try:
-        return [message.seq for messages in reader.read(5, 100) for message in messages]
+        return [int(seq) for columns in reader.read(5, 100) for seq in columns.seqs]
     finally:
         reader.close()
 

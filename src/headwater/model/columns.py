@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headwater.model.message import Message
+
 Int64s = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.uint32]
 Buffer = bytes | bytearray | memoryview
@@ -28,6 +30,22 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.seqs)
+
+
+def columns_of(messages: Sequence[Message]) -> Columns:
+    """Return messages as columns."""
+    seqs, ts, subjects, headers, datas = zip(*messages, strict=True)
+    count = len(messages)
+    return Columns(
+        np.array(seqs, np.int64),
+        np.array(ts, np.int64),
+        np.fromiter(map(len, subjects), np.uint32, count),
+        b"".join(subjects),
+        np.fromiter(map(len, headers), np.uint32, count),
+        b"".join(headers),
+        np.fromiter(map(len, datas), np.uint32, count),
+        b"".join(datas),
+    )
 
 
 def concat(parts: Sequence[Columns]) -> Columns:

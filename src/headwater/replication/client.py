@@ -15,11 +15,12 @@ from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
+from headwater.replication.bulk_answers import Answers, BulkAnswers
 from headwater.replication.exports import unanswered
 from headwater.wire import frames
 from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
 
-READ_BYTES = 256 << 10
+READ_BYTES = 1 << 20
 
 
 class UnansweredError(BusError):
@@ -47,6 +48,12 @@ class Inbox:
         self._client.receive_for(self, timeout_s)
         taken, self.items[:] = list(self.items), []
         return taken
+
+    def read_bulk(self, bulk: BulkAnswers, timeout_s: float) -> tuple[list[Answers], list[Frame]]:
+        """Return what one read of the socket brings: first what was taken in bulk, then single frames."""
+        self._client.receive_in_bulk(bulk, timeout_s)
+        taken, self.items[:] = list(self.items), []
+        return bulk.taken(), taken
 
 
 class BlockingClient:
@@ -118,7 +125,11 @@ class BlockingClient:
         while not inbox.items:
             self._receive(deadline - time.monotonic())
 
-    def _receive(self, timeout_s: float) -> None:
+    def receive_in_bulk(self, bulk: BulkAnswers, timeout_s: float) -> None:
+        """Read from the socket once; what the bulk does not take goes the usual way."""
+        self._receive(timeout_s, bulk)
+
+    def _receive(self, timeout_s: float, bulk: BulkAnswers | None = None) -> None:
         if timeout_s <= 0:
             raise SilentError("the server did not answer in time")
         self._socket.settimeout(timeout_s)
@@ -128,6 +139,8 @@ class BlockingClient:
             raise SilentError("the server did not answer in time") from None
         if not data:
             raise BusError("the server closed the connection")
+        if bulk is not None and self._parser.is_between_frames:
+            data = bulk.feed(data)
         for verb, rest in self._parser.feed(data, self._inboxes):
             if verb == b"PING":
                 self._send(frames.PONG)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, repeat
+from collections.abc import Iterator
 
 from headwater.errors import BusError, Error
 from headwater.model import headers as header_block
+from headwater.model.columns import Columns, columns_of
 from headwater.model.message import Message
 from headwater.model.times import parse_time
+from headwater.replication.bulk_answers import Answers, BulkAnswers
 from headwater.replication.client import BlockingClient, Inbox, SilentError
 from headwater.replication.work import NatsOrigin
 from headwater.wire.frames import Frame
@@ -23,7 +24,6 @@ _PLACE = re.compile(
     rb"\r\nNats-Stream: ([^\r]*)\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)"
     rb"\r\nNats-Time-Stamp: ([^\r]*)\r\nNats-Num-Pending: \d+\r\nNats-Last-Sequence: (\d+)\r\n"
 )
-_BLOCK = re.compile(rb"NATS/1\.0" + _PLACE.pattern + rb"\r\n")
 _SECOND = 19
 """How long a time is up to its second."""
 
@@ -43,17 +43,19 @@ class DirectReader:
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
         self._inbox: Inbox | None = None
+        self._pending = 0
+        """How many messages the batch that was read last has left behind it."""
 
-    def read(self, start_seq: int, stop_seq: int) -> Iterator[list[Message]]:
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[Columns]:
         """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
         seq = start_seq
         while seq <= stop_seq:
-            last_seq = pending = 0
-            for messages, left in self._batch(seq, min(BATCH_MESSAGES, stop_seq - seq + 1)):
-                yield messages
-                pending = left
-                last_seq = messages[-1].seq if messages else last_seq
-            if not (pending and last_seq):
+            self._pending = 0
+            last_seq = 0
+            for columns in self._batch(seq, min(BATCH_MESSAGES, stop_seq - seq + 1)):
+                yield columns
+                last_seq = int(columns.seqs[-1])
+            if not (self._pending and last_seq):
                 return
             seq = last_seq + 1
 
@@ -62,55 +64,48 @@ class DirectReader:
         if self._inbox is not None:
             self._client.shut(self._inbox)
 
-    def _batch(self, seq: int, count: int) -> Iterator[tuple[list[Message], int]]:
-        """Yield the messages of one batch as they come, each time with how many are left after it."""
+    def _batch(self, seq: int, count: int) -> Iterator[Columns]:
+        """Yield the messages of one batch as they come; at its end it is told how many are left after it."""
         self._inbox = inbox = self._client.open()
+        bulk = BulkAnswers(inbox.subject, inbox.sid, self._stream)
         asked = {"seq": seq, "batch": count, "max_bytes": BATCH_BYTES, **self._filter}
         self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
-        previous = pending = 0
+        previous = 0
         ended = False
         while not ended:
-            arrived = self._arrived(inbox)
-            messages, previous = self._plain(arrived, previous)
-            for _, _, headers, data in arrived[len(messages) :]:
-                if headers.startswith(b"NATS/1.0 ") and (status := header_block.status(headers)):
-                    if status.code not in (204, 404):
-                        raise UnsuitableError(status.description.decode(errors="replace"))
-                    pending = int(header_block.get(headers, b"Nats-Num-Pending") or 0)
-                    ended = True
+            answers, frames = self._arrived(inbox, bulk)
+            for columns, before in answers:
+                _require_order(before, previous, int(columns.seqs[0]))
+                previous = int(columns.seqs[-1])
+                yield columns
+            messages = []
+            for _, _, headers, data in frames:
+                if ended := self._is_end(headers):
                     break
                 message, before = self._message(headers, data)
-                if before != previous or message.seq <= previous:
-                    raise BusError("a message of a batch was lost on its way")
+                _require_order(before, previous, message.seq)
                 previous = message.seq
                 messages.append(message)
-            yield messages, pending
+            if messages:
+                yield columns_of(messages)
         self._client.shut(inbox)
 
-    def _arrived(self, inbox: Inbox) -> list[Frame]:
+    def _arrived(self, inbox: Inbox, bulk: BulkAnswers) -> tuple[list[Answers], list[Frame]]:
         """Return what has come; of an account that exports one answer only, the rest never comes."""
         try:
-            return inbox.read(ANSWER_S)
+            return inbox.read_bulk(bulk, ANSWER_S)
         except SilentError:
             raise UnsuitableError("the batch breaks off") from None
 
-    def _plain(self, arrived: Sequence[Frame], previous: int) -> tuple[list[Message], int]:
-        """Return the messages without headers of their own, all at once, and the last one's sequence.
-
-        None if there are others among them, or if anything is not as it should be: then each is looked at.
-        """
-        last = bool(arrived) and arrived[-1][2].startswith(b"NATS/1.0 ")
-        answers = arrived[:-1] if last else arrived
-        places = _BLOCK.findall(b"".join([frame[2] for frame in answers]))
-        if not places or len(places) != len(answers):
-            return [], previous
-        streams, subjects, numbers, times, befores = zip(*places, strict=True)
-        seqs = list(map(int, numbers))
-        follows = list(map(int, befores)) == [previous, *seqs[:-1]] and all(a < b for a, b in pairwise(seqs))
-        if not follows or seqs[0] <= previous or set(streams) != {self._stream}:
-            return [], previous
-        datas = [frame[3] for frame in answers]
-        return list(map(Message, seqs, map(self._time, times), subjects, repeat(b""), datas)), seqs[-1]
+    def _is_end(self, headers: bytes) -> bool:
+        """Return whether these are the headers of the end of a batch, which tells how many are left."""
+        status = header_block.status(headers) if headers.startswith(b"NATS/1.0 ") else None
+        if status is None:
+            return False
+        if status.code not in (204, 404):
+            raise UnsuitableError(status.description.decode(errors="replace"))
+        self._pending = int(header_block.get(headers, b"Nats-Num-Pending") or 0)
+        return True
 
     def _message(self, headers: bytes, data: bytes) -> tuple[Message, int]:
         """Return a message as it is stored, and the sequence before it in the batch."""
@@ -137,3 +132,8 @@ class DirectReader:
             base = self._seconds[second] = whole
         fraction = text[_SECOND + 1 : -1]
         return base + int(fraction.ljust(9, b"0")) if fraction else base
+
+
+def _require_order(before: int, previous: int, seq: int) -> None:
+    if before != previous or seq <= previous:
+        raise BusError("a message of a batch was lost on its way")

@@ -9,7 +9,7 @@ what is acknowledged are read a third way, through a durable consumer that the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from pyroaring import BitMap64
 
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from headwater.model.columns import Columns
-from headwater.model.message import Message
+from headwater.model.columns import Columns, columns_of, keep
 from headwater.model.times import parse_time
 from headwater.model.upstream import hash8
 from headwater.replication import handover
@@ -76,9 +75,9 @@ class OriginReader:
         for way in (DirectReader, PushReader) if direct else (PushReader,):
             reader = way(client, self._origin, self._filters)
             try:
-                for messages in reader.read(self.through + 1, self._stop_seq):
-                    if wanted := self._bounded(messages):
-                        yield columns_of(wanted)
+                for columns in reader.read(self.through + 1, self._stop_seq):
+                    if (wanted := self._bounded(columns)) is not None:
+                        yield wanted
                     if self._is_full or self.through >= self._stop_seq:
                         return
             except UnsuitableError:
@@ -100,30 +99,19 @@ class OriginReader:
     def _is_full(self) -> bool:
         return self._messages_left <= 0 or self._bytes_left <= 0
 
-    def _bounded(self, messages: Sequence[Message]) -> list[Message]:
+    def _bounded(self, columns: Columns) -> Columns | None:
         """Return those within the range and the bounds; the first one always, so that there is progress."""
-        size = sum(len(m.subject) + len(m.headers) + len(m.data) for m in messages)
-        if (
-            messages
-            and messages[-1].seq <= self._stop_seq
-            and (size < self._bytes_left and len(messages) <= self._messages_left)
-        ):
-            self.through = messages[-1].seq
-            self._messages_left -= len(messages)
-            self._bytes_left -= size
-            return list(messages)
-        wanted = []
-        for message in messages:
-            if message.seq > self._stop_seq:
-                self.through = self._stop_seq
-                break
-            if self._is_full:
-                break
-            wanted.append(message)
-            self.through = message.seq
-            self._messages_left -= 1
-            self._bytes_left -= len(message.subject) + len(message.headers) + len(message.data)
-        return wanted
+        seqs = columns.seqs
+        sizes = columns.subject_lengths.astype(np.int64) + columns.header_lengths + columns.data_lengths
+        inside = int(np.searchsorted(seqs, self._stop_seq, side="right"))
+        # As many as there is room for, the last of which may be larger than what is left.
+        fitting = int(np.searchsorted(np.cumsum(sizes) - sizes, self._bytes_left))
+        count = min(inside, fitting, self._messages_left)
+        self._messages_left -= count
+        self._bytes_left -= int(sizes[:count].sum())
+        is_past = count == inside < len(columns)
+        self.through = self._stop_seq if is_past else int(seqs[count - 1]) if count else self.through
+        return keep(columns, np.arange(len(columns)) < count) if count else None
 
     def _has_more(self, client: BlockingClient) -> bool:
         """Ask the origin itself for a message between what was read and the end of the range."""
@@ -164,22 +152,6 @@ class OriginReader:
 def identity_of(created: str) -> str:
     """Return what tells a stream from others of its name, as nats-server makes it from when it was made."""
     return hash8(created) if parse_time(created) else ""
-
-
-def columns_of(messages: Sequence[Message]) -> Columns:
-    """Return messages as columns."""
-    seqs, ts, subjects, headers, datas = zip(*messages, strict=True)
-    count = len(messages)
-    return Columns(
-        np.array(seqs, np.int64),
-        np.array(ts, np.int64),
-        np.fromiter(map(len, subjects), np.uint32, count),
-        b"".join(subjects),
-        np.fromiter(map(len, headers), np.uint32, count),
-        b"".join(headers),
-        np.fromiter(map(len, datas), np.uint32, count),
-        b"".join(datas),
-    )
 
 
 def connect_options(origin: NatsOrigin) -> ConnectOptions:

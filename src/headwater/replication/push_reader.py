@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.errors import BusError
 from headwater.model import headers as header_block
+from headwater.model.columns import Columns, columns_of
 from headwater.model.message import Message
 from headwater.replication.client import BlockingClient, Inbox, SilentError
 from headwater.replication.exports import undelivered, unheeded
@@ -34,7 +35,7 @@ class PushReader:
         self._delivered = 0
         self._heard = False
 
-    def read(self, start_seq: int, stop_seq: int) -> Iterator[list[Message]]:
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[Columns]:
         """Yield messages in order until none is pending."""
         self._inbox = inbox = self._client.open(self._deliver)
         made = self._create(inbox.subject.decode(), start_seq)
@@ -49,7 +50,7 @@ class PushReader:
                 message, pending = self._message(frame)
                 messages.append(message)
             if messages:
-                yield messages
+                yield columns_of(messages)
 
     def _arrived(self, inbox: Inbox) -> list[Frame]:
         """Return what has come; one who never says a word was kept from us."""

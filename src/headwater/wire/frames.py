@@ -54,6 +54,11 @@ class FrameParser:
         self._carry = Carry()
         self._appends: dict[bytes, Callable[[Frame], None]] = {}
 
+    @property
+    def is_between_frames(self) -> bool:
+        """Return whether nothing is held of an unfinished frame."""
+        return not self._carry
+
     def feed(self, data: bytes, sinks: dict[bytes, Sink]) -> list[Event]:
         """Append each whole frame to the sink of its sid, and return the control lines in order.
 
