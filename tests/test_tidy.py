@@ -146,6 +146,20 @@ def test_the_files_that_pages_link_to_exist(page: Path) -> None:
     assert [to for to in links if "://" not in to and not (page.parent / to).exists()] == []
 
 
+def headings(page: Path) -> set[str]:
+    """Return the names under which a page's headings can be linked to."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", sorted(p for p in text_files() if p.suffix == ".md"), ids=named)
+def test_the_headings_that_pages_link_to_exist(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page.read_text())
+    wrong = [(to, name) for to, name in links if name not in headings(page.parent / to if to else page)]
+    assert wrong == []
+
+
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
     found = []
     for path in text_files():

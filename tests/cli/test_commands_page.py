@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 from headwater.cli.commands_page import commands_page
 from headwater.cli.connection import FLAGS
 from headwater.cli.main import headwater
+from headwater.cli.options import GroupedCommand
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
@@ -39,12 +41,18 @@ def test_every_connection_flag_has_its_row() -> None:
         assert f"| {flag.help} |" in page
 
 
-def test_every_flag_of_a_stream_command_is_named_with_a_meaning() -> None:
+def section(page: str, path: str) -> str:
+    """Return what the page says of one command."""
+    return re.split(r"^#", page.split(f"# {path}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_every_flag_is_named_with_a_meaning_where_its_command_is() -> None:
     page = commands_page()
     for path, command in commands(headwater):
         for option in command.params:
-            if path.startswith("stream") and isinstance(option, click.Option) and not option.hidden:
-                assert option.name == "as_json" or option.opts[-1] in page, (path, option.opts)
+            if isinstance(option, click.Option) and not option.hidden and option.name != "as_json":
+                settings = isinstance(command, GroupedCommand)
+                assert settings or option.opts[-1] in section(page, path), (path, option.opts)
                 assert option.help, (path, option.opts)
 
 

@@ -11,7 +11,6 @@ from headwater.cli.connection import FLAGS
 from headwater.cli.main import headwater
 from headwater.cli.options import GroupedCommand
 
-
 _HEAD = """\
 # Command line
 
