@@ -11,7 +11,9 @@ from headwater.wire.stan_frames import (
     ack_seq,
     cut_publish,
     deliveries,
+    frames_to,
     payload_bytes,
+    places,
     varint,
 )
 
@@ -35,7 +37,9 @@ def test_a_publish_is_cut_as_the_library_reads_it(
         connID=connection,
         sha256=sha,
     )
-    cut = cut_publish(message.SerializeToString())
+    body = message.SerializeToString()
+    where = places(body)
+    cut = None if where is None else cut_publish(body, where)
     plain = client and guid and channel and data and not reply and not sha
     if plain and max(len(client.encode()), len(guid.encode()), len(channel.encode()), len(connection)) < 128:
         assert cut is not None
@@ -52,9 +56,10 @@ def test_a_publish_is_cut_as_the_library_reads_it(
 @example(b"\x0a\x01a\x12\x01g\x1a\x01c\x2a\x01a\x2a\x01b")
 @example(b"\x0a\x01a\x12\x01g\x1a\x01c\x2a\x01a\x32\x05ab")
 def test_what_is_cut_from_any_bytes_the_library_reads_in_the_same_way(body: bytes) -> None:
-    cut = cut_publish(body)
-    if cut is None:
+    where = places(body)
+    if where is None:
         return
+    cut = cut_publish(body, where)
     try:
         message = wire.decode(wire.PubMsg, body)
     except wire.MalformedError:
@@ -120,3 +125,13 @@ def test_deliveries_are_what_the_library_writes(
         assert (told.reply, told.data) == (reply, data)
         assert (told.redelivered, told.redeliveryCount) == (count > 0, count)
     assert payload_bytes(frames) == payload
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"", b"a", b"bb"]), st.sampled_from([b"1", b"22", b"33"])), min_size=1
+    )
+)
+def test_answers_go_each_to_its_subject(answers: list[tuple[bytes, bytes]]) -> None:
+    wanted = b"".join([b"PUB %b %d\r\n%b\r\n" % (to, len(body), body) for to, body in answers if to])
+    assert frames_to([to for to, _ in answers], [body for _, body in answers]) == wanted

@@ -13,32 +13,22 @@ from typing import Any
 import msgspec
 
 from headwater.errors import ApiError
-from headwater.model import headers as header_block
 from headwater.model.stream import Discard, StreamConfig
 from headwater.stan import refusals
+from headwater.stan.batches import Batch, Batches
 from headwater.stan.channel import Channel
 from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
-from headwater.stan.sender import REPLY_HEADER
 from headwater.stream.intake import Item
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
-from headwater.wire.stan_frames import Publish, cut_publish
+from headwater.wire.stan_frames import frames_to
 from headwater.wire.stan_messages import CtrlMsg, DecodeError, MalformedError, PubAck, PubMsg, decode
 
 Waiting = tuple[bytes, bytes]
 """Where an acknowledgement goes, and the PubAck that says that all is well."""
-
-
-class Batch:
-    """What one socket read brought for one channel."""
-
-    def __init__(self, subject: bytes) -> None:
-        self.subject = subject
-        self.items: list[Item] = []
-        self.waiting: list[Waiting] = []
 
 
 class Publishing:
@@ -57,11 +47,7 @@ class Publishing:
         self._outbox = outbox
         self._answers_prefix = answers_prefix
         self._keep_pace = keep_pace
-        self._batches: dict[Channel, Batch] = {}
-        self._by_subject: dict[bytes, Batch] = {}
-        """The batches of this socket read, by what their publishes name as their channel."""
-        self._known: set[bytes] = set()
-        """Who has published in this socket read already, and is let in."""
+        self._batches = Batches()
         self._asked: dict[bytes, Waiting] = {}
         """Publishes to streams that may refuse them, by the subject on which the stream answers."""
         self._count = 0
@@ -69,20 +55,14 @@ class Publishing:
         self.in_msgs = 0
         self.in_bytes = 0
 
+    def take_alike(self, frames: Sequence[Frame], start: int) -> int:
+        """Take publishes that look like others of this socket read; return where the first does not."""
+        return self._batches.take_alike(frames, start)
+
     def take(self, frame: Frame) -> Any:
         """Take a publish; return its message if it cannot be taken before its channel is open."""
-        cut = cut_publish(frame[3])
-        if cut is not None:
-            who, ack, subject, data = cut
-            batch = self._by_subject.get(subject)
-            if batch is not None and who in self._known:
-                batch.items.append((batch.subject, b"", b"", data))
-                batch.waiting.append((frame[1], ack))
-                return None
-        return self._take_checked(frame, cut)
-
-    def _take_checked(self, frame: Frame, cut: Publish | None) -> Any:
-        """Take a publish of whatever client and channel."""
+        if self._batches.take(frame):
+            return None
         body = frame[3]
         try:
             message = PubMsg.FromString(body)
@@ -101,21 +81,11 @@ class Publishing:
         if channel is None or channel.is_leaving:
             return message
         self.put(channel, frame, message)
-        if cut is not None:
-            self._known.add(cut[0])
-            self._by_subject[cut[2]] = self._batches[channel]
         return None
 
     def put(self, channel: Channel, frame: Frame, message: Any) -> None:
         """Have a publish stored with all others of this socket read."""
-        batch = self._batches.get(channel)
-        if batch is None:
-            batch = self._batches[channel] = Batch(channel.subject)
-        headers = b""
-        if message.reply:
-            headers = header_block.build([(REPLY_HEADER, message.reply.encode())])
-        batch.items.append((channel.subject, b"", headers, message.data))
-        batch.waiting.append((frame[1], PubAck(guid=message.guid).SerializeToString()))
+        self._batches.add(channel, frame, message)
 
     def refuse(self, frame: Frame, guid: str, text: str) -> None:
         """Tell a publisher that its message is not stored."""
@@ -123,33 +93,29 @@ class Publishing:
 
     def flush(self) -> None:
         """Offer what was collected to the streams."""
-        if not self._batches:
-            return
-        batches, self._batches = self._batches, {}
-        self._by_subject.clear()
-        self._known.clear()
-        for channel, batch in batches.items():
+        for channel, batch in self._batches.taken().items():
             stream = channel.stream
             self.in_msgs += len(batch.items)
             self.in_bytes += sum([len(item[3]) for item in batch.items])
             if _may_refuse(stream.config):
-                stream.offer([self._asking(*both) for both in zip(batch.items, batch.waiting, strict=True)])
+                waiting = zip(batch.replies, batch.acks, strict=True)
+                stream.offer([self._asking(*both) for both in zip(batch.items, waiting, strict=True)])
             else:
                 stream.offer(batch.items)
-                stored = self._acknowledge(stream.promise(), batch.waiting)
+                stored = self._acknowledge(stream.promise(), batch)
                 task = asyncio.create_task(stored, name="stan acks")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             self._keep_pace(stream)
 
-    async def _acknowledge(self, stored: asyncio.Future[None], waiting: Sequence[Waiting]) -> None:
+    async def _acknowledge(self, stored: asyncio.Future[None], batch: Batch) -> None:
+        acks = batch.acks
         try:
             await asyncio.shield(stored)
         except ApiError as error:
-            waiting = [(reply, ack + _problem(error.description)) for reply, ack in waiting]
-        self._outbox.write(
-            b"".join([b"PUB %b %d\r\n%b\r\n" % (reply, len(ack), ack) for reply, ack in waiting if reply])
-        )
+            problem = _problem(error.description)
+            acks = [ack + problem for ack in acks]
+        self._outbox.write(frames_to(batch.replies, acks))
 
     def _asking(self, item: Item, waiting: Waiting) -> Item:
         """Return a publish that the stream answers to us: it may refuse it, and says why."""

@@ -130,12 +130,15 @@ class StanServer:
         acks: list[tuple[bytes, bytes]] = []
         publishing = self._publishing
         done = 0
-        for frame in frames:
+        while done < len(frames):
+            frame = frames[done]
             subject = frame[0]
             if subject.startswith(self._publish_prefix):
                 if publishing.take(frame) is not None:
                     break
-            elif subject.startswith(self._acks):
+                done = publishing.take_alike(frames, done + 1)
+                continue
+            if subject.startswith(self._acks):
                 acks.append((subject, frame[3]))
             elif subject.startswith(self._answers):
                 publishing.answered(frame)

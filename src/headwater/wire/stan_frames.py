@@ -15,6 +15,8 @@ _LOW = 0x3FFF
 
 Publish = tuple[bytes, bytes, bytes, bytes]
 """Who published, as the bytes that say so; the PubAck; the channel; the data."""
+Places = tuple[int, int, int, int]
+"""Where in a PubMsg the guid's length, the channel's field, the data, and what follows it begin."""
 
 
 def varint(number: int) -> bytes:
@@ -27,8 +29,8 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-def cut_publish(body: bytes) -> Publish | None:
-    """Return the parts of a PubMsg without a reply subject; None if it is laid out in any other way."""
+def places(body: bytes) -> Places | None:
+    """Return where the parts of a PubMsg without a reply subject lie; None if they lie otherwise."""
     try:
         size = body[1]
         guid_at = size + 2
@@ -55,17 +57,41 @@ def cut_publish(body: bytes) -> Publish | None:
                 if body[at] > _SHORT:
                     return None
             at += 1
-        end = at + size
-        tail = body[end:]
-        if tail and (tail[0] != _CONNECTION or tail[1] > _SHORT or len(tail) != tail[1] + 2):
+        end, length = at + size, len(body)
+        if end != length and (
+            body[end] != _CONNECTION or body[end + 1] > _SHORT or length != end + body[end + 1] + 2
+        ):
             return None
     except IndexError:
         return None
-    if end > len(body):
-        return None
-    # A PubAck begins with the guid as a PubMsg goes on with it, under another tag.
-    ack = b"\x0a" + body[guid_at + 1 : subject_at]
-    return body[:guid_at] + tail, ack, body[subject_at + 2 : data_at], body[at:end]
+    return guid_at + 1, subject_at, at, end
+
+
+def cut_publish(body: bytes, at: Places) -> Publish:
+    """Return the parts of a PubMsg that lie at these places."""
+    guid_at, subject_at, data_at, end = at
+    # The field of the channel: its tag and its length, then its name; then those of the data.
+    name_at = subject_at + 2
+    return (
+        body[: guid_at - 1] + body[end:],
+        pub_ack(body[guid_at:subject_at]),
+        body[name_at : name_at + body[subject_at + 1]],
+        body[data_at:end],
+    )
+
+
+def pub_ack(guid: bytes) -> bytes:
+    """Return the PubAck for a guid with its length before it: it stands there under another tag."""
+    return b"\x0a" + guid
+
+
+def frames_to(subjects: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
+    """Return publishes of bodies, each to its subject; one without a subject is left out."""
+    if len(set(subjects)) == 1 and subjects[0] and len(set(map(len, bodies))) == 1:
+        head = b"PUB %b %d\r\n" % (subjects[0], len(bodies[0]))
+        return head + (b"\r\n" + head).join(bodies) + b"\r\n"
+    both = zip(subjects, bodies, strict=True)
+    return b"".join([b"PUB %b %d\r\n%b\r\n" % (to, len(body), body) for to, body in both if to])
 
 
 def ack_prefix(channel: bytes) -> bytes:

@@ -1,0 +1,133 @@
+"""The publishes of one socket read, by channel, taken without a look into more than a few of them.
+
+Who may publish and which channels are open does not change within a socket read. So the first publish of a
+client to a channel is looked at whole, and others that say the same in the same bytes are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from headwater.model import headers as header_block
+from headwater.stan.channel import Channel
+from headwater.stan.sender import REPLY_HEADER
+from headwater.stream.intake import Item
+from headwater.wire.frames import Frame
+from headwater.wire.stan_frames import Places, cut_publish, places, pub_ack
+from headwater.wire.stan_messages import PubAck
+
+
+class Batch:
+    """What one socket read brought for one channel."""
+
+    def __init__(self, subject: bytes) -> None:
+        self.subject = subject
+        self.items: list[Item] = []
+        self.replies: list[bytes] = []
+        """Where the acknowledgements go."""
+        self.acks: list[bytes] = []
+        """The PubAcks that say that all is well."""
+
+    def add(self, headers: bytes, data: bytes, reply: bytes, ack: bytes) -> None:
+        """Take a publish."""
+        self.items.append((self.subject, b"", headers, data))
+        self.replies.append(reply)
+        self.acks.append(ack)
+
+
+class Layout(NamedTuple):
+    """A publish, as others of its length look that differ in guid and data alone."""
+
+    subject: bytes
+    head: bytes
+    guid_at: int
+    middle: bytes
+    middle_at: int
+    data_at: int
+    end: int
+    tail: bytes
+    batch: Batch
+
+
+class Batches:
+    """Collects publishes until they are taken out."""
+
+    def __init__(self) -> None:
+        self._batches: dict[Channel, Batch] = {}
+        self._by_name: dict[bytes, Batch] = {}
+        self._known: set[bytes] = set()
+        """Who has published already, as the bytes that say so."""
+        self._layouts: dict[int, Layout] = {}
+
+    def take_alike(self, frames: Sequence[Frame], start: int) -> int:
+        """Take publishes that look like others before; return where the first lies that does not."""
+        layouts = self._layouts
+        for at in range(start, len(frames)):
+            subject, reply, _, body = frames[at]
+            layout = layouts.get(len(body))
+            if layout is None:
+                return at
+            known, head, guid_at, middle, middle_at, data_at, end, tail, batch = layout
+            if not (
+                subject == known
+                and body.startswith(head)
+                and body.startswith(middle, middle_at)
+                and body.endswith(tail)
+            ):
+                return at
+            batch.add(b"", body[data_at:end], reply, pub_ack(body[guid_at:middle_at]))
+        return len(frames)
+
+    def take(self, frame: Frame) -> bool:
+        """Take a publish if its client and its channel are known already; return whether."""
+        where = places(frame[3])
+        if where is None:
+            return False
+        who, ack, name, data = cut_publish(frame[3], where)
+        batch = self._by_name.get(name)
+        if batch is None or who not in self._known:
+            return False
+        batch.add(b"", data, frame[1], ack)
+        self._layouts[len(frame[3])] = _layout(frame, where, batch)
+        return True
+
+    def add(self, channel: Channel, frame: Frame, message: Any) -> None:
+        """Take a publish that was looked at; others like it need not be."""
+        batch = self._batches.get(channel)
+        if batch is None:
+            batch = self._batches[channel] = Batch(channel.subject)
+        headers = b""
+        if message.reply:
+            headers = header_block.build([(REPLY_HEADER, message.reply.encode())])
+        batch.add(headers, message.data, frame[1], PubAck(guid=message.guid).SerializeToString())
+        where = places(frame[3])
+        if where is not None:
+            who, _, name, _ = cut_publish(frame[3], where)
+            self._known.add(who)
+            self._by_name[name] = batch
+            self._layouts[len(frame[3])] = _layout(frame, where, batch)
+
+    def taken(self) -> dict[Channel, Batch]:
+        """Return all that was collected, and begin anew."""
+        batches, self._batches = self._batches, {}
+        self._by_name.clear()
+        self._known.clear()
+        self._layouts.clear()
+        return batches
+
+
+def _layout(frame: Frame, where: Places, batch: Batch) -> Layout:
+    body = frame[3]
+    guid_at, subject_at, data_at, end = where
+    return Layout(
+        frame[0],
+        body[: guid_at + 1],
+        guid_at,
+        body[subject_at:data_at],
+        subject_at,
+        data_at,
+        end,
+        body[end:],
+        batch,
+    )
