@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-rounds test-slow demo bench bench-publish bench-replay bench-fetch bench-replication serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-rounds test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 
 bench-replay: install ## ordered replay of a long stream alone
 	$(BIN)/python -m bench.replay $(ARGS)
+
+bench-stan: install ## NATS Streaming, beside the nats-streaming-server that NATS_STREAMING_SERVER names
+	$(BIN)/python -m bench.stan $(ARGS)
 
 bench-fetch: install ## fetching with acknowledgements alone
 	$(BIN)/python -m bench.fetch $(ARGS)

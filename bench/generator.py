@@ -54,6 +54,10 @@ class Connection:
         """Have `receive` give up after so long."""
         self._socket.settimeout(seconds)
 
+    def fileno(self) -> int:
+        """Return the socket's number."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()

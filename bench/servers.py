@@ -86,12 +86,27 @@ def _jetstream(directory: Path, port: int, rest: str) -> Iterator[Server]:
 
 
 @contextmanager
-def headwater(directory: Path) -> Iterator[Server]:
+def streaming_server(program: str, directory: Path, cluster_id: str) -> Iterator[Server]:
+    """Run nats-streaming-server with its embedded nats-server and a file store that keeps everything."""
+    port = _free_port()
+    command = [program, "-p", str(port), "-a", "127.0.0.1", "-cid", cluster_id, "-st", "FILE"]
+    command += ["-dir", str(directory / "store"), "-mm", "0", "-mb", "0"]
+    with _running(command, directory, port, f"_STAN.discover.{cluster_id}") as server:
+        yield server
+
+
+@contextmanager
+def headwater(directory: Path, *options: str) -> Iterator[Server]:
     """Run Headwater with its embedded nats-server, on the store that may already lie in the directory."""
     port = _free_port()
     directory.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "headwater", "serve", "--store", str(directory / "store")]
-    with _running([*command, "--port", str(port)], directory, port) as server:
+    command += ["--port", str(port), *options]
+    # The streaming door opens after the JetStream API.
+    asked = (
+        f"_STAN.discover.{options[options.index('--stan') + 1]}" if "--stan" in options else "$JS.API.INFO"
+    )
+    with _running(command, directory, port, asked) as server:
         yield server
 
 
@@ -127,6 +142,8 @@ def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path, asked: 
                 return
         except OSError:
             pass
+        except ValueError:
+            return  # no JSON, but an answer: NATS Streaming does not speak it
         time.sleep(0.01)
     raise SystemExit(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
 

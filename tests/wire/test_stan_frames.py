@@ -85,6 +85,10 @@ def _is_text(part: bytes) -> bool:
 @example(127)
 @example(128)
 @example(1 << 14)
+@example((1 << 21) - 1)
+@example(1 << 21)
+@example((1 << 28) - 1)
+@example(1 << 28)
 @example((1 << 63) - 1)
 def test_the_sequence_of_an_ack_is_read(seq: int) -> None:
     body = wire.Ack(subject="foo.bar", sequence=seq).SerializeToString()
@@ -96,7 +100,15 @@ def test_the_sequence_of_an_ack_is_read(seq: int) -> None:
 
 
 def test_an_ack_with_anything_else_behind_it_is_left_to_the_library() -> None:
-    for encoded in (b"", b"\x80", b"\x01\x01", b"\x01\x0a\x01x", b"\xff" * 10 + b"\x01"):
+    for encoded in (
+        b"",
+        b"\x80",
+        b"\x01\x01",
+        b"\x81\x01\x01",
+        b"\x81\x80\x80\x80",
+        b"\x01\x0a\x01x",
+        b"\xff" * 10 + b"\x01",
+    ):
         assert ack_seq(encoded) == 0
 
 

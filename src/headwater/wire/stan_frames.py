@@ -101,6 +101,11 @@ def ack_prefix(channel: bytes) -> bytes:
 
 def ack_seq(encoded: bytes) -> int:
     """Return the sequence behind the prefix; 0, which no message has, if something else is there."""
+    if 0 < len(encoded) < 5:
+        raw = int.from_bytes(encoded, "little")
+        if raw & 0x80808080 != 0x808080 >> 8 * (4 - len(encoded)):
+            return 0
+        return raw & 0x7F | raw >> 1 & 0x3F80 | raw >> 2 & 0x1FC000 | raw >> 3 & 0xFE00000
     seq = shift = 0
     last = len(encoded) - 1
     for at, byte in enumerate(encoded):
