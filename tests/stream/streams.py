@@ -119,3 +119,8 @@ async def publish(stream: Stream, *items: tuple[bytes, bytes] | tuple[bytes, byt
 async def everything(stream: Stream, start_seq: int = 0, filters: Sequence[str] = ()) -> list[Message]:
     """Return every message of a stream, in order."""
     return [message async for part in stream.scan(start_seq, filters) for message in part]
+
+
+async def seqs_of(stream: Stream) -> list[int]:
+    """Return the sequences of all messages of a stream."""
+    return [message.seq for message in await everything(stream)]

@@ -12,7 +12,7 @@ from headwater.stream.replay import keeps_history
 from headwater.stream.store import Store
 from headwater.stream.stream import Stream
 from headwater.stream.subjects import HISTORY_LIMIT
-from stream.streams import SECOND, Workshop, config_of, everything, headers, publish
+from stream.streams import SECOND, Workshop, config_of, everything, headers, publish, seqs_of
 
 
 def spoil(stream_directory: Path, what: bytes, where: str = "log") -> None:
@@ -24,10 +24,6 @@ def spoil(stream_directory: Path, what: bytes, where: str = "log") -> None:
         stored = bytearray(path.read_bytes())
         stored[stored.index(what)] ^= 1
         path.write_bytes(stored)
-
-
-async def seqs_of(stream: Stream) -> list[int]:
-    return [message.seq for message in await everything(stream)]
 
 
 def replayed(workshop: Workshop, config: StreamConfig) -> Store:

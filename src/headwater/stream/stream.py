@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -22,66 +21,25 @@ from headwater.model.run import Run
 from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
-from headwater.stream import purge, release, retention
+from headwater.stream import purge, release
 from headwater.stream.atomic_batch import Abandoned
 from headwater.stream.committer import Committer
 from headwater.stream.copying import Copying
+from headwater.stream.expirer import Expirer
 from headwater.stream.folder import Folder
 from headwater.stream.group import Group
-from headwater.stream.head import HeadEntry
 from headwater.stream.hold import Holds
 from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
+from headwater.stream.listener import Listener
 from headwater.stream.offered import OfferedRun
 from headwater.stream.reader import Reader
 from headwater.stream.removal import Removal
 from headwater.stream.replay import keeps_history
-from headwater.stream.scheduler import Scheduler
 from headwater.stream.store import Services, Store
-from headwater.stream.time_to_live import is_marker
 from headwater.wire.pub_ack import PubAcks
 
-logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-EXPIRE_AT_ONCE = 10_000
-"""How many messages with a time to live of their own leave in one change, at the most."""
-
-
-class Listener(Protocol):
-    """Who follows a stream: its consumers."""
-
-    def on_stored(self, entries: Sequence[HeadEntry]) -> None:
-        """These messages are durable now."""
-        ...
-
-    def on_adopted(self, adopted: Adopted) -> None:
-        """The messages of this file are there now."""
-        ...
-
-    def on_removed(self, removal: Removal) -> None:
-        """These messages are gone."""
-        ...
-
-    def on_rebuilt(self) -> None:
-        """The stream has gone back to what is durable; the consumers' recorded states with it."""
-        ...
-
-    def wants(self, subject: bytes) -> bool:
-        """Return whether anyone needs the messages of a subject."""
-        ...
-
-    def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return which of these messages nobody holds any more, as the retention has it."""
-        ...
-
-    def is_done_with(self, first_seq: int, last_seq: int) -> bool:
-        """Return whether it is plain that nobody holds anything of a range any more."""
-        ...
-
-    def dump(self) -> dict[str, list[bytes]]:
-        """Return the state of every consumer as it was last recorded."""
-        ...
 
 
 class Stream:
@@ -101,11 +59,9 @@ class Stream:
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
         self._reader = Reader(store)
-        self._scheduler = Scheduler(store, self._intake)
+        self._expirer = Expirer(store, self._intake, self._committer)
         self.folder = Folder(store, self._committer)
         self.copying = Copying(store, self._intake, self._committer, self.folder, self.settled)
-        self._next_age: tuple[int, int] | None = None
-        """When the oldest message that can expire was stored, as of a generation of the store."""
         self._listener: Listener | None = None
         self.holds = Holds()
         """What upstreams that are copied from here need; asked where retention is not by limits."""
@@ -473,88 +429,19 @@ class Stream:
         store.ledger.dedupe.window_ns = config.duplicate_window
         store.ledger.dedupe.expire(store.services.clock.now_ns())
         self._intake.configure()
-        self._next_age = None
+        self._expirer.configure()
 
     def next_expiry_ns(self) -> int | None:
         """Return when a message may be due to expire or to be published; None if none will."""
-        ledger = self._store.ledger
-        times = (ledger.expiry.next_ns(), ledger.schedules.next_ns(), self._intake.next_abandon_ns())
-        due = min((ns for ns in times if ns is not None), default=None)
-        if self.config.max_age and ledger.messages:
-            known = self._next_age is not None and self._next_age[0] == self._store.generation
-            oldest_ns = self._next_age[1] if known and self._next_age else ledger.first_ts or 0
-            age = oldest_ns + self.config.max_age
-            due = age if due is None else min(due, age)
-        return due
+        return self._expirer.next_ns()
 
     async def expire(self, now_ns: int) -> int:
         """Take out what is too old and publish what is due; return how many messages went."""
         if self._committer.failure is not None:
             return 0
-        self._intake.abandon_idle(now_ns)
-        await self._scheduler.fire(now_ns)
-        gone = await self._expire_old(now_ns) if self.config.max_age else 0
-        gone += await self._expire_due(now_ns)
+        gone = await self._expirer.expire(now_ns)
         await self.settled()
         return gone
-
-    async def _expire_old(self, now_ns: int) -> int:
-        """Take out the messages older than `max_age`, run by run from the front."""
-        horizon_ns = now_ns - self.config.max_age
-        generation = self._store.generation
-        gone = seq = 0
-        oldest_ns: int | None = None
-        while oldest_ns is None:
-            run = await self._store.view.run_at(max(seq, self._store.ledger.first_seq))
-            if run is None:
-                # Whatever comes is newer than all that is there.
-                oldest_ns = max(self._store.ledger.last_ts, now_ns)
-                break
-            removal, oldest_ns = retention.too_old(self._store.ledger, run, seq, horizon_ns)
-            seq = int(run.seqs[-1]) + 1
-            gone += self._expire(removal, run)
-        # What comes into an empty stream may bring a time of its own, long past.
-        self._next_age = (generation, oldest_ns) if self._store.ledger.messages else None
-        return gone
-
-    async def _expire_due(self, now_ns: int) -> int:
-        """Take out the messages whose own time to live has passed."""
-        generation, gone = self._store.generation, 0
-        due = sorted(self._store.ledger.expiry.pop_due(now_ns, EXPIRE_AT_ONCE))
-        while due:
-            if not self._store.ledger.is_live(due[0]):
-                due.pop(0)
-                continue
-            try:
-                run = await self._store.view.run_at(due[0])
-            except CorruptionError as error:
-                logger.error("stream %s: %d stays beyond its time: %s", self.name, due.pop(0), error)
-                continue
-            if generation != self._store.generation:
-                return gone  # the index was made anew and has them all
-            assert run is not None
-            reach = bisect_right(due, int(run.seqs[-1]))
-            live = [seq for seq in due[:reach] if self._store.ledger.is_live(seq)]
-            due = due[reach:]
-            removal = Removal()
-            removal.take(run, run.seqs.searchsorted(live), self._store.overhead)
-            gone += self._expire(removal, run)
-        return gone
-
-    def _expire(self, removal: Removal, run: Run) -> int:
-        """Take out messages of a run whose time has come, leaving the markers that the config asks for."""
-        if not removal:
-            return 0
-        self._committer.require_storing()
-        marked: dict[bytes, int] = {}
-        if self.config.subject_delete_marker_ttl:
-            counts = self._store.ledger.subjects.count
-            rows = {run.subjects[row]: row for row in run.seqs.searchsorted(list(removal.seqs)).tolist()}
-            emptied = [s for s, gone in removal.subjects.items() if gone >= counts[s]]
-            lasts = [run.message(rows[subject]) for subject in emptied]
-            marked = {last.subject: last.seq for last in lasts if not is_marker(last.headers)}
-        self._intake.expire(removal, marked)
-        return len(removal.seqs)
 
     async def close(self) -> None:
         """Make everything durable and let go of the files."""

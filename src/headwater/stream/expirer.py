@@ -1,0 +1,114 @@
+"""Messages whose time has come: too old for the stream, beyond their time to live, or due to be published."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+
+from headwater.errors import CorruptionError
+from headwater.model.run import Run
+from headwater.stream import retention
+from headwater.stream.committer import Committer
+from headwater.stream.intake import Intake
+from headwater.stream.removal import Removal
+from headwater.stream.scheduler import Scheduler
+from headwater.stream.store import Store
+from headwater.stream.time_to_live import is_marker
+
+logger = logging.getLogger(__name__)
+
+EXPIRE_AT_ONCE = 10_000
+"""How many messages with a time to live of their own leave in one change, at the most."""
+
+
+class Expirer:
+    """Takes out what has expired, run by run, so that the stream goes on meanwhile."""
+
+    def __init__(self, store: Store, intake: Intake, committer: Committer) -> None:
+        self._store = store
+        self._intake = intake
+        self._committer = committer
+        self._scheduler = Scheduler(store, intake)
+        self._next_age: tuple[int, int] | None = None
+        """When the oldest message that can expire was stored, as of a generation of the store."""
+
+    def configure(self) -> None:
+        """Take up another config."""
+        self._next_age = None
+
+    def next_ns(self) -> int | None:
+        """Return when a message may be due to expire or to be published; None if none will."""
+        ledger, max_age = self._store.ledger, self._store.config.max_age
+        times = (ledger.expiry.next_ns(), ledger.schedules.next_ns(), self._intake.next_abandon_ns())
+        due = min((ns for ns in times if ns is not None), default=None)
+        if max_age and ledger.messages:
+            known = self._next_age is not None and self._next_age[0] == self._store.generation
+            oldest_ns = self._next_age[1] if known and self._next_age else ledger.first_ts or 0
+            due = oldest_ns + max_age if due is None else min(due, oldest_ns + max_age)
+        return due
+
+    async def expire(self, now_ns: int) -> int:
+        """Take out what is too old and publish what is due; return how many messages went."""
+        self._intake.abandon_idle(now_ns)
+        await self._scheduler.fire(now_ns)
+        gone = await self._expire_old(now_ns) if self._store.config.max_age else 0
+        return gone + await self._expire_due(now_ns)
+
+    async def _expire_old(self, now_ns: int) -> int:
+        """Take out the messages older than `max_age`, run by run from the front."""
+        horizon_ns = now_ns - self._store.config.max_age
+        generation = self._store.generation
+        gone = seq = 0
+        oldest_ns: int | None = None
+        while oldest_ns is None:
+            run = await self._store.view.run_at(max(seq, self._store.ledger.first_seq))
+            if run is None:
+                # Whatever comes is newer than all that is there.
+                oldest_ns = max(self._store.ledger.last_ts, now_ns)
+                break
+            removal, oldest_ns = retention.too_old(self._store.ledger, run, seq, horizon_ns)
+            seq = int(run.seqs[-1]) + 1
+            gone += self._take_out(removal, run)
+        # What comes into an empty stream may bring a time of its own, long past.
+        self._next_age = (generation, oldest_ns) if self._store.ledger.messages else None
+        return gone
+
+    async def _expire_due(self, now_ns: int) -> int:
+        """Take out the messages whose own time to live has passed."""
+        generation, gone = self._store.generation, 0
+        due = sorted(self._store.ledger.expiry.pop_due(now_ns, EXPIRE_AT_ONCE))
+        while due:
+            if not self._store.ledger.is_live(due[0]):
+                due.pop(0)
+                continue
+            try:
+                run = await self._store.view.run_at(due[0])
+            except CorruptionError as error:
+                name = self._store.config.name
+                logger.error("stream %s: %d stays beyond its time: %s", name, due.pop(0), error)
+                continue
+            if generation != self._store.generation:
+                return gone  # the index was made anew and has them all
+            assert run is not None
+            reach = bisect_right(due, int(run.seqs[-1]))
+            live = [seq for seq in due[:reach] if self._store.ledger.is_live(seq)]
+            due = due[reach:]
+            removal = Removal()
+            removal.take(run, run.seqs.searchsorted(live), self._store.overhead)
+            gone += self._take_out(removal, run)
+        return gone
+
+    def _take_out(self, removal: Removal, run: Run) -> int:
+        """Take out messages of a run whose time has come, leaving the markers that the config asks for."""
+        if not removal:
+            return 0
+        self._committer.require_storing()
+        marked: dict[bytes, int] = {}
+        if self._store.config.subject_delete_marker_ttl:
+            counts = self._store.ledger.subjects.count
+            rows = {run.subjects[row]: row for row in run.seqs.searchsorted(list(removal.seqs)).tolist()}
+            emptied = [s for s, gone in removal.subjects.items() if gone >= counts[s]]
+            lasts = [run.message(rows[subject]) for subject in emptied]
+            marked = {last.subject: last.seq for last in lasts if not is_marker(last.headers)}
+        self._intake.expire(removal, marked)
+        return len(removal.seqs)

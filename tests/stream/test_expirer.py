@@ -1,0 +1,69 @@
+"""Messages leave when their time has come: by the stream's limit, or by their own."""
+
+from __future__ import annotations
+
+from headwater.model import headers as header_block
+from headwater.model.message import Message
+from stream.streams import SECOND, Workshop, everything, headers, publish, seqs_of
+from table.samples import columns_of
+
+
+async def test_messages_expire_by_age_unless_they_never_do(workshop: Workshop) -> None:
+    async with workshop.stream(max_age=10 * SECOND, allow_msg_ttl=True) as stream:
+        assert stream.next_expiry_ns() is None
+        start = workshop.clock.now_ns()
+        await publish(stream, (b"a", b""), (b"a", b"", headers(Nats_TTL="never")))
+        workshop.clock.advance(4 * SECOND)
+        await publish(stream, (b"a", b""))
+        assert stream.next_expiry_ns() == start + 10 * SECOND
+        workshop.clock.advance(6 * SECOND)
+        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await seqs_of(stream) == [2, 3]
+        assert stream.next_expiry_ns() == start + 14 * SECOND
+        workshop.clock.advance(4 * SECOND)
+        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await seqs_of(stream) == [2]
+        due = stream.next_expiry_ns()
+        assert due is None or due > workshop.clock.now_ns(), "what never expires is not looked at each time"
+
+
+async def test_what_arrives_with_an_old_time_after_all_had_expired_is_due_by_that_time(
+    workshop: Workshop,
+) -> None:
+    async with workshop.stream(max_age=10 * SECOND) as stream:
+        await publish(stream, (b"a", b"1"))
+        workshop.clock.advance(10 * SECOND)
+        assert await stream.expire(workshop.clock.now_ns()) == 1
+        old_ns = workshop.clock.now_ns() - 6 * SECOND
+        await stream.load(columns_of([Message(2, old_ns, b"a", b"", b"copied")]))
+        assert stream.next_expiry_ns() == old_ns + 10 * SECOND
+
+
+async def test_a_time_to_live_of_its_own_ends_a_message_before_its_age_does(workshop: Workshop) -> None:
+    async with workshop.stream(max_age=100 * SECOND, allow_msg_ttl=True) as stream:
+        start = workshop.clock.now_ns()
+        await publish(stream, (b"a", b"1", headers(Nats_TTL="5")), (b"a", b"2"))
+        assert stream.next_expiry_ns() == start + 5 * SECOND
+        workshop.clock.advance(5 * SECOND - 1)
+        assert await stream.expire(workshop.clock.now_ns()) == 0
+        workshop.clock.advance(1)
+        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await seqs_of(stream) == [2]
+
+
+async def test_the_last_message_of_a_subject_that_expires_leaves_a_marker_which_leaves_none(
+    workshop: Workshop,
+) -> None:
+    async with workshop.stream(
+        max_age=10 * SECOND, allow_msg_ttl=True, allow_rollup_hdrs=True, subject_delete_marker_ttl=5 * SECOND
+    ) as stream:
+        await publish(stream, (b"a", b"1"), (b"b", b"2"), (b"a", b"3"))
+        workshop.clock.advance(10 * SECOND + 3)
+        assert await stream.expire(workshop.clock.now_ns()) == 3
+        markers = await everything(stream)
+        assert [(m.seq, m.data) for m in markers] == [(4, b""), (5, b"")]
+        assert {m.subject for m in markers} == {b"a", b"b"}
+        assert {header_block.get(m.headers, b"Nats-Marker-Reason") for m in markers} == {b"MaxAge"}
+        workshop.clock.advance(6 * SECOND)
+        assert await stream.expire(workshop.clock.now_ns()) == 2
+        assert (await stream.state()).messages == 0
