@@ -15,6 +15,8 @@ from doors import services
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource
 from headwater.replication.planner import (
+    ASKED_LEAST,
+    ASKED_LEAST_BYTES,
     MOST_PIECES,
     CursorAt,
     Extent,
@@ -27,6 +29,8 @@ from headwater.replication.work import NatsOrigin
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.wire import column_bytes
+
+NOW_NS = 1_790_000_000_000_000_000
 
 
 @pytest.fixture
@@ -82,10 +86,32 @@ async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: t
 async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, Stream]) -> None:
     _, target = streams
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
-    (work,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20)
-    assert (work.start_seq, work.stop_seq, work.origin) == (20, 50, origin)
-    (whole,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 1_000_000), 20)
+    (work,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20, NOW_NS)
+    assert work.origin is not None
+    assert (work.start_seq, work.stop_seq, work.origin.stream) == (20, 50, "O")
+    (whole,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 1_000_000), 20, NOW_NS)
     assert (whole.start_seq, whole.stop_seq) == (20, 1_000_000)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+async def test_a_remote_origin_is_asked_for_as_much_as_came_in_a_few_seconds(
+    streams: tuple[Stream, Stream], direct: bool
+) -> None:
+    origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
+    extent, upstream = Extent("id", 1, 10_000_000, direct=direct), mirror_of(streams[1])
+    (first,) = plan_remote(upstream, origin, extent, 1, NOW_NS)
+    assert first.origin is not None
+    assert (first.origin.max_messages, first.origin.max_bytes) == (ASKED_LEAST, ASKED_LEAST_BYTES)
+    upstream.pace.saw(1, 10_000_000, NOW_NS)
+    upstream.pace.handed_out(NOW_NS)
+    upstream.pace.committed(1_000, 300_000, 1_000, NOW_NS + 10_000_000_000)
+    (slow,) = plan_remote(upstream, origin, extent, 1_001, NOW_NS + 10_000_000_000)
+    assert slow.origin is not None
+    assert (slow.origin.max_messages, slow.origin.max_bytes) == (ASKED_LEAST, ASKED_LEAST_BYTES)
+    upstream.pace.committed(4_000_000, 1 << 30, 4_001_000, NOW_NS + 20_000_000_000)
+    fast = plan_remote(upstream, origin, extent, 4_001_001, NOW_NS + 20_000_000_000)
+    assert len(fast) == (MOST_PIECES if direct else 1)
+    assert all(work.origin is not None and work.origin.max_messages == origin.max_messages for work in fast)
 
 
 @pytest.mark.parametrize("start", [1, 777])
@@ -95,7 +121,11 @@ async def test_a_remote_origin_is_read_in_ranges_that_follow_on_each_other(
 ) -> None:
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
     extent = Extent("id", 1, start + more, direct=True)
-    works = plan_remote(mirror_of(streams[1]), origin, extent, start)
+    upstream = mirror_of(streams[1])
+    upstream.pace.saw(start, start + more, NOW_NS)
+    upstream.pace.handed_out(NOW_NS)
+    upstream.pace.committed(1, 1, start + 300_000, NOW_NS + 1_000_000_000)
+    works = plan_remote(upstream, origin, extent, start, NOW_NS + 1_000_000_000)
     assert 1 <= len(works) <= MOST_PIECES
     assert (works[0].start_seq, works[0].expected) == (start, b"")
     for one, two in pairwise(works):
@@ -103,6 +133,7 @@ async def test_a_remote_origin_is_read_in_ranges_that_follow_on_each_other(
         assert two.expected == CursorAt("id")(one.stop_seq)
     assert all(1 <= work.stop_seq - work.start_seq + 1 <= origin.max_messages for work in works)
     assert works[-1].stop_seq == start + more or len(works) == MOST_PIECES
+    assert len(works) > 1 or more < 2_000_000
 
 
 @given(

@@ -366,7 +366,7 @@ class Upstreams:
             origin = msgspec.structs.replace(
                 origin, retention=extent.retention, durable=standing.name, rewinds=standing.rewinds
             )
-        return Planned(extent.identity, plan_remote(upstream, origin, extent, start_seq))
+        return Planned(extent.identity, plan_remote(upstream, origin, extent, start_seq, now_ns))
 
     async def _answer_commit(self, reply: bytes, body: bytes) -> None:
         try:

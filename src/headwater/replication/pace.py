@@ -20,7 +20,7 @@ class Pace:
         self.origin_last_seq = 0
         self.began_seq = 0
         self._was_live = False
-        self._seqs = Rate()
+        self.seqs = Rate()
         self._growth = Rate()
         self._at_seq = -1
         self._oldest_seq = 0
@@ -42,7 +42,7 @@ class Pace:
 
     def handed_out(self, now_ns: int) -> None:
         """Take note that a copy begins."""
-        for rate in (self.msgs, self.size, self._seqs):
+        for rate in (self.msgs, self.size, self.seqs):
             rate.begin(now_ns)
 
     def committed(self, msgs: int, size: int, through_seq: int, now_ns: int) -> None:
@@ -51,7 +51,7 @@ class Pace:
         self.copied_bytes += size
         self.msgs.add(msgs, now_ns)
         self.size.add(size, now_ns)
-        self._seqs.add(max(through_seq - max(self._at_seq, 0), 0), now_ns)
+        self.seqs.add(max(through_seq - max(self._at_seq, 0), 0), now_ns)
         self._at_seq = max(through_seq, self._at_seq)
         self.committed_ns = now_ns
 
@@ -79,6 +79,6 @@ class Pace:
         """Return when it will have caught up, as things go; None where they do not."""
         if not lag:
             return 0.0
-        gain = self._seqs.at(now_ns) - self._growth.at(now_ns)
+        gain = self.seqs.at(now_ns) - self._growth.at(now_ns)
         left = self.origin_last_seq - max(self._at_seq, 0)
         return left / gain if gain > 0 and left > 0 else None

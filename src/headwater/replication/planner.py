@@ -25,9 +25,14 @@ PIECE_BYTES = 8 << 20
 MOST_PIECES = 8
 LINK_FILES = 256
 """How many files one piece of work takes as they are."""
-ASKED_LEAST = 20_000
-"""How many sequences of an origin elsewhere a task reads at the least before its work is shared out."""
+ASKED_LEAST = 2_000
+ASKED_LEAST_BYTES = 1 << 20
+"""So much is asked for of an origin elsewhere whatever came before."""
 ASKED_BYTES = 1 << 30
+ROUND_S = 6.0
+"""How long what is asked for of an origin elsewhere should take to come."""
+SHARED = 4
+"""In how many pieces that is asked for."""
 REMOVED_SPAN = 1 << 20
 """Over how many sequences a piece of work tells which are removed, if some are."""
 
@@ -180,14 +185,27 @@ def _piece_of_files(
     )
 
 
-def plan_remote(upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int) -> list[Work]:
-    """Return the next pieces of work on a stream that is read through its API."""
+def plan_remote(
+    upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int, now_ns: int
+) -> list[Work]:
+    """Return the next pieces of work on a stream that is read through its API.
+
+    As much is asked for as came within a few seconds before, so that there is progress to be seen on a slow
+    link, too; at first a little, to find out.
+    """
     if _has_passed(upstream, extent, start_seq):
         return []
-    left = extent.last_seq - start_seq + 1
-    step = min(max(left // 4, ASKED_LEAST), origin.max_messages)
-    if not extent.direct or left <= step:
-        return [_work(upstream, extent, start_seq, extent.last_seq, origin=origin)]
+    pace = upstream.pace
+    goal = int(pace.seqs.at(now_ns) * ROUND_S)
+    size = int(pace.size.at(now_ns) * ROUND_S)
+    few = msgspec.structs.replace(
+        origin,
+        max_messages=min(max(goal, ASKED_LEAST), origin.max_messages),
+        max_bytes=min(max(size, ASKED_LEAST_BYTES), origin.max_bytes),
+    )
+    step = min(goal // SHARED, origin.max_messages)
+    if not extent.direct or step < ASKED_LEAST or extent.last_seq - start_seq < step:
+        return [_work(upstream, extent, start_seq, extent.last_seq, origin=few)]
     # A piece that ended before its range does would have those behind it copied in vain.
     origin = msgspec.structs.replace(origin, max_bytes=ASKED_BYTES)
     starts = range(start_seq, extent.last_seq + 1, step)[:MOST_PIECES]

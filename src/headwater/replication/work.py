@@ -39,7 +39,7 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
-    max_messages: int = 100_000
+    max_messages: int = 250_000
     max_bytes: int = 64 << 20
     retention: str = "limits"
     """Where it is another, messages leave the origin when they are acknowledged on its consumer."""
