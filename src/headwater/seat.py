@@ -133,7 +133,8 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
             consumers,
             upstreams,
             prefixes=prefixes(settings),
-            server_name=socket.gethostname(),
+            server_name=settings.server_name or socket.gethostname(),
+            cluster_name=settings.cluster or "",
             domain_name=name,
         )
         api.start()

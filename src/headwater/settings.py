@@ -94,6 +94,18 @@ class Settings:
         choices=("v1", "v2"),
         per_seat=True,
     )
+    server_name: str | None = _setting(
+        "Name under which the engine shows itself as the leader of streams; without it, the machine's.",
+        "Server",
+        pattern=r"\S+",
+        per_seat=True,
+    )
+    cluster: str | None = _setting(
+        "Name of the cluster that streams are shown to be in; lists then tell their leaders, too.",
+        "Server",
+        pattern=r"\S+",
+        per_seat=True,
+    )
     account: str = _setting(
         "Account whose streams this engine holds.",
         "Server",

@@ -52,6 +52,6 @@ def test_what_does_not_run_is_said() -> None:
     site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", False),), (domain,))
     text = text_of(Status(0, (site,), ()))
     assert "not kept by anybody" in text
-    assert "not running" in text
+    assert "no answer" in text
     assert "cannot be reached" in text
     assert "Leaf links" not in text

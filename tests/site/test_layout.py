@@ -19,6 +19,7 @@ def test_an_engine_is_told_where_its_site_is_and_who_it_is(tmp_path: Path) -> No
     settings = load(config=layout.engine_settings("spoke-1")).settings
     site = topology.site("spoke-1")
     assert (settings.account, settings.domain, settings.max_replicas) == ("ACC", "spoke-1", 3)
+    assert (settings.server_name, settings.cluster) == ("spoke-1", "spoke-1")
     assert settings.ack_format == "v2", "sites may have streams and consumers of equal names"
     assert settings.nats_url == ",".join(site.client_urls())
     assert settings.leaf_url == ",".join(site.leaf_urls())

@@ -87,6 +87,7 @@ async def test_the_guides_commands_make_its_streams_and_its_reports(cinemas: Cin
         ["cinema-a-mirror", "Mirror", "$JS.hub.API", "cinema-a", "", "<active>", "0", ""],
     ]
     assert [row[:8] for row in second[2:]] == [["tickets-2", *wanted]]
+    assert [row[-1] for row in (first[2], second[2], hub[2])] == ["spoke-1*", "spoke-2*", "hub*"]  # who leads
     assert sorted(row[:8] for row in hub[2:4]) == [["cinema-a", *wanted], ["sales", *empty]]
     assert hub[4:] == [
         ["Replication Report"],

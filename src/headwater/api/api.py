@@ -29,6 +29,7 @@ class Api:
         prefixes: tuple[str, ...],
         server_name: str,
         domain_name: str = "",
+        cluster_name: str = "",
         patience: Patience | None = None,
     ) -> None:
         advisories = Advisories(connection, clock, domain.account, server_name, domain_name)
@@ -43,6 +44,7 @@ class Api:
             consumers=consumers,
             upstreams=upstreams,
             domain_name=domain_name,
+            cluster_name=cluster_name,
         )
         self._domain = domain
         self._advisories = advisories

@@ -35,6 +35,7 @@ class Context:
     consumers: Consumers
     upstreams: Upstreams
     domain_name: str = ""
+    cluster_name: str = ""
     counters: Counters = field(default_factory=Counters)
 
     def count(self, error: ApiError | None) -> None:

@@ -34,8 +34,10 @@ async def stream_info(
     }
     if domain and context.domain_name:
         info["domain"] = context.domain_name
-    if cluster:
-        info["cluster"] = {"leader": context.server_name}
+    # A server that is alone tells the leader where it is asked for one stream; a cluster tells it always.
+    if cluster or context.cluster_name:
+        named = {"name": context.cluster_name} if context.cluster_name else {}
+        info["cluster"] = {**named, "leader": context.server_name}
     await context.upstreams.refresh(stream)
     mirror, sources = context.upstreams.infos(stream)
     if mirror is not None:

@@ -30,7 +30,7 @@ def _servers(status: Status) -> Sheet:
     rows: list[tuple[Cell, ...]] = []
     for site in status.sites:
         for server in site.servers:
-            said: Cell = f"{server.connections} connections" if server.is_up else Text("not running", "red")
+            said: Cell = f"{server.connections} connections" if server.is_up else Text("no answer", "red")
             rows.append((site.name, f"nats-server {server.name}", server.address, said))
         for domain in site.domains:
             said = f"{number(len(domain.streams))} streams" if domain.is_up else Text(domain.problem, "red")

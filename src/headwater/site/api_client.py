@@ -107,4 +107,4 @@ async def _connected(servers: list[str], proof: dict[str, Any]) -> Client:
             continue
         connecting = False
         return client
-    raise SilentError(f"{', '.join(servers)} cannot be reached: {reason}")
+    raise SilentError(f"{', '.join(servers)} cannot be reached: {str(reason) or type(reason).__name__}")

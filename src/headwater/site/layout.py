@@ -98,6 +98,8 @@ class Layout:
             "domain": site.domain_of(account.name),
             # Streams and consumers of several sites may have equal names; acks must find the right one.
             "ack_format": "v2",
+            "server_name": site.name,
+            "cluster": site.cluster or site.name,
             "nats_url": ",".join(site.client_urls()),
             "leaf_url": ",".join(site.leaf_urls()),
         }
