@@ -19,9 +19,16 @@ class RunningServer:
     """A nats-server process that a test may stop, kill and start again on the same ports and store."""
 
     def __init__(
-        self, directory: Path, config: str | None, *, jetstream: bool | str, leaf: bool | str
+        self,
+        directory: Path,
+        config: str | None,
+        *,
+        jetstream: bool | str,
+        leaf: bool | str,
+        binary: str = "",
     ) -> None:
         self.directory = directory
+        self.binary = binary or find_server()
         self.port = free_port()
         self.leaf_port = free_port() if leaf else 0
         lines = [f"listen: 127.0.0.1:{self.port}"]
@@ -73,7 +80,7 @@ class RunningServer:
         """Return once the server listens on all its ports."""
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [find_server(), "-c", str(self.config_file)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [self.binary, "-c", str(self.config_file)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
         for port in filter(None, (self.port, self.leaf_port)):
             for _ in range(READY_ROUNDS):
@@ -119,11 +126,14 @@ class RunningServer:
 
 @asynccontextmanager
 async def nats_server(
-    config: str | None = None, *, jetstream: bool | str = False, leaf: bool | str = False
+    config: str | None = None, *, jetstream: bool | str = False, leaf: bool | str = False, binary: str = ""
 ) -> AsyncIterator[RunningServer]:
-    """Run a nats-server; `jetstream` may be a domain, `leaf` the inside of the leafnodes block."""
+    """Run a nats-server, the usual one or another release's binary.
+
+    `jetstream` may be a domain, `leaf` the inside of the leafnodes block.
+    """
     with tempfile.TemporaryDirectory(prefix="nats-server-") as directory:
-        server = RunningServer(Path(directory), config, jetstream=jetstream, leaf=leaf)
+        server = RunningServer(Path(directory), config, jetstream=jetstream, leaf=leaf, binary=binary)
         try:
             await server.start()
             yield server

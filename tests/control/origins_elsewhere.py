@@ -58,9 +58,9 @@ Site = Callable[[Path], Any]
 
 
 @asynccontextmanager
-async def a_nats_server(store: Path) -> AsyncIterator[tuple[RunningServer, Asker, str]]:
+async def a_nats_server(store: Path, binary: str = "") -> AsyncIterator[tuple[RunningServer, Asker, str]]:
     """Run a real JetStream."""
-    async with nats_server("server_name: hub", jetstream="hub", leaf=True) as server:
+    async with nats_server("server_name: hub", jetstream="hub", leaf=True, binary=binary) as server:
         connection = await connected(server.client_url)
         yield server, Asker(connection), "$JS.hub.API"
         await connection.close()

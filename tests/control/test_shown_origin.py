@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from doors import Asker, connected
-from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request
+from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request, seq_at
 from headwater.errors import ApiError
 from headwater.model.upstream import hash8
 from servers import nats_server
@@ -46,6 +46,19 @@ async def test_a_stream_that_lets_go_of_what_is_acknowledged_is_known_by_its_ans
         await site.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"], "retention": retention})
         extent = await extent_by_consumers(site.connection, "$JS.API", "S", "deliver")
         assert (extent.retention == "limits") == (retention == "limits")
+        await site.connection.flush()
+        assert (await site.ask("CONSUMER.NAMES.S"))["consumers"] == []
+
+
+async def test_a_time_is_found_and_what_is_behind_the_last_message_is_not_there_yet() -> None:
+    async with origin() as site:
+        await site.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        for _ in range(5):
+            await site.publish("s")
+        third = (await site.ask("STREAM.MSG.GET.S", {"seq": 3}))["message"]["time"]
+        assert await seq_at(site.connection, "$JS.API", "S", "deliver", third) == 3
+        assert await seq_at(site.connection, "$JS.API", "S", "deliver", "2001-01-01T00:00:00Z") == 1
+        assert await seq_at(site.connection, "$JS.API", "S", "deliver", "2200-01-01T00:00:00Z") == 6
         await site.connection.flush()
         assert (await site.ask("CONSUMER.NAMES.S"))["consumers"] == []
 

@@ -129,10 +129,10 @@ async def eventually(
 
 
 @asynccontextmanager
-async def attached(directory: Path) -> AsyncIterator[Sites]:
+async def attached(directory: Path, binary: str = "") -> AsyncIterator[Sites]:
     """Run an engine that serves its domain on the very nats-server that replicates from it."""
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(nats_server(jetstream="edge", leaf=_UNTOLD))
+        server = await stack.enter_async_context(nats_server(jetstream="edge", leaf=_UNTOLD, binary=binary))
         link = await stack.enter_async_context(cable(server.leaf_port))
         options = ("--nats", server.client_url, "--leaf", f"nats://127.0.0.1:{link.port}", "--domain", "lake")
         running = await stack.enter_async_context(engine(directory, *options))
@@ -140,7 +140,7 @@ async def attached(directory: Path) -> AsyncIterator[Sites]:
 
 
 @asynccontextmanager
-async def behind_a_leaf(directory: Path) -> AsyncIterator[Sites]:
+async def behind_a_leaf(directory: Path, binary: str = "") -> AsyncIterator[Sites]:
     """Run a nats-server that is a leaf of a hub without JetStream, on which an engine serves its domain."""
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(nats_server(leaf=_UNTOLD))
@@ -148,7 +148,7 @@ async def behind_a_leaf(directory: Path) -> AsyncIterator[Sites]:
         running = await stack.enter_async_context(engine(directory, *options))
         link = await stack.enter_async_context(cable(hub.leaf_port))
         remote = f"leafnodes {{ reconnect: 1, remotes: [{{ url: nats://127.0.0.1:{link.port} }}] }}"
-        server = await stack.enter_async_context(nats_server(remote, jetstream="edge"))
+        server = await stack.enter_async_context(nats_server(remote, jetstream="edge", binary=binary))
         yield await _sites(stack, server, running, link, server.client_url, hub.client_url)
 
 

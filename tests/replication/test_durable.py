@@ -78,3 +78,23 @@ def test_acknowledgements_go_where_deliveries_say(reply: bytes, key: str) -> Non
 def test_a_delivery_that_cannot_be_acknowledged_is_refused() -> None:
     with pytest.raises(BusError, match="cannot be acknowledged"):
         durable.ack_key(b"_R_.something")
+
+
+def test_after_a_refusal_only_what_was_refused_is_no_longer_asked_for() -> None:
+    asked = durable.create_request("O", "N", ("a",))
+    older = durable.humbler(asked, 10025)
+    assert older is not None
+    assert asked["config"].keys() - older["config"].keys() == {"sourcing"}
+    assert durable.humbler(older, 10025) is None
+    limited = durable.humbler(older, 10121)
+    assert limited is not None
+    assert older["config"].keys() - limited["config"].keys() == {"max_ack_pending"}
+    assert (durable.humbler(limited, 10121), durable.humbler(asked, 10099)) == (None, None)
+
+
+def test_a_consumer_that_passed_over_our_filters_takes_too_much() -> None:
+    several = durable.create_request("O", "N", ("a", "b"))
+    assert durable.takes_too_much(several, {"config": {"durable_name": "N"}})
+    assert not durable.takes_too_much(several, several)
+    one = durable.create_request("O", "N", ("a",))
+    assert not durable.takes_too_much(one, one)

@@ -39,7 +39,6 @@ MOST_REMOVALS = 1_000
 MOST_REFUSED = 4
 _CONSUMER_NOT_FOUND = 10014
 _STREAM_NOT_FOUND = 10059
-_TOO_MANY_PENDING = 10121
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +152,25 @@ class Durables:
         filters = () if ">" in upstream.filters else upstream.filters
         request = durable.create_request(source.name, self._name(upstream), filters)
         request = durable.started(request, source)
-        subject = self._subject(upstream, "DURABLE.CREATE")
-        try:
-            made = await self._origins.ask(subject, request)
-        except ApiError as error:
-            if error.err_code != _TOO_MANY_PENDING:
-                raise
-            # The origin's own limit is less than we would like.
-            del request["config"]["max_ack_pending"]
-            made = await self._origins.ask(subject, request)
+        made = await self._made(self._subject(upstream, "DURABLE.CREATE"), request)
+        if durable.takes_too_much(request, made):
+            await self._origins.ask(self._subject(upstream, "DELETE"))
+            raise upstream.failure("its server, before 2.10, has one filter for a consumer: give one only")
         # A task that ended while it made the consumer anew may have left its spare one.
         spare = self._subject(upstream, "DELETE") + durable.SPARE
         self._connection.publish(spare.encode(), b"")
         return made
+
+    async def _made(self, subject: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the consumer that an origin makes for us, with as much of our wishes as it grants."""
+        while True:
+            try:
+                return await self._origins.ask(subject, request)
+            except ApiError as error:
+                humbler = durable.humbler(request, error.err_code)
+                if humbler is None:
+                    raise
+                request = humbler
 
     def _pay(self, upstream: Upstream, debt: _Debt) -> None:
         """Send what is owed, unless that is under way."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.bus.connection import Connection
 from headwater.control.domain import Domain
-from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request
+from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request, seq_at
 from headwater.errors import ApiError
 from headwater.model.gaps import PURGE, RETENTION
 from headwater.model.times import format_time, parse_time
@@ -16,6 +16,7 @@ from headwater.replication.planner import Extent
 from headwater.replication.upstream import Upstream
 from headwater.wire.stream_json import config_json
 
+_BAD_REQUEST = 10003
 _NO_MESSAGE = 10037
 COUNTED = 20_000
 """Up to so many messages are counted one by one where a filter leaves some of them out."""
@@ -86,13 +87,18 @@ class Origins:
         assert source.opt_start_time is not None
         if source.external is None:
             return await self._domain.stream(source.name).seq_at(source.opt_start_time)
-        body = {"start_time": format_time(source.opt_start_time)}
+        start_time = format_time(source.opt_start_time)
         try:
-            answer = await self.ask(f"{prefix(source)}.STREAM.MSG.GET.{source.name}", body)
+            subject = f"{prefix(source)}.STREAM.MSG.GET.{source.name}"
+            answer = await self.ask(subject, {"start_time": start_time})
         except ApiError as error:
-            if error.err_code != _NO_MESSAGE:
+            if error.err_code == _NO_MESSAGE:
+                return extent.last_seq + 1
+            # Before 2.11 a message cannot be asked for by its time; or this is not exported to us.
+            if not (error.err_code == _BAD_REQUEST or isinstance(error, UnansweredError)):
                 raise
-            return extent.last_seq + 1
+            deliver = source.external.deliver or "_INBOX"
+            return await seq_at(self._connection, prefix(source), source.name, deliver, start_time)
         message = answer["message"]
         # Asked for a time behind the last message, nats-server answers with the first one.
         is_older = (parse_time(message["time"]) or 0) < source.opt_start_time

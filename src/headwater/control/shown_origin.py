@@ -13,6 +13,7 @@ from headwater.bus.connection import Connection, DeniedError, NoRespondersError
 from headwater.errors import ApiError, api_error
 from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
+from headwater.replication import durable
 from headwater.replication.exports import unanswered
 from headwater.replication.planner import Extent
 from headwater.wire.frames import Frame
@@ -72,11 +73,18 @@ async def extent_by_consumers(connection: Connection, api: str, stream: str, del
     return Extent(identity, before_first + 1, last)
 
 
+async def seq_at(connection: Connection, api: str, stream: str, deliver: str, start_time: str) -> int:
+    """Return the first sequence that is not older than a time; the one behind the last if there is none."""
+    policy = "by_start_time"
+    before, _, _ = await _place(connection, api, stream, deliver, policy, opt_start_time=start_time)
+    return before + 1
+
+
 async def _place(
-    connection: Connection, api: str, stream: str, deliver: str, policy: str
+    connection: Connection, api: str, stream: str, deliver: str, policy: str, **more: str
 ) -> tuple[int, str, str]:
     """Return the sequence before the one a consumer begins with, the stream's identity, the ack policy."""
-    config = {
+    config: dict[str, Any] = {
         "name": f"HEADWATER_{unique_id()}",
         "sourcing": True,
         "deliver_policy": policy,
@@ -88,12 +96,24 @@ async def _place(
         "inactive_threshold": 10 * _SECOND,
         "num_replicas": 0,
         "direct": True,
+        **more,
     }
-    asked = {"stream_name": stream, "config": config}
-    frame = await request(connection, f"{api}.CONSUMER.CREATE.{stream}", asked)
-    made = answer_of(frame)
+    frame, made = await _made(connection, api, {"stream_name": stream, "config": config})
     # Nobody waits for this: should it be lost, the origin forgets the consumer by itself.
     connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")
     identity = header_block.get(frame[2], _IDENTITY)
     shown = identity.decode() if identity else UNKNOWN
     return int(made["delivered"]["stream_seq"]), shown, str(made["config"]["ack_policy"])
+
+
+async def _made(connection: Connection, api: str, asked: dict[str, Any]) -> tuple[Frame, dict[str, Any]]:
+    """Return the consumer that an origin makes, with as much of our wishes as it grants."""
+    while True:
+        frame = await request(connection, f"{api}.CONSUMER.CREATE.{asked['stream_name']}", asked)
+        try:
+            return frame, answer_of(frame)
+        except ApiError as error:
+            humbler = durable.humbler(asked, error.err_code)
+            if humbler is None:
+                raise
+            asked = humbler

@@ -24,6 +24,8 @@ ACK_WAIT_NS = 300_000_000_000
 _OLDER_TOKENS = 9
 RESET_LEVEL = 4
 """The API level from which on a consumer can be set back to its ack floor."""
+_INVALID_JSON = 10025
+_TOO_MANY_PENDING = 10121
 
 
 def durable_name(store_id: str, account: str, target: str, upstream: str) -> str:
@@ -42,7 +44,7 @@ def create_request(stream: str, name: str, filters: tuple[str, ...], start_seq: 
         "max_deliver": -1,
         "replay_policy": "instant",
         "num_replicas": 0,
-        # From 2.14 on a work queue has it beside other consumers then, as a source is; others ignore this.
+        # From 2.14 on a work queue has it beside other consumers then, as a source is; see `humbler`.
         "sourcing": True,
     }
     if start_seq:
@@ -54,6 +56,28 @@ def create_request(stream: str, name: str, filters: tuple[str, ...], start_seq: 
     elif filters:
         config["filter_subjects"] = list(filters)
     return {"stream_name": stream, "config": config}
+
+
+def humbler(request: dict[str, Any], err_code: int) -> dict[str, Any] | None:
+    """Return what to ask for instead after a refusal, or nothing if no smaller wish would help."""
+    wishes = {
+        # Servers from 2.12 on refuse fields that they do not know; before, they pass over them.
+        _INVALID_JSON: "sourcing",
+        # The origin's own limit is less than we would like.
+        _TOO_MANY_PENDING: "max_ack_pending",
+    }
+    wish = wishes.get(err_code)
+    if wish not in request["config"]:
+        return None
+    return {**request, "config": {key: value for key, value in request["config"].items() if key != wish}}
+
+
+def takes_too_much(request: dict[str, Any], made: dict[str, Any]) -> bool:
+    """Return whether a consumer has fewer filters than were asked for: before 2.10 it has one at most.
+
+    Acknowledged, all that it takes would leave its stream.
+    """
+    return "filter_subjects" in request["config"] and not made["config"].get("filter_subjects")
 
 
 def started(request: dict[str, Any], source: StreamSource) -> dict[str, Any]:

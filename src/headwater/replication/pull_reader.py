@@ -141,9 +141,14 @@ class PullReader:
         return made
 
     def _create(self, name: str, start_seq: int) -> dict[str, Any]:
+        asked: dict[str, Any] | None
         asked = durable.create_request(self._origin.stream, name, self._filters, start_seq)
         subject = f"{self._origin.api_prefix}.CONSUMER.DURABLE.CREATE.{self._origin.stream}.{name}"
-        return self._checked(self._client.request(subject, asked))
+        answer: dict[str, Any] = {}
+        while asked is not None:
+            answer = self._client.request(subject, asked)
+            asked = durable.humbler(asked, answer.get("error", {}).get("err_code", 0))
+        return self._checked(answer)
 
     def _asked(self, what: str, name: str = "") -> dict[str, Any]:
         return self._checked(self._client.request(self._subject(what, name).decode()))
