@@ -53,21 +53,25 @@ async def test_sql_is_asked_over_a_stream_of_files_and_what_is_not_folded_yet(
 async def test_a_query_follows_a_stream_in_micro_batches_and_goes_on_after_a_stop(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    seen: set[int] = set()
+
     def follow(url: str) -> tuple[list[int], list[int]]:
         """Read what is there now; return what this query brought, and how much each micro-batch took."""
         source = spark.readStream.format("headwater").options(server=url, stream="ORDERS")
-        brought: list[list[int]] = []
         query = (
             source.option("maxMessagesPerTrigger", 2)
             .schema("seq BIGINT")
             .load()
-            .writeStream.foreachBatch(lambda frame, _: brought.append([row.seq for row in frame.collect()]))
+            .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start()
+            .start(str(tmp_path / "brought"))
         )
         assert query.awaitTermination(600)
-        return [seq for batch in brought for seq in batch], [len(batch) for batch in brought]
+        brought = {row.seq for row in spark.read.parquet(str(tmp_path / "brought")).collect()} - seen
+        seen.update(brought)
+        counts = [progress["numInputRows"] for progress in query.recentProgress]
+        return sorted(brought), [count for count in counts if count]
 
     async with site_of("nats-server", tmp_path) as site:
         await site.make(allow_direct=True)
