@@ -1,11 +1,9 @@
-"""Sinks and waits for tests of the bus."""
+"""Sinks for tests of the bus."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 from headwater.wire.frames import Frame
+from waits import until
 
 
 class KeptSink:
@@ -29,10 +27,3 @@ class KeptSink:
         """Return the frames once there are `count` of them."""
         await until(lambda: len(self.frames) >= count)
         return self.frames
-
-
-async def until(condition: Callable[[], object], within_s: float = 60.0) -> None:
-    """Return once the condition holds; fail when it does not come to that."""
-    async with asyncio.timeout(within_s):
-        while not condition():
-            await asyncio.sleep(0.002)

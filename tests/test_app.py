@@ -19,7 +19,7 @@ from headwater.control.store_lock import StoreLock
 from headwater.errors import BusError, StoreLockedError
 from headwater.settings import Settings
 from servers import nats_server
-from sinks import until
+from waits import until
 
 
 @asynccontextmanager

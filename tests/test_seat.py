@@ -15,7 +15,7 @@ from engines import READY_WORDS, RunningEngine
 from headwater.seat import prefixes
 from headwater.settings import Settings
 from servers import RunningServer, nats_server
-from sinks import until
+from waits import until
 
 ACCOUNTS = """
 accounts {
@@ -48,7 +48,7 @@ async def seated_engine(
     running = RunningEngine(directory, ("--config", str(config), "--nats", "nats://127.0.0.1:1"))
     try:
         running.launch()
-        await until(lambda: running.log.count(READY_WORDS) >= (ready or len(seats)), 60)
+        await until(lambda: running.log.count(READY_WORDS) >= (ready or len(seats)))
         yield running
     finally:
         await running.stop()
@@ -97,13 +97,13 @@ async def test_a_seat_whose_server_is_away_does_not_stop_the_others_and_is_serve
             for name, server in (("HERE", here), ("THERE", there))
         ]
         async with seated_engine(tmp_path, *seats, ready=1) as running:
-            await until(lambda: "the account THERE is not served yet: " in running.log, 60)
+            await until(lambda: "the account THERE is not served yet: " in running.log)
             connection = await nats.connect(here.client_url)
             await connection.jetstream(timeout=60).add_stream(name="S", subjects=["s"])
             assert (await connection.jetstream(timeout=60).publish("s", b"")).seq == 1
             await connection.close()
             await there.start()
-            await until(lambda: running.log.count(READY_WORDS) == 2, 60)
+            await until(lambda: running.log.count(READY_WORDS) == 2)
             connection = await nats.connect(there.client_url)
             assert (await connection.jetstream(timeout=60).account_info()).streams == 0
             await connection.close()
@@ -146,7 +146,7 @@ async def test_a_seat_that_cannot_be_taken_is_told_in_one_sentence_beside_one_th
             seat(server, "A", "ann", **{"folder": "F", **changed}),
         )
         async with seated_engine(tmp_path, *seats, ready=1) as running, client(server, "bob") as bob:
-            await until(lambda: "the account F is not served yet: " in running.log, 60)
+            await until(lambda: "the account F is not served yet: " in running.log)
             (line,) = [each for each in running.log.splitlines() if "the account F is not served yet" in each]
             assert said in line
             assert "wrong" not in line
@@ -166,9 +166,9 @@ async def test_a_password_that_is_mended_in_its_file_lets_the_seat_be_taken(tmp_
         )
         try:
             running.launch()
-            await until(lambda: "is not served yet: " in running.log, 60)
+            await until(lambda: "is not served yet: " in running.log)
             secret.write_text("ann-secret\n")
-            await until(lambda: READY_WORDS in running.log, 60)
+            await until(lambda: READY_WORDS in running.log)
         finally:
             await running.stop()
 

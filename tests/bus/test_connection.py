@@ -18,7 +18,8 @@ from headwater.errors import BusError
 from headwater.wire.frames import answers, pubs
 from identities import Certificates, make_operator, new_key, public, write_seed
 from servers import nats_server
-from sinks import KeptSink, until
+from sinks import KeptSink
+from waits import until
 
 HEADERS = b"NATS/1.0\r\nK: V\r\n\r\n"
 

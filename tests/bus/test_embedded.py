@@ -20,7 +20,8 @@ from headwater.bus.embedded import CONFIG_NAME, EmbeddedOptions, EmbeddedServer,
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from sinks import KeptSink, until
+from sinks import KeptSink
+from waits import until
 
 
 @asynccontextmanager

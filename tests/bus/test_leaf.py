@@ -16,7 +16,8 @@ from headwater.errors import BusError
 from headwater.wire.leaf_frames import lmsgs
 from identities import Certificates, make_operator, new_key, public, write_seed
 from servers import RunningServer, nats_server
-from sinks import KeptSink, until
+from sinks import KeptSink
+from waits import until
 
 ACK = b"$JS.ACK.S.C.1.1.1.1700000000000000000.0"
 HEADERS = b"NATS/1.0\r\nK: V\r\n\r\n"

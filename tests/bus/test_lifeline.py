@@ -13,7 +13,8 @@ from headwater.bus.connection import Connection
 from headwater.bus.lifeline import backoff_s
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from sinks import KeptSink, until
+from sinks import KeptSink
+from waits import until
 
 INFO = b'INFO {"max_payload":1048576,"headers":true}\r\n'
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from headwater.bus.link import Link
-from sinks import until
+from waits import until
 
 
 class Peer:

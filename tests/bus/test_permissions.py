@@ -16,7 +16,8 @@ from headwater.bus.connection import Connection, DeniedError, NoRespondersError
 from headwater.bus.options import ConnectOptions
 from headwater.bus.preflight import preflight
 from servers import RunningServer, nats_server
-from sinks import KeptSink, until
+from sinks import KeptSink
+from waits import until
 
 STORE_ID = "store1"
 PLAN = f"$HEADWATER.{STORE_ID}.REPLICATION.PLAN".encode()
@@ -87,7 +88,7 @@ async def test_an_engine_may_serve_and_a_replicator_ask_and_a_client_neither() -
         with pytest.raises(DeniedError):
             await replicator.request(b"$JS.lake.API.STREAM.DELETE.S", b"", 20)
         replicator.publish(b"orders.new", b"")
-        await until(lambda: "publish orders.new" in refused, 60)
+        await until(lambda: "publish orders.new" in refused)
 
         with pytest.raises(DeniedError):
             await client.request(PLAN, b"", 20)
@@ -95,7 +96,7 @@ async def test_an_engine_may_serve_and_a_replicator_ask_and_a_client_neither() -
         closed = ["$HEADWATER.>", f"$HEADWATER.{STORE_ID}.INBOX.>", "$JS.lake.API.>", "$JS.API.>"]
         for subject in closed:
             client.subscribe(subject.encode(), KeptSink())
-        await until(lambda: len(denied) >= 5, 60)
+        await until(lambda: len(denied) >= 5)
         assert denied[1:] == [f"subscribe {subject}" for subject in closed]
         everything = KeptSink()
         client.subscribe(b">", everything)

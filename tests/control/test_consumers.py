@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from delivery.deliveries import until
 from doors import Door, Replies, Wanted, opened_door
 from headwater.control.catalog import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress
@@ -20,6 +19,7 @@ from headwater.errors import ApiError
 from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy
 from headwater.model.stream import Retention, StreamConfig
 from headwater.stream.stream import Stream
+from waits import until
 
 SECOND = 1_000_000_000
 

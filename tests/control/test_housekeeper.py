@@ -15,8 +15,8 @@ from headwater.errors import Error
 from headwater.stream.folder import Folder
 from headwater.stream.store import FOLD
 from headwater.stream.stream import Stream
-from sinks import until
 from stream.streams import SECOND, Workshop, config_of, everything, publish
+from waits import until
 
 
 @asynccontextmanager

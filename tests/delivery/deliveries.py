@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.model.consumer import AckPolicy, ConsumerConfig
 from stream.streams import Workshop, publish
+from waits import until
 
 ROUNDS = 60_000
 SECOND = 1_000_000_000
@@ -154,12 +155,3 @@ async def desk(workshop: Workshop, **config: Any) -> AsyncIterator[Desk]:
         finally:
             await consumers.close()
             timers.close()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Return once something holds, which it soon must."""
-    for _ in range(ROUNDS):
-        if holds():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never held")

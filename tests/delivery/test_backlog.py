@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from delivery.deliveries import Desk, until
+from delivery.deliveries import Desk
 from headwater.delivery.backlog import Backlog
 from headwater.delivery.feed import Feed
 from headwater.stream.removal import Removal
+from waits import until
 
 
 class Place:

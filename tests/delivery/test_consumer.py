@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from delivery.deliveries import SECOND, Delivery, Desk, until
+from delivery.deliveries import SECOND, Delivery, Desk
 from headwater.delivery.consumer import CHUNK, DELETED
 from headwater.errors import Error
 from headwater.model.consumer import AckPolicy
+from waits import until
 
 
 def seqs(deliveries: list[Delivery]) -> list[int]:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from delivery.deliveries import Delivery, Desk, desk, until
+from delivery.deliveries import Delivery, Desk, desk
 from headwater.delivery.state import ConsumerState
 from headwater.model.consumer import AckPolicy
 from headwater.model.stream import Retention
 from headwater.stream.hold import Hold
 from stream.streams import Workshop, everything
+from waits import until
 
 
 async def delivered(running: Desk, consumer: Any, count: int) -> list[Delivery]:

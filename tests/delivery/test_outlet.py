@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from delivery.deliveries import until
 from doors import Replies, connected
 from headwater.bus.connection import Connection
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.delivery.outlet import Outlet
 from servers import nats_server
+from waits import until
 
 
 @dataclass

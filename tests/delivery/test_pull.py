@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from delivery.deliveries import SECOND, Delivery, Desk, until
+from delivery.deliveries import SECOND, Delivery, Desk
 from headwater.delivery.pull import LEFT_NS, MOST_HEARD, UNHEARD_NS
 from headwater.model.consumer import PriorityPolicy
+from waits import until
 
 
 def status(delivery: Delivery) -> str:

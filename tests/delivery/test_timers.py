@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from delivery.deliveries import until
 from headwater.clock import DrivenClock
 from headwater.delivery.timers import Timers
+from waits import until
 
 
 class Ticked:

@@ -18,9 +18,9 @@ import pytest
 
 from engines import engine
 from servers import nats_server
-from sinks import until
 from stan.clients.real_clients import PYTHON, python_environment
 from stan_door import CLUSTER
+from waits import until
 
 ROUNDS = int(os.environ.get("TEST_ROUNDS", "0"))
 CHANNEL = "orders.eu"
@@ -129,16 +129,23 @@ async def test_killed_clients_of_a_killed_engine_lose_nothing(
 async def _flowing(workers: list[Worker]) -> None:
     """Return once every client has got, or had acknowledged, so many more messages."""
     wanted = {worker: len(worker.lines) + FLOWING for worker in workers}
-    try:
-        await until(lambda: all(len(worker.lines) >= count for worker, count in wanted.items()), WITHIN_S)
-    except TimeoutError:
-        told = (f"{worker.client_id} has {len(worker.lines)} lines: {worker.log}" for worker in workers)
-        raise AssertionError("\n".join(told)) from None
+
+    def tell() -> str:
+        return "\n".join(f"{each.client_id} has {len(each.lines)} lines: {each.log}" for each in workers)
+
+    await until(
+        lambda: all(len(worker.lines) >= count for worker, count in wanted.items()),
+        "every client goes on",
+        tell,
+        WITHIN_S,
+    )
 
 
 async def _all_came(wanted: set[str], readers: list[Worker]) -> None:
     """Return once readers have, between them, got all of these."""
-    await until(lambda: wanted <= {came.data for one in readers for came in one.deliveries}, WITHIN_S)
+    await until(
+        lambda: wanted <= {came.data for one in readers for came in one.deliveries}, patience_s=WITHIN_S
+    )
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:

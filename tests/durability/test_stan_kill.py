@@ -23,8 +23,8 @@ from headwater.model.unique import unique_id
 from headwater.wire import stan_messages as wire
 from headwater.wire.stan_messages import FIRST
 from servers import nats_server
-from sinks import until
 from stan_door import CLUSTER, Heard, StanClient
+from waits import until
 
 ROUNDS = int(os.environ.get("TEST_ROUNDS", "3"))
 CHANNEL = "orders.eu"
@@ -148,7 +148,7 @@ async def test_nothing_acknowledged_is_lost_and_first_deliveries_are_in_order(
         publishing = asyncio.create_task(publisher.run())
         for _ in range(ROUNDS):
             flowing = len(publisher.acknowledged) + 2 * WINDOW
-            await until(lambda flowing=flowing: len(publisher.acknowledged) > flowing, WITHIN_S)  # type: ignore[misc]
+            await until(lambda flowing=flowing: len(publisher.acknowledged) > flowing, patience_s=WITHIN_S)  # type: ignore[misc]
             await asyncio.sleep(rng.uniform(0, 0.4))
             mortal = [durable, rng.choice(group)]
             victims = rng.sample(mortal, rng.randrange(3))
@@ -164,9 +164,11 @@ async def test_nothing_acknowledged_is_lost_and_first_deliveries_are_in_order(
         await asyncio.wait_for(publishing, WITHIN_S)
         wanted = publisher.acknowledged
         assert len(wanted) > WINDOW
-        await until(lambda: wanted <= steady.datas, WITHIN_S)
-        await until(lambda: wanted <= durable.datas, WITHIN_S)
-        await until(lambda: wanted <= {data for member in group for data in member.datas}, WITHIN_S)
+        await until(lambda: wanted <= steady.datas, patience_s=WITHIN_S)
+        await until(lambda: wanted <= durable.datas, patience_s=WITHIN_S)
+        await until(
+            lambda: wanted <= {data for member in group for data in member.datas}, patience_s=WITHIN_S
+        )
         for reader in (steady, durable):
             assert reader.first_seqs == sorted(reader.first_seqs)
         print(f"{len(wanted)} messages, {len(steady.seqs)} received, {len(durable.seqs)} by the durable")

@@ -21,8 +21,9 @@ from headwater.model.stream import StreamConfig
 from headwater.stream.store import Services
 from headwater.stream.stream import Stream
 from servers import nats_server
-from sinks import KeptSink, until
+from sinks import KeptSink
 from stream.streams import Answers, Workshop, config_of, everything
+from waits import until
 
 
 class Site:

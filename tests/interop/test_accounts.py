@@ -17,7 +17,7 @@ from headwater.replication.exports import needed
 from interop.copying import replicating
 from interop.sites import eventually
 from servers import RunningServer, nats_server
-from sinks import until
+from waits import until
 
 PATIENCE_S = 60.0
 DELIVER = "deliver.acme"
@@ -132,7 +132,7 @@ async def accounts(directory: Path, exports: list[str]) -> AsyncIterator[Account
         )
         running.launch()
         stack.push_async_callback(running.stop)
-        await until(lambda: READY_WORDS in running.log, PATIENCE_S)
+        await until(lambda: READY_WORDS in running.log, patience_s=PATIENCE_S)
         clients = []
         for user in ("ann", "lea"):
             client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
@@ -225,7 +225,7 @@ async def test_seats_of_one_engine_copy_from_each_other_as_the_exports_allow(tmp
         running = RunningEngine(tmp_path, ("--config", str(tmp_path / "engine.toml"), "--nats", "n"))
         running.launch()
         stack.push_async_callback(running.stop)
-        await until(lambda: running.log.count(READY_WORDS) == 3, PATIENCE_S)
+        await until(lambda: running.log.count(READY_WORDS) == 3, patience_s=PATIENCE_S)
         clients = []
         for user in ("ann", "lea"):
             client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")

@@ -19,7 +19,7 @@ from identities import make_certificates, make_operator, new_key, public, write_
 from interop.copying import replicating
 from interop.sites import eventually
 from servers import nats_server
-from sinks import until
+from waits import until
 
 PASSWORD = "marker-of-22-characters!"
 HASHED = "$2a$11$JT/tW2C6m9ClXyb9Ef.xTeJ1yhyfElfPl3rlR.zKtKIvyciYXWHrK"
@@ -135,7 +135,7 @@ async def test_creds_that_expire_while_the_engine_runs_are_told_and_new_ones_are
         try:
             used.write_text(Path(operator.expired_file).read_text())
             await server.restart()
-            await until(lambda: "cannot reconnect yet: " in running.log, 60)
+            await until(lambda: "cannot reconnect yet: " in running.log)
             used.write_text(good)
             connection = Connection(
                 handover.connect_options(str(running.store / handover.NAME), "$G", "test")

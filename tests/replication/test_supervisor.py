@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -24,6 +23,7 @@ from headwater.replication.supervisor import (
     restart_wait_s,
 )
 from headwater.settings import Settings
+from waits import until
 
 HANDOVER = Path("/store/replicator.toml")
 SETTINGS = Settings(nats_url="nats://u:hush@b:2", user="me", password="hush")
@@ -75,15 +75,6 @@ class StandIn:
 def stand_in(tmp_path: Path) -> StandIn:
     """Return a stand-in for the replicator."""
     return StandIn(tmp_path)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    for _ in range(3000):
-        if is_so():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it does not come to that")
 
 
 def is_alive(pid: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -13,19 +12,13 @@ import pytest
 from headwater.site import child
 from headwater.site.child import Child, ChildError, greets
 from servers import nats_server
+from waits import until
 
 LOOP = "import time; print('here', flush=True); time.sleep(600)"
 
 
 async def says_here(process: Child) -> bool:
     return "here" in process.said
-
-
-async def until(holds: object) -> None:
-    """Return once something holds."""
-    async with asyncio.timeout(60):
-        while not holds():  # type: ignore[operator]
-            await asyncio.sleep(0.01)
 
 
 async def test_a_child_is_ready_when_it_says_so_and_gone_when_stopped(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from headwater.control.catalog import Catalog
 from headwater.replication import handover
 from interop.sites import eventually
 from servers import nats_server
-from sinks import KeptSink, until
+from sinks import KeptSink
 from spark.standalone import HOME, cluster_environment
+from waits import until
 
 MARKER = "marker-3f9c-password"
 SERVER = f"accounts {{ LAKE {{ users: [ {{ user: lea, password: {MARKER} }} ] }} }}"
@@ -105,7 +106,7 @@ async def test_a_password_is_used_by_every_part_and_seen_in_none(tmp_path: Path)
         )
         running.launch()
         try:
-            await until(lambda: READY_WORDS in running.log, 60)
+            await until(lambda: READY_WORDS in running.log)
             catalog = Catalog(running.store / "catalog.db")
             store_id = catalog.store_id
             catalog.close()

@@ -10,8 +10,8 @@ from doors import Wanted, opened_door
 from headwater.stan import refusals
 from headwater.stan.channels import MARK
 from headwater.wire.stan_messages import FIRST
-from sinks import until
 from stan_door import Streaming, stan_on, streaming
+from waits import until
 
 
 async def config_of(server: Streaming, stream: str) -> dict[str, object]:
@@ -124,11 +124,11 @@ async def test_a_channel_without_use_is_deleted(tmp_path: Path) -> None:
         heard = await client.subscribe("foo", durableName="dur")
         await client.publish_all("foo", [b"x"] * 3)
         await client.publish("bar")
-        await until(lambda: server.stan.channels.get("bar") is None, 60)
+        await until(lambda: server.stan.channels.get("bar") is None)
         assert server.stan.channels.get("foo") is not None, "it is subscribed to"
         await client.close_subscription(heard)
-        await until(lambda: server.stan.channels.get("foo") is None, 60)
-        await until(lambda: server.door.domain.names() == [], 60)
+        await until(lambda: server.stan.channels.get("foo") is None)
+        await until(lambda: server.door.domain.names() == [])
         heard = await client.subscribe("foo", startPosition=FIRST)
         await client.publish("foo")
         assert (await heard.got(1)).seqs == [1]

@@ -9,8 +9,8 @@ import pytest
 from doors import Wanted, opened_door
 from headwater.errors import SettingsError
 from headwater.wire.stan_messages import FIRST
-from sinks import until
 from stan_door import CLUSTER, stan_on
+from waits import until
 
 
 async def test_a_second_server_of_the_cluster_id_does_not_start(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ async def test_a_second_server_of_the_cluster_id_does_not_start(tmp_path: Path) 
         with pytest.raises(SettingsError, match="another streaming server with cluster id 'test-cluster'"):
             async with stan_on(door):
                 pass
-        await until(lambda: len(server.stan.clients) == 0, 60)
+        await until(lambda: len(server.stan.clients) == 0)
 
 
 async def test_a_store_of_another_cluster_id_is_refused(tmp_path: Path) -> None:

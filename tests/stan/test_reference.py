@@ -21,8 +21,8 @@ from headwater.bus.embedded import free_port
 from headwater.errors import BusError
 from headwater.wire import stan_messages as wire
 from headwater.wire.stan_messages import FIRST, LAST_RECEIVED, SEQUENCE, TIME_DELTA
-from sinks import until
 from stan_door import CLUSTER, Heard, StanClient, streaming
+from waits import until
 
 REFERENCE = os.environ.get("NATS_STREAMING_SERVER") or shutil.which("nats-streaming-server")
 
@@ -143,7 +143,7 @@ async def positions(new: Clients) -> Seen:
             heard[label] = await client.subscribe(channel, **fields)
         await client.publish(channel, b"one more")
         for label, one in heard.items():
-            await until(lambda one=one, last=count + 1: last in one.seqs, 60)  # type: ignore[misc]
+            await until(lambda one=one, last=count + 1: last in one.seqs)  # type: ignore[misc]
             seen.append((f"{channel} {label}", messages(one)))
     return seen
 
@@ -157,7 +157,7 @@ async def again(new: Clients) -> Seen:
     await heard.got(4)
     first = [sorted(messages(heard)[:2]), sorted(messages(heard)[2:4])]
     heard.ack(1)
-    await until(lambda: 3 in heard.seqs, 60)
+    await until(lambda: 3 in heard.seqs)
     return [("twice", first), ("third", [m for m in messages(heard) if m[0] == 3][:1])]
 
 

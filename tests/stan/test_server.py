@@ -12,8 +12,8 @@ import pytest
 from headwater.stan import refusals
 from headwater.wire import stan_messages as wire
 from headwater.wire.stan_messages import FIRST, LAST_RECEIVED, SEQUENCE, TIME_DELTA
-from sinks import until
 from stan_door import CLUSTER, Streaming, streaming
+from waits import until
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ async def test_what_is_not_acknowledged_comes_again_and_says_so(server: Streamin
     assert [m.data for m in three] == [b"one"] * 3
     assert [(m.redelivered, m.redeliveryCount) for m in three] == [(False, 0), (True, 1), (True, 2)]
     heard.ack(1)
-    await until(lambda: heard.seqs[-1] == 2, 60)
+    await until(lambda: heard.seqs[-1] == 2)
 
 
 async def test_a_durable_goes_on_where_it_was_left(server: Streaming) -> None:
@@ -294,7 +294,7 @@ async def test_members_of_a_queue_group_share_the_messages(server: Streaming) ->
     members = [await client.subscribe("foo", qGroup="group") for client in clients]
     alone = await clients[0].subscribe("foo")
     await clients[0].publish_all("foo", numbered(200))
-    await until(lambda: sum(len(member.seqs) for member in members) == 200, 60)
+    await until(lambda: sum(len(member.seqs) for member in members) == 200)
     assert sorted(seq for member in members for seq in member.seqs) == list(range(1, 201))
     assert all(member.seqs == sorted(member.seqs) and member.seqs for member in members)
     assert (await alone.got(200)).seqs == list(range(1, 201))

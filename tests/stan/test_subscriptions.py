@@ -11,8 +11,8 @@ from doors import Wanted, opened_door
 from headwater.stan import records, refusals
 from headwater.stan.records import Records
 from headwater.wire.stan_messages import FIRST
-from sinks import until
 from stan_door import stan_on, streaming
+from waits import until
 
 
 async def test_a_channel_has_no_more_subscriptions_than_allowed(tmp_path: Path) -> None:
@@ -97,11 +97,11 @@ async def test_a_group_goes_on_after_a_restart(tmp_path: Path) -> None:
             clients = [await server.client(f"c{n}") for n in range(3)]
             members = [await client.subscribe("foo", qGroup="g") for client in clients]
             await clients[0].publish_all("foo", [b"x"] * 30)
-            await until(lambda: sum(len(m.seqs) for m in members) == 30, 60)
+            await until(lambda: sum(len(m.seqs) for m in members) == 30)
             await clients[0].ping()
         async with stan_on(door) as server:
             await clients[0].publish_all("foo", [b"x"] * 30)
-            await until(lambda: len({seq for m in members for seq in m.seqs}) == 60, 60)
+            await until(lambda: len({seq for m in members for seq in m.seqs}) == 60)
             assert len(server.stan.subscriptions) == 3
 
 
@@ -116,7 +116,7 @@ async def test_a_subscriber_that_comes_back_gets_what_it_missed_before_anything_
             sid for sid, s in client.connection._subscriptions.items() if s.subject == heard.inbox.encode()
         )
         client.connection.unsubscribe(sid)
-        await until(lambda: not subscription.member.is_ready, 60)
+        await until(lambda: not subscription.member.is_ready)
         await publisher.publish_all("foo", [b"y"] * 2)
         client.connection.subscribe(heard.inbox.encode(), heard)
         await heard.got(6)
@@ -134,4 +134,4 @@ async def test_without_a_leaf_everybody_is_taken_to_listen(tmp_path: Path) -> No
             await client.ping()
         async with stan_on(door) as server:
             await client.publish("foo")
-            await until(lambda: 2 in heard.seqs, 60)
+            await until(lambda: 2 in heard.seqs)

@@ -19,9 +19,9 @@ from headwater.stream.head import HeadEntry
 from headwater.stream.removal import Removal
 from headwater.stream.stream import Stream
 from simulation.disks import BreakableDisk, Fault
-from sinks import until
 from stream.streams import SECOND, Workshop, config_of, everything, headers, publish, seqs_of
 from table.samples import columns_of
+from waits import until
 
 
 class Followed:
