@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cables import Cable
 from doors import connected
 from engines import RunningEngine, engine
 from headwater.errors import SettingsError
 from headwater.stan import refusals
-from headwater.stan.partition import Partition, decode_names, encode_names, overlap
-from headwater.wire.stan_messages import MalformedError
+from headwater.stan.partition import SERVING, Partition, decode_names, encode_names, gives_way, overlap
+from headwater.stan.records import Records
+from headwater.wire.stan_messages import PARTITIONING, CtrlMsg, MalformedError
 from servers import nats_server
 from stan_door import CLUSTER, StanClient
 
@@ -64,6 +67,85 @@ async def test_an_engine_refuses_channels_that_another_one_serves() -> None:
         assert (first.serves("foo.x"), first.serves("foo"), second.serves("foo")) == (True, False, True)
         for connection in connections:
             await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("ours", "serves", "theirs", "state", "goes"),
+    [
+        ("a", False, "b", "serving", True),
+        ("b", True, "a", "claiming", False),
+        ("a", True, "b", "serving", False),
+        ("b", True, "a", "serving", True),
+        ("b", False, "a", "claiming", True),
+        ("a", True, "b", "", True),
+    ],
+)
+def test_of_two_engines_with_one_channel_one_goes(
+    ours: str, serves: bool, theirs: str, state: str, goes: bool
+) -> None:
+    assert gives_way(ours, serves, theirs, state) == goes
+    if state:
+        assert gives_way(theirs, state == "serving", ours, "serving" if serves else "claiming") != goes
+
+
+async def test_of_engines_that_start_at_once_one_stays() -> None:
+    async with nats_server() as server:
+        connections = [await connected(server.client_url) for _ in range(3)]
+        partitions = [
+            Partition(connection, "_STAN.part.c", f"server{n}", ["foo"], 60.0 if n else 1.0)
+            for n, connection in enumerate(connections)
+        ]
+        ends = await asyncio.gather(*(one.claim() for one in partitions), return_exceptions=True)
+        assert ends[0] is None
+        assert all(isinstance(end, SettingsError) for end in ends[1:])
+        for connection in connections:
+            await connection.close()
+
+
+async def test_engines_that_come_to_hear_each_other_do_not_both_stay() -> None:
+    async with nats_server(leaf=True) as hub, AsyncExitStack() as stack:
+        cable = Cable(int(hub.leaf_url.rpartition(":")[2]))
+        stack.push_async_callback(cable.cut)
+        await cable.mend()
+        await cable.cut()
+        remote = f'leafnodes {{ reconnect: 1, remotes: [{{ url: "nats://127.0.0.1:{cable.port}" }}] }}'
+        spoke = await stack.enter_async_context(nats_server(remote))
+        connections = [await connected(url) for url in (hub.client_url, spoke.client_url)]
+        stays, goes = (
+            Partition(connection, "_STAN.part.c", f"server{n}", ["foo", f"own{n}"], 0.2, again_s=0.05)
+            for n, connection in enumerate(connections)
+        )
+        await asyncio.gather(stays.claim(), goes.claim())
+        kept = asyncio.create_task(stays.keep())
+        await cable.mend()
+        with pytest.raises(SettingsError, match="another engine serves channel foo"):
+            await asyncio.wait_for(goes.keep(), 60)
+        assert not kept.done()
+        kept.cancel()
+        for connection in connections:
+            await connection.close()
+
+
+async def test_an_engine_that_must_go_ends_in_order(tmp_path: Path) -> None:
+    channels = tmp_path / "channels.toml"
+    channels.write_text("[foo]\n")
+    async with nats_server() as server:
+        options = ("--nats", server.client_url, "--domain", "d", "--stan", CLUSTER)
+        shared = ("--stan-partitioning", "true", "--stan-channels", str(channels))
+        async with engine(tmp_path / "engine", *options, *shared) as running:
+            other = await connected(server.client_url)
+            # An engine with the smallest id there is, which has served all the while.
+            claim = CtrlMsg(
+                MsgType=PARTITIONING, ServerID="", Data=encode_names(["foo"], 100)[0], RefID=SERVING
+            )
+            other.publish(f"_STAN.part.{CLUSTER}".encode(), claim.SerializeToString())
+            await other.flush()
+            assert await running.ended() != 0
+            assert "another engine serves channel foo" in running.log
+            kept = Records(next(running.store.glob("stan.*.db")))
+            assert kept.server()["stopped"] == "yes"
+            kept.close()
+            await other.close()
 
 
 async def test_engines_share_the_channels_of_a_cluster_id(tmp_path: Path) -> None:

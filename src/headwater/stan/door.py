@@ -139,27 +139,45 @@ async def opened(
         server.start()
         await connection.flush()
         watch = _Watch(subscriptions)
-        yield StanDoor(
-            settings.stan,
-            server_id,
-            clock.now_ns(),
-            clients,
-            channels,
-            subscriptions,
-            publishing,
-            outbox,
-            watch.on_interest,
-        )
-        watch.close()
-        await server.stop()
-        heartbeats.close()
-        await channels.close()
-        subscriptions.record()
-        journal.put([records.keep(STOPPED, "yes")])
+        try:
+            async with _kept(partition):
+                yield StanDoor(
+                    settings.stan,
+                    server_id,
+                    clock.now_ns(),
+                    clients,
+                    channels,
+                    subscriptions,
+                    publishing,
+                    outbox,
+                    watch.on_interest,
+                )
+        finally:
+            watch.close()
+            await server.stop()
+            heartbeats.close()
+            await channels.close()
+            subscriptions.record()
+            journal.put([records.keep(STOPPED, "yes")])
     finally:
         timers.close()
         await journal.close()
         kept.close()
+
+
+@asynccontextmanager
+async def _kept(partition: Partition | None) -> AsyncIterator[None]:
+    """End the block with an error if another engine turns up that has our channels, and we must go."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(partition.keep(), name="stan partition") if partition else None
+            try:
+                yield
+            finally:
+                if keeping is not None:
+                    keeping.cancel()
+    except* SettingsError as errors:
+        raise errors.exceptions[0] from None
 
 
 async def check_alone(connection: Connection, cluster_id: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from headwater.bus.connection import Connection
 from headwater.errors import SettingsError
@@ -16,6 +18,9 @@ from headwater.wire.stan_messages import PARTITIONING, MalformedError, decode
 
 logger = logging.getLogger(__name__)
 
+AGAIN_S = 5.0
+"""How often an engine that serves looks whether another one claims its channels."""
+CLAIMING, SERVING = "claiming", "serving"
 _LENGTH = struct.Struct("<H")
 
 
@@ -52,6 +57,19 @@ def overlap(ours: Iterable[str], theirs: Sequence[str]) -> str:
     return next((name for name in ours for other in theirs if collides(name, other)), "")
 
 
+def gives_way(server_id: str, serves: bool, other_id: str, other_state: str) -> bool:
+    """Return whether, of two engines that claim one channel, it is this one that must go.
+
+    Whoever serves already stays. Where both do, since they have only now come to hear each other, or neither,
+    they go by their ids: both see the same. An original server says no state, and expects that others go.
+    """
+    if not other_state:
+        return True
+    if serves != (other_state == SERVING):
+        return not serves
+    return server_id > other_id
+
+
 class Partition:
     """The channels of this engine, told to and compared with those of others; a sink of the bus."""
 
@@ -62,13 +80,19 @@ class Partition:
         server_id: str,
         patterns: Sequence[str],
         wait_s: float,
+        again_s: float = AGAIN_S,
     ) -> None:
         self.items: list[Frame] = []
         self.patterns = list(patterns)
         self._connection = connection
         self._subject = subject.encode()
+        self._inbox = f"_INBOX.{server_id}.claim".encode()
         self._server_id = server_id
         self._wait_s = wait_s
+        self._again_s = again_s
+        self._state = CLAIMING
+        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """The channel that we must leave to another engine."""
 
     def serves(self, channel: str) -> bool:
         """Return whether a channel is ours."""
@@ -77,20 +101,24 @@ class Partition:
     async def claim(self) -> None:
         """Return once no other engine was found that claims any of our channels; raise if one does."""
         self._connection.subscribe(self._subject, self)
-        answers = _Answers()
-        inbox = f"_INBOX.{self._server_id}.claim".encode()
-        sid = self._connection.subscribe(inbox, answers)
+        self._connection.subscribe(self._inbox, _Answers(self._answered))
+        await self._look(self._wait_s)
+        self._state = SERVING
+
+    async def keep(self) -> None:
+        """Look again and again who else is there, as when a broken link is mended; raise if we must go."""
+        while True:
+            await self._look(self._again_s)
+
+    async def _look(self, wait_s: float) -> None:
+        """Tell the others what is ours, and raise if one answers within a time that we must go."""
         for piece in encode_names(self.patterns, self._connection.max_payload - 256):
-            self._connection.publish(self._subject, self._message(piece), reply=inbox)
-        try:
-            theirs = await asyncio.wait_for(answers.claimed, self._wait_s)
-        except TimeoutError:
-            return
-        finally:
-            self._connection.unsubscribe(sid)
-        raise SettingsError(
-            f"stan_partitioning: another engine serves channel {theirs} of this cluster id already"
-        )
+            self._connection.publish(self._subject, self._message(piece), reply=self._inbox)
+        with suppress(TimeoutError):
+            theirs = await asyncio.wait_for(asyncio.shield(self._lost), wait_s)
+            raise SettingsError(
+                f"stan_partitioning: another engine serves channel {theirs} of this cluster id already"
+            )
 
     def flush(self) -> None:
         """Answer other engines that claim channels: with one that is ours, or with nothing."""
@@ -104,14 +132,26 @@ class Partition:
             except MalformedError as error:
                 logger.warning("a message about partitions cannot be read: %s", error)
                 continue
-            if found:
-                logger.error("another engine claims channels that are served here: %s", found)
             if reply:
-                answer = self._message(encode_names([found], 1 << 16)[0] if found else b"")
-                self._connection.publish(reply, answer)
+                self._connection.publish(reply, self._message(found.encode()))
+            if found:
+                logger.error("another engine claims channels that are claimed here: %s", found)
+                # An original server that claims goes when it is answered.
+                if message.RefID:
+                    self._meet(message, found)
+
+    def _answered(self, message: Any) -> None:
+        """Take what another engine says about our claim: a channel that it claims too, or nothing."""
+        if message.Data:
+            self._meet(message, message.Data.decode(errors="replace"))
+
+    def _meet(self, message: Any, channel: str) -> None:
+        serves = self._state == SERVING
+        if not self._lost.done() and gives_way(self._server_id, serves, message.ServerID, message.RefID):
+            self._lost.set_result(channel)
 
     def _message(self, data: bytes) -> bytes:
-        message = wire.CtrlMsg(MsgType=PARTITIONING, ServerID=self._server_id, Data=data)
+        message = wire.CtrlMsg(MsgType=PARTITIONING, ServerID=self._server_id, Data=data, RefID=self._state)
         encoded: bytes = message.SerializeToString()
         return encoded
 
@@ -119,18 +159,13 @@ class Partition:
 class _Answers:
     """Takes what other engines answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_answer: Callable[[Any], None]) -> None:
         self.items: list[Frame] = []
-        self.claimed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """The first channel that another engine claims."""
+        self._on_answer = on_answer
 
     def flush(self) -> None:
-        """Look for a channel in what came; that nobody listens says nothing."""
-        for _, _, _, body in self.items:
-            try:
-                names = decode_names(decode(wire.CtrlMsg, body).Data)
-            except MalformedError:
-                continue
-            if names and not self.claimed.done():
-                self.claimed.set_result(names[0])
-        self.items.clear()
+        """Pass on what came; that nobody listens says nothing."""
+        frames, self.items = self.items, []
+        for _, _, _, body in frames:
+            with suppress(MalformedError):
+                self._on_answer(decode(wire.CtrlMsg, body))
