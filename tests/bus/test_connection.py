@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from headwater.bus.connection import Connection, Denial, NoRespondersError, denial
 from headwater.bus.embedded import free_port
 from headwater.bus.options import ConnectOptions
+from headwater.cli.session import flushed
 from headwater.errors import BusError
 from headwater.wire.frames import answers, pubs
 from identities import Certificates, make_operator, new_key, public, write_seed
@@ -113,7 +114,7 @@ async def test_requests_are_answered_or_say_why_not() -> None:
             await message.respond(message.data.upper())
 
         await client.subscribe("loud", cb=answer)
-        await client.flush()
+        await flushed(client)
         replies = await asyncio.gather(*(connection.request(b"loud", b"m%d" % i, 5) for i in range(20)))
         assert [reply[3] for reply in replies] == [b"M%d" % i for i in range(20)]
         await client.close()

@@ -12,6 +12,7 @@ import pytest
 from headwater.bus.connection import Connection
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
+from headwater.cli.session import flushed
 from headwater.errors import BusError
 from headwater.wire.leaf_frames import lmsgs
 from identities import Certificates, make_operator, new_key, public, write_seed
@@ -42,7 +43,7 @@ async def test_an_official_client_sees_the_stored_subject_and_the_ack_reply() ->
     async with nats_server(leaf=True) as server:
         client = await nats.connect(server.client_url)
         subscription = await client.subscribe("inbox.1")
-        await client.flush()
+        await flushed(client)
         leaf = LeafConnection(ConnectOptions((server.leaf_url,)), "lake")
         await leaf.connect()
         assert leaf.interest.has(b"inbox.1")  # told before connect returned

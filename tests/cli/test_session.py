@@ -10,7 +10,15 @@ import pytest
 from nats.aio.client import Client
 
 from headwater.cli.connection import Connection
-from headwater.cli.session import Json, RefusedError, Session, UnreachableError, answer_of, connected
+from headwater.cli.session import (
+    Json,
+    RefusedError,
+    Session,
+    UnreachableError,
+    answer_of,
+    connected,
+    flushed,
+)
 from headwater.errors import Error
 from jetstreams import Shell
 from servers import nats_server
@@ -106,3 +114,25 @@ async def test_an_answer_that_does_not_come_in_time_says_so() -> None:
             await session.nats.subscribe("$JS.API.INFO")
             with pytest.raises(UnreachableError, match=r"no answer on \$JS.API.INFO within 50ms"):
                 await session.request("INFO")
+
+
+async def test_once_flushed_the_server_has_read_what_was_sent_before() -> None:
+    lines: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"max_payload": 1000}\r\n')
+        while line := await reader.readline():
+            lines.append(line.split(b" ")[0].strip())
+            if lines[-1] == b"PING":
+                writer.write(b"PONG\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = Client()
+        await client.connect(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        for _ in range(50):
+            lines.clear()
+            await client.subscribe("a")
+            await flushed(client)
+            assert b"SUB" in lines[: len(lines) - lines[::-1].index(b"PING")]
+        await client.close()

@@ -13,6 +13,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
+from headwater.cli.session import flushed
 from headwater.cli.stream_archive import DATA, META, UNFINISHED
 from jetstreams import Shell
 from servers import nats_server
@@ -104,7 +105,7 @@ async def test_ctrl_c_in_the_middle_of_a_backup_leaves_no_file(tmp_path: Path) -
             await client.publish(json.loads(message.data)["deliver_subject"], b"beginning")
 
         await client.subscribe("$JS.API.STREAM.SNAPSHOT.BIG", cb=begin)
-        await client.flush()
+        await flushed(client)
         target = tmp_path / "backup"
         command = [sys.executable, "-m", "headwater", "--no-context", "-s", server.client_url]
         process = subprocess.Popen(
@@ -137,7 +138,7 @@ async def test_an_archive_that_the_server_gives_up_is_not_kept(tmp_path: Path) -
             await client.publish(inbox, headers={"Status": "500", "Description": "disk on fire"})
 
         await client.subscribe("$JS.API.STREAM.SNAPSHOT.BIG", cb=give_up)
-        await client.flush()
+        await flushed(client)
         shell = Shell(server.client_url, tmp_path / "home")
         ran = await asyncio.to_thread(shell, "stream", "backup", "BIG", str(tmp_path / "backup"))
         assert (ran.code, "gave up the backup of BIG: disk on fire" in ran.err) == (1, True)
@@ -164,7 +165,7 @@ async def test_ctrl_c_in_the_middle_of_a_restore_leaves_at_once_and_keeps_the_ba
 
         await client.subscribe("$JS.API.STREAM.RESTORE.BIG", cb=begin)
         await client.subscribe("restore.here", cb=take)
-        await client.flush()
+        await flushed(client)
         command = [sys.executable, "-m", "headwater", "--no-context", "-s", server.client_url]
         process = subprocess.Popen(
             [*command, "stream", "restore", str(tmp_path), "--timeout", "60s"],

@@ -12,6 +12,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from headwater.cli import ask, stream_messages
+from headwater.cli.session import flushed
 from headwater.cli.stream_messages import ranges
 from jetstreams import Shell
 from servers import nats_server
@@ -119,7 +120,7 @@ async def test_a_purge_that_takes_long_tells_how_it_goes(
 
         await client.subscribe("$JS.API.STREAM.INFO.BIG", cb=info)
         await client.subscribe("$JS.API.STREAM.PURGE.BIG", cb=purge)
-        await client.flush()
+        await flushed(client)
         ran = await asyncio.to_thread(Shell(server.client_url, tmp_path), "stream", "purge", "BIG", "-f")
         await client.close()
     assert (ran.code, ran.out.splitlines()[0]) == (0, "Purged 1,000 messages from BIG")

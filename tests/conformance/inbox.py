@@ -18,6 +18,7 @@ from conformance.probe import (
     plain,
     text,
 )
+from headwater.cli.session import flushed
 
 ACK_TIME = re.compile(r"^(\$JS\.ACK(?:\.[^.]+){5})\.\d+\.(\d+)$")
 FLOW_ID = re.compile(r"^(\$JS\.FC\.[^.]+\.[^.]+)\.\w+$")
@@ -85,12 +86,12 @@ async def inbox(probe: Probe, subject: str = "", queue: str = "") -> AsyncIterat
     """Listen on a subject, a new one if none is given, for as long as the block runs."""
     box = Inbox(probe, subject or probe.nc.new_inbox())
     subscription = await probe.nc.subscribe(box.subject, queue=queue, cb=box.keep)
-    await probe.nc.flush()
+    await flushed(probe.nc)
     try:
         yield box
     finally:
         await subscription.unsubscribe()
-        await probe.nc.flush()
+        await flushed(probe.nc)
 
 
 class Used:
@@ -116,7 +117,7 @@ class Used:
         await self._probe.nc.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{self._path}", encoded(body), reply=box.subject
         )
-        await self._probe.nc.flush()
+        await flushed(self._probe.nc)
 
     async def fetch(self, body: Body, count: int, label: str | None = None) -> list[Msg]:
         """Pull into a new inbox, and record and return so many messages and statuses."""

@@ -19,6 +19,7 @@ from nats.js.errors import APIError
 
 from conformance.normal import TIME_IN_TEXT, normalise
 from conformance.server import Server
+from headwater.cli.session import flushed
 
 ANSWER_WITHIN_S = 30.0
 SETTLE_WITHIN_S = 60.0
@@ -211,7 +212,7 @@ class Probe:
     async def send(self, subject: str, data: bytes = b"", headers: Headers = None) -> None:
         """Publish without a reply subject; returns once the server has the message."""
         await self.nc.publish(subject, data, headers=dict(headers) if headers else None)
-        await self.nc.flush()
+        await flushed(self.nc)
 
     async def fill(self, subject: str, *payloads: bytes) -> None:
         """Publish the payloads one after the other and record the last acknowledgement only."""
@@ -281,7 +282,7 @@ class Probe:
         """Hear a subject for as long as the block runs."""
         heard = Heard(self, subject)
         subscription = await self.nc.subscribe(subject, cb=heard.keep)
-        await self.nc.flush()
+        await flushed(self.nc)
         try:
             yield heard
         finally:

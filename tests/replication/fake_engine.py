@@ -10,6 +10,7 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from headwater.cli.session import flushed
 from headwater.replication.transfer import transfer
 from headwater.replication.work import (
     Committed,
@@ -79,7 +80,7 @@ class FakeEngine:
 
         await client.subscribe(plan_subject(STORE_ID), cb=answer_plan)
         await client.subscribe(commit_subject(STORE_ID), cb=answer_commit)
-        await client.flush()
+        await flushed(client)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from doors import connected
+from headwater.cli.session import flushed
 from headwater.replication import exchange
 from headwater.replication.exchange import EngineAwayError, Exchange, portions
 from headwater.replication.work import EXCHANGE_BYTES, Committed, Plan, Receipt, encode, plan_subject
@@ -73,17 +74,17 @@ async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
         client = await nats.connect(server.client_url)
         connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
-        await client.flush()
+        await flushed(client)
         with patch.object(exchange, "PLAN_WAIT_S", 0.05), pytest.raises(EngineAwayError, match="no answer"):
             await Exchange(connection, STORE_ID).plan()
         await heard.unsubscribe()
-        await client.flush()
+        await flushed(client)
 
         async def talk_nonsense(message: Msg) -> None:
             await message.respond(b"nonsense")
 
         await client.subscribe(plan_subject(STORE_ID), cb=talk_nonsense)
-        await client.flush()
+        await flushed(client)
         with pytest.raises(EngineAwayError, match="not understood"):
             await Exchange(connection, STORE_ID).plan()
         await connection.close()
@@ -95,7 +96,7 @@ async def test_a_lost_connection_ends_the_question_that_waits_for_an_answer() ->
         client = await nats.connect(server.client_url)
         connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
-        await client.flush()
+        await flushed(client)
         line = Exchange(connection, STORE_ID)
         asking = asyncio.create_task(line.plan())
         await heard.next_msg(timeout=10)
@@ -117,7 +118,7 @@ async def test_a_replicator_asks_under_one_name() -> None:
         client = await nats.connect(server.client_url)
         connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
-        await client.flush()
+        await flushed(client)
         names = []
         for line in (one := Exchange(connection, STORE_ID), one, Exchange(connection, STORE_ID)):
             asking = asyncio.create_task(line.plan())

@@ -16,7 +16,7 @@ from headwater.cli.client import Caller, client_command
 from headwater.cli.phrases import DURATION
 from headwater.cli.publish import header, say
 from headwater.cli.received import Received, write_data, write_headers, write_json_line
-from headwater.cli.session import Session
+from headwater.cli.session import Session, flushed
 from headwater.cli.subscribe import End, listened
 from headwater.cli.templates import HELP, Moment, Template
 from headwater.errors import SettingsError
@@ -96,7 +96,7 @@ def reply(
                     data, said = await answers.to(request, place)
                     await session.nats.publish(message.reply, data, headers=said or None)
                 place += 1
-        await session.nats.flush()
+        await flushed(session.nats)
 
     async def until_told(session: Session) -> None:
         try:

@@ -193,3 +193,10 @@ def _why_not(connection: Connection, error: Exception) -> str:
             reason = "nothing listens there"
     advice = "start one with `headwater serve --store DIR`, or name another with --server"
     return f"cannot connect to {where}: {reason}; {advice}"
+
+
+async def flushed(client: Client) -> None:
+    """Return once the server has read all that the client has sent so far."""
+    # The PING of a flush leaves before what the client holds back; only a second one speaks for that.
+    await client.flush()
+    await client.flush()

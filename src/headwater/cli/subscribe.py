@@ -23,7 +23,7 @@ from headwater.cli.publish import say
 from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.received import Received, translated, write_data, write_json_line, write_numbered
 from headwater.cli.render import show_json
-from headwater.cli.session import Json, Session
+from headwater.cli.session import Json, Session, flushed
 from headwater.cli.subject_report import Tally, tallied_until_told
 from headwater.errors import Error, SettingsError
 from headwater.model.subject import matches
@@ -235,7 +235,7 @@ async def listened(
     """Yield what is published on the subjects from now on; the words are said once nothing can be missed."""
     arrived: asyncio.Queue[Msg] = asyncio.Queue(PENDING)
     held = [await session.nats.subscribe(each, queue=queue, cb=arrived.put) for each in subjects]
-    await session.nats.flush()
+    await flushed(session.nats)
     if words:
         say(words)
     came = 0
