@@ -1,4 +1,4 @@
-"""A password leaves no trace: in no list of processes, log, plan, event log or page of Spark."""
+"""What proves who we are leaves no trace: in no list of processes, log, plan, event log or page of Spark."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -19,14 +20,56 @@ from headwater.bus.connection import Connection
 from headwater.bus.embedded import free_port
 from headwater.control.catalog import Catalog
 from headwater.replication import handover
+from identities import Certificates, make_certificates, make_operator, new_key, public, write_seed
 from interop.sites import eventually
 from servers import nats_server
 from sinks import KeptSink
 from spark.standalone import HOME, cluster_environment
-from waits import until
 
 MARKER = "marker-3f9c-password"
-SERVER = f"accounts {{ LAKE {{ users: [ {{ user: lea, password: {MARKER} }} ] }} }}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A nats-server, how an engine proves there who it is, and what nobody may see of that."""
+
+    name: str
+    config: str
+    seat: dict[str, str | bool]
+    secrets: tuple[str, ...]
+    leaf: str = ""
+
+
+def by_password(directory: Path) -> Place:
+    users = f"accounts {{ LAKE {{ users: [ {{ user: lea, password: {MARKER} }} ] }} }}"
+    return Place("plain", users, {"account": "LAKE", "user": "lea", "password": MARKER}, (MARKER,))
+
+
+def by_nkey(directory: Path, made: Certificates) -> Place:
+    """An nkey and a client's certificate, TLS before anything else."""
+    pair = new_key()
+    seed = write_seed(directory / "user.nk", pair)
+    block = made.config("verify: true, handshake_first: true")
+    seat: dict[str, str | bool] = {"account": "LAKE", "nkey": seed, "tls_first": True, "tls_ca": made.ca}
+    seat |= {"tls_cert": made.client_cert, "tls_key": made.client_key}
+    users = f"accounts {{ LAKE {{ users: [ {{ nkey: {public(pair)} }} ] }} }}"
+    secrets = (bytes(pair.seed).decode(), _inside(made.client_key))
+    return Place("nkeys", f"{users}\n{block}", seat, secrets, block)
+
+
+def by_creds(directory: Path, made: Certificates) -> Place:
+    """Credentials of an operator's account, over TLS that is asked for in the greeting."""
+    operator = make_operator(directory)
+    block = made.config()
+    lines = Path(operator.creds_file).read_text().splitlines()
+    secrets = (lines[1], next(line for line in lines if line.startswith("SU")))
+    seat: dict[str, str | bool] = {"account": "A", "creds": operator.creds_file, "tls_ca": made.ca}
+    return Place("creds", f"{operator.config}\n{block}", seat, secrets, block)
+
+
+def _inside(key: str) -> str:
+    """Return a line from within a private key's file."""
+    return Path(key).read_text().splitlines()[5]
 
 
 @asynccontextmanager
@@ -87,67 +130,89 @@ def pages(port: int) -> str:
     return "\n".join(urllib.request.urlopen(each, timeout=30).read().decode() for each in addresses)
 
 
-async def test_a_password_is_used_by_every_part_and_seen_in_none(tmp_path: Path) -> None:
-    async with nats_server(SERVER, leaf=True) as server:
-        seat = {
-            "account": "LAKE",
-            "domain": "lake",
-            "nats_url": server.client_url,
-            "leaf_url": server.leaf_url,
-            "user": "lea",
-            "password": MARKER,
-        }
-        table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in seat.items())
-        (tmp_path / "engine.toml").write_text(
-            f'log_level = "debug"\nreplicator = "submitted"\n[[seat]]\n{table}'
-        )
-        running = RunningEngine(
-            tmp_path, ("--config", str(tmp_path / "engine.toml"), "--nats", server.client_url)
-        )
-        running.launch()
-        try:
-            await until(lambda: READY_WORDS in running.log)
-            catalog = Catalog(running.store / "catalog.db")
-            store_id = catalog.store_id
-            catalog.close()
-            port = free_port()
-            options = handover.connect_options(str(running.store / handover.NAME), "LAKE", "test")
-            assert options.password == MARKER
-            connection = Connection(options)
-            await connection.connect()
-            spoken = KeptSink()
-            connection.subscribe(b"$HEADWATER.>", spoken)
-            lake = Asker(connection, "$JS.lake.API")
-            await lake.ask("STREAM.CREATE.ORDERS", {"name": "ORDERS", "subjects": ["orders"]})
-            for number in range(5):
-                await lake.publish("orders", b"%d" % number)
-            source = {"name": "ORDERS", "external": {"api": "$JS.lake.API"}}
-            await lake.ask("STREAM.CREATE.COPY", {"name": "COPY", "sources": [source]})
+async def seated(stack: AsyncExitStack, directory: Path, places: list[Place]) -> RunningEngine:
+    """Run an engine with two seats at each place: streams of the one are copied by the other."""
+    tables = ['log_level = "debug"\nreplicator = "submitted"\n']
+    for place in places:
+        server = await stack.enter_async_context(nats_server(place.config, leaf=place.leaf or True))
+        scheme = "tls" if place.leaf else "nats"
+        at = {"nats_url": f"{scheme}://127.0.0.1:{server.port}"}
+        at |= {"leaf_url": f"{scheme}://127.0.0.1:{server.leaf_port}"}
+        for domain in (f"{place.name}-lake", f"{place.name}-copy"):
+            seat = {**place.seat, **at, "domain": domain, "folder": domain}
+            tables.append("[[seat]]\n" + "".join(f"{key} = {json.dumps(seat[key])}\n" for key in seat))
+    (directory / "engine.toml").write_text("".join(tables))
+    running = RunningEngine(directory, ("--config", str(directory / "engine.toml"), "--nats", "n"))
+    running.launch()
+    stack.push_async_callback(running.stop)
+    await eventually(_awaited(lambda: running.log.count(READY_WORDS) == 2 * len(places)), "all seats serve")
+    return running
 
-            async def copied() -> bool:
-                return bool((await lake.ask("STREAM.INFO.COPY"))["state"]["messages"] == 5)
 
-            async with submitted(running, store_id, port) as replicator:
+def _awaited(holds: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
+    async def answer() -> bool:
+        return holds()
 
-                def said() -> str:
-                    return running.log + (tmp_path / "replicator.log").read_text(errors="replace")
+    return answer
 
-                await eventually(copied, "five messages are copied", said, 240)
-                shown = {
-                    "pages": await asyncio.to_thread(pages, port),
-                    "processes": shown_by(replicator) + shown_by(psutil.Process(running.pid)),
-                }
-            shown["logs"] = said()
-            shown["events"] = "".join(p.read_text() for p in (tmp_path / "events").rglob("*") if p.is_file())
-            shown["plans"] = "".join(f"{frame}" for frame in spoken.frames)
-            assert "spark.eventLog.enabled" in shown["pages"]
-            assert "SparkListenerTaskEnd" in shown["events"]
-            assert "--engine" in shown["processes"]
-            assert handover.NAME in shown["plans"]
-            assert [place for place, text in shown.items() if MARKER in text] == []
-            await connection.close()
-        finally:
-            await running.stop()
+
+async def copying(stack: AsyncExitStack, running: RunningEngine, place: Place) -> tuple[Asker, KeptSink]:
+    """Store five messages at a place, have them copied into another domain; return who asks there."""
+    file = str(running.store / handover.NAME)
+    connection = Connection(handover.connect_options(file, f"{place.name}-copy", "test"))
+    await connection.connect()
+    stack.push_async_callback(connection.close)
+    spoken = KeptSink()
+    connection.subscribe(b"$HEADWATER.>", spoken)
+    lake = Asker(connection, f"$JS.{place.name}-lake.API")
+    await lake.ask("STREAM.CREATE.ORDERS", {"name": "ORDERS", "subjects": ["orders"]})
+    for number in range(5):
+        await lake.publish("orders", b"%d" % number)
+    copy = Asker(connection, f"$JS.{place.name}-copy.API")
+    source = {"name": "ORDERS", "external": {"api": lake.prefix}}
+    made = await copy.ask("STREAM.CREATE.COPY", {"name": "COPY", "sources": [source]})
+    assert "error" not in made, made
+    return copy, spoken
+
+
+async def test_whatever_proves_who_we_are_is_used_by_every_part_and_seen_in_none(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    places = [by_password(tmp_path), by_nkey(tmp_path, made), by_creds(tmp_path, made)]
+    async with AsyncExitStack() as stack:
+        running = await seated(stack, tmp_path, places)
+        catalog = Catalog(running.store / "catalog.db")
+        store_id = catalog.store_id
+        catalog.close()
+        assert MARKER in (running.store / handover.NAME).read_text()
+        asked = [await copying(stack, running, place) for place in places]
+        port = free_port()
+
+        async def copied() -> bool:
+            infos = [await copy.ask("STREAM.INFO.COPY") for copy, _ in asked]
+            return all(info["state"]["messages"] == 5 for info in infos)
+
+        def said() -> str:
+            return running.log + (tmp_path / "replicator.log").read_text(errors="replace")
+
+        async with submitted(running, store_id, port) as replicator:
+            await eventually(copied, "five messages are copied at each place", said, 240)
+            shown = {
+                "pages": await asyncio.to_thread(pages, port),
+                "processes": shown_by(replicator) + shown_by(psutil.Process(running.pid)),
+            }
+        shown["logs"] = said()
+        shown["events"] = "".join(p.read_text() for p in (tmp_path / "events").rglob("*") if p.is_file())
+        for place, (_, spoken) in zip(places, asked, strict=True):
+            shown[f"plans for {place.name}"] = plans = "".join(f"{frame}" for frame in spoken.frames)
+            # A task is told where to look up who it is, and reads the origin through its API.
+            assert handover.NAME in plans
+            assert f"$JS.{place.name}-lake.API" in plans
+        assert "spark.eventLog.enabled" in shown["pages"]
+        assert "SparkListenerTaskEnd" in shown["events"]
+        assert "--engine" in shown["processes"]
+        secrets = [secret for place in places for secret in place.secrets]
+        assert all(len(secret) > 15 for secret in secrets)
+        assert [where for where, text in shown.items() for secret in secrets if secret in text] == []
 
 
 def test_a_marker_would_be_found_in_a_process(tmp_path: Path) -> None:
