@@ -11,9 +11,10 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client
+from nats.js.api import RetentionPolicy, StreamConfig
 
 from engines import READY_WORDS, RunningEngine
-from headwater.replication.exports import needed
+from headwater.replication.exports import needed, needed_for_queue
 from interop.copying import replicating
 from interop.sites import eventually
 from servers import RunningServer, nats_server
@@ -86,6 +87,27 @@ class Accounts:
             {"name": name, "sources": [{"name": "ORDERS", "external": external}]},
         )
 
+    async def queue(self, name: str) -> None:
+        """Make a stream of LAKE on the engine, with ACME's as its source; deliveries answer pulls."""
+        source = {"name": "ORDERS", "external": {"api": API}}
+        await self.ask("$JS.lake.API", f"STREAM.CREATE.{name}", {"name": name, "sources": [source]})
+
+    async def has_consumer(self) -> None:
+        """Return once the origin keeps messages for the engine."""
+
+        async def there() -> bool:
+            return (await self.ann.jetstream().stream_info("ORDERS")).state.consumer_count == 1
+
+        await eventually(there, "a consumer at the origin", lambda: self.engine.log)
+
+    async def emptied(self) -> None:
+        """Return once the origin has let go of all it held."""
+
+        async def there() -> bool:
+            return (await self.ann.jetstream().stream_info("ORDERS")).state.messages == 0
+
+        await eventually(there, "the origin is empty", lambda: self.engine.log)
+
     async def messages(self, prefix: str, name: str, count: int) -> list[tuple[str, str]]:
         """Return subject and data of each message once there are so many."""
 
@@ -113,7 +135,7 @@ class Accounts:
 
 
 @asynccontextmanager
-async def accounts(directory: Path, exports: list[str]) -> AsyncIterator[Accounts]:
+async def accounts(directory: Path, exports: list[str], retention: str = "limits") -> AsyncIterator[Accounts]:
     """Run both accounts with these exports, and a replicator in this process."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(nats_server(config(exports), jetstream="hub", leaf=True))
@@ -138,11 +160,13 @@ async def accounts(directory: Path, exports: list[str]) -> AsyncIterator[Account
             client = await nats.connect(server.client_url, user=user, password=f"{user}-secret")
             stack.push_async_callback(client.close)
             clients.append(client)
-        await (
-            clients[0]
-            .jetstream(timeout=60)
-            .add_stream(name="ORDERS", subjects=["orders.>"], allow_direct=True)
+        stream = StreamConfig(
+            name="ORDERS",
+            subjects=["orders.>"],
+            retention=RetentionPolicy(retention),
+            allow_direct=True,
         )
+        await clients[0].jetstream(timeout=60).add_stream(stream)
         await stack.enter_async_context(replicating(running, "LAKE"))
         yield Accounts(server, running, *clients)
 
@@ -177,6 +201,49 @@ async def test_a_missing_export_is_named_with_the_line_that_mends_it(
     async with accounts(tmp_path, chosen(needed("ORDERS", DELIVER))) as both:
         await both.fill(40, size=200_000)
         await both.source("$JS.lake.API", "COPY")
+        assert f"exports: [{line}]" in await both.error("COPY")
+
+
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+async def test_a_queue_of_another_account_lets_go_of_what_was_copied(tmp_path: Path, retention: str) -> None:
+    async with accounts(tmp_path, needed_for_queue("ORDERS"), retention) as both:
+        await both.queue("COPY")
+        await both.has_consumer()
+        await both.fill(30)
+        copied = await both.messages("$JS.lake.API", "COPY", 30)
+        assert [subject for subject, _ in copied] == [f"orders.{number % 3}" for number in range(30)]
+        assert len({data for _, data in copied}) == 30
+        await both.emptied()
+        info = await both.ask("$JS.lake.API", "STREAM.INFO.COPY")
+        assert ("error" in info["sources"][0], info["state"]["messages"]) == (False, 30)
+
+
+QUEUE_LACKS = [
+    ("no API", lambda all_: all_[1:], '{service: "$JS.API.CONSUMER.>"}'),
+    (
+        "one answer only",
+        lambda all_: [all_[0].replace(", response: stream", ""), *all_[1:]],
+        '{service: "$JS.API.CONSUMER.>", response: stream}',
+    ),
+    ("no acknowledgements", lambda all_: [all_[0], all_[2]], '{service: "$JS.ACK.ORDERS.>"}'),
+    ("no info", lambda all_: all_[:2], '{service: "$JS.API.STREAM.INFO.ORDERS"}'),
+]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "line"), [lack[1:] for lack in QUEUE_LACKS], ids=[lack[0] for lack in QUEUE_LACKS]
+)
+async def test_what_a_queue_s_account_does_not_export_is_named(
+    tmp_path: Path,
+    chosen: Callable[[list[str]], list[str]],
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The replicator is in this process, and what never comes need not be waited for as long as usual.
+    monkeypatch.setattr("headwater.replication.pull_reader.ANSWER_S", 6.0)
+    async with accounts(tmp_path, chosen(needed_for_queue("ORDERS")), "workqueue") as both:
+        await both.fill(10)
+        await both.queue("COPY")
         assert f"exports: [{line}]" in await both.error("COPY")
 
 

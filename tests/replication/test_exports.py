@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.replication.exports import needed, unanswered, undelivered, unheeded
+from headwater.replication.exports import (
+    broken_off,
+    needed,
+    needed_for_queue,
+    unacknowledged,
+    unanswered,
+    undelivered,
+    unheeded,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +49,22 @@ def test_flow_control_that_nobody_takes_is_named_with_its_export() -> None:
 def test_the_exports_that_are_needed_begin_with_the_three_of_nats_server() -> None:
     services = ['{ service: "$JS.API.CONSUMER.>" }', '{ stream: "d.>" }', '{ service: "$JS.FC.S.>" }']
     assert needed("S", "d")[:3] == services
+
+
+def test_a_pull_that_breaks_off_is_named_with_the_kind_of_its_export() -> None:
+    said = broken_off("$JS.A.API.CONSUMER.MSG.NEXT.S.C")
+    assert 'exports: [{service: "$JS.API.CONSUMER.>", response: stream}]' in said
+
+
+@pytest.mark.parametrize(
+    ("key", "exported"),
+    [("$JS.ACK.S.C", "$JS.ACK.S.>"), ("$JS.ACK.hub.h4sh.S.C", "$JS.ACK.hub.h4sh.S.>")],
+)
+def test_acknowledgements_that_nobody_confirms_are_named_with_their_export(key: str, exported: str) -> None:
+    assert f'exports: [{{service: "{exported}"}}]' in unacknowledged(key)
+
+
+def test_a_queue_needs_pulls_with_many_answers_and_acknowledgements() -> None:
+    pulls, acks, _ = needed_for_queue("S")
+    assert "response: stream" in pulls
+    assert '"$JS.ACK.S.>"' in acks

@@ -9,6 +9,7 @@ import pytest
 
 from headwater.errors import BusError
 from headwater.model.message import Message
+from headwater.replication.client import SilentError
 from headwater.replication.pull_reader import PullReader
 from headwater.replication.work import NatsOrigin
 
@@ -40,7 +41,7 @@ class Script:
 
     def read(self, timeout_s: float) -> list[Any]:
         if not self.reads:
-            raise BusError("silence")
+            raise SilentError("silence")
         return self.reads.pop(0)
 
     def publish(self, subject: bytes, data: bytes = b"", reply: bytes = b"") -> None:
@@ -151,3 +152,14 @@ def test_the_bounds_of_a_piece_of_work_hold() -> None:
     assert len(read(reader_of(script, max_messages=2))) == 2
     script = Script([delivery(1, 1, 9, b"x" * 100)] * 1, pending=1)
     assert len(read(reader_of(script, max_bytes=50))) == 1
+
+
+def test_a_pull_that_breaks_off_names_the_export_that_lets_one_answer_pass() -> None:
+    with pytest.raises(BusError, match="response: stream"):
+        read(reader_of(Script([delivery(1, 1, 2)], pending=3)))
+
+
+def test_a_pull_that_nobody_answers_says_so() -> None:
+    nobody = (b"_INBOX.x", b"", b"NATS/1.0 503\r\n\r\n", b"")
+    with pytest.raises(BusError, match="nobody answers on"):
+        read(reader_of(Script([nobody], pending=3)))

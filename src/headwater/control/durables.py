@@ -24,6 +24,7 @@ from headwater.bus.connection import Connection, NoRespondersError
 from headwater.control.origins import Origins, prefix
 from headwater.errors import ApiError, BusError, Error
 from headwater.replication import durable
+from headwater.replication.exports import unacknowledged
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import Receipt
 
@@ -110,8 +111,7 @@ class Durables:
             info = await self._create(upstream)
         self._pay(upstream, debt)
         if debt.refused >= MOST_REFUSED:
-            key = debt.ack_key
-            raise upstream.failure(f"acknowledgements on {key}.> are not confirmed: are they exported?")
+            raise upstream.failure(unacknowledged(debt.ack_key))
         committed_seq = upstream.cursor.seq
         delivered_seq = int(info["delivered"]["stream_seq"])
         pending, unacked = int(info["num_pending"]), int(info["num_ack_pending"])

@@ -51,6 +51,35 @@ def unheeded(subject: str) -> str:
     )
 
 
+def broken_off(subject: str) -> str:
+    """Return why the rest of a pull never comes: an export lets one answer pass if nothing else is said."""
+    found = _ENDPOINT.match(subject)
+    family = f"{API}.{_family(found['endpoint'])}" if found else subject
+    return (
+        f"what was asked for on {subject} breaks off: the link is lost, or, where the origin is another "
+        f'account\'s, that one lacks response: stream in exports: [{{service: "{family}", response: stream}}]'
+    )
+
+
+def unacknowledged(ack_key: str) -> str:
+    """Return why nobody confirms the acknowledgements that let messages go at their origin."""
+    allowed = f"{ack_key.rpartition('.')[0]}.>"
+    return (
+        f"acknowledgements on {ack_key}.> are not confirmed: where the origin is another account's, that one "
+        f'lacks exports: [{{service: "{allowed}"}}] or this one '
+        f'imports: [{{service: {{account: …, subject: "{allowed}"}}}}]'
+    )
+
+
+def needed_for_queue(stream: str) -> list[str]:
+    """Return the exports that let another account copy a stream which lets go of what is acknowledged."""
+    return [
+        f'{{ service: "{API}.CONSUMER.>", response: stream }}',
+        f'{{ service: "$JS.ACK.{stream}.>" }}',
+        f'{{ service: "{API}.STREAM.INFO.{stream}" }}',
+    ]
+
+
 def needed(stream: str, deliver: str) -> list[str]:
     """Return the exports, as lines of nats-server's config, that let another account copy a stream.
 

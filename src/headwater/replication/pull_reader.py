@@ -20,7 +20,8 @@ from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication import durable
-from headwater.replication.client import BlockingClient
+from headwater.replication.client import BlockingClient, Inbox, SilentError
+from headwater.replication.exports import broken_off, unanswered
 from headwater.replication.work import NatsOrigin
 from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame
@@ -81,7 +82,7 @@ class PullReader:
         left = asked["batch"]
         while left > 0:
             messages = []
-            for frame in inbox.read(ANSWER_S):
+            for frame in self._arrived(inbox):
                 if frame[2].startswith(b"NATS/1.0 ") and (status := header_block.status(frame[2])):
                     if status.code == 100:
                         continue
@@ -95,8 +96,17 @@ class PullReader:
                 yield messages
         self._client.shut(inbox)
 
+    def _arrived(self, inbox: Inbox) -> list[Frame]:
+        """Return what has come; a pull ends in time, so silence means that its end was kept from us."""
+        try:
+            return inbox.read(ANSWER_S)
+        except SilentError:
+            raise BusError(broken_off(self._subject("MSG.NEXT").decode())) from None
+
     def _end(self, code: int, description: bytes) -> None:
         """Take the end of a batch before it was full; refuse one that means more than that."""
+        if code == 503:
+            raise BusError(unanswered(self._subject("MSG.NEXT").decode()))
         gone = code == 409 and b"MaxBytes" not in description and b"Batch Completed" not in description
         if code not in _ENDS or gone:
             raise BusError(f"the consumer of {self._origin.stream!r}: {description.decode(errors='replace')}")
