@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +20,14 @@ from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
 from headwater.control.catalog import Catalog
 from headwater.control.store_lock import StoreLock
-from headwater.errors import Error
+from headwater.errors import Error, StoreLockedError
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
 from headwater.seat import ENGINE, Premises, Server, reach_server, seated
 from headwater.settings import Settings
+from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
+from headwater.web.page_server import PageServer
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +43,13 @@ async def serve(settings: Settings) -> None:
         store = settings.store
         assert store is not None
         lock = StoreLock(store)
-        if settings.standby:
-            await lock.wait(lambda owner: _tell_waiting(store, owner))
-        else:
+        try:
             lock.take()
+        except StoreLockedError:
+            if not settings.standby:
+                raise
+            async with _waiting_pages(settings):
+                await lock.wait(lambda owner: _tell_waiting(store, owner))
         stack.callback(lock.release)
         began = time.monotonic()
         if settings.seats:
@@ -62,6 +68,25 @@ def _tell_waiting(store: Path, owner: str) -> None:
     print(
         f"headwater waits: {store} is served by the engine with process id {owner or 'unknown'}", flush=True
     )
+
+
+@asynccontextmanager
+async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
+    """Serve, for as long as we wait, the pages of NATS Streaming that say so."""
+    async with AsyncExitStack() as stack:
+        for seat in settings.seats or (settings,):
+            if seat.stan is None or seat.http_port is None:
+                continue
+            server = PageServer(StandbyPages(seat.stan, SystemClock()).pages)
+            try:
+                bound = await server.start(seat.http_host, seat.http_port)
+            except OSError as error:
+                # On one machine the engine that serves has the port, and we shall have it after it.
+                logger.warning("no pages on port %d while waiting: %s", seat.http_port, error)
+                continue
+            stack.push_async_callback(server.stop)
+            logger.info("while waiting, pages are served on http://%s:%d", seat.http_host, bound)
+        yield
 
 
 async def _the_server(settings: Settings, store: Path, stack: AsyncExitStack) -> Server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +23,7 @@ from headwater.stan.subscription import SharedFlow, Subscription
 
 Answer = tuple[int, str, bytes]
 Query = Mapping[str, str]
+Handler = Callable[[Query], Awaitable[Answer]]
 Json = dict[str, Any]
 T = TypeVar("T")
 
@@ -43,38 +44,22 @@ class Monitoring:
         self._clock = clock
 
     @property
-    def pages(self) -> dict[str, Callable[[Query], Awaitable[Answer]]]:
+    def pages(self) -> dict[str, Handler]:
         """Return the pages by their paths."""
         return {
             PREFIX: self._index,
-            f"{PREFIX}/serverz": self._page(self._server),
-            f"{PREFIX}/storez": self._page(self._store),
-            f"{PREFIX}/clientsz": self._page(self._clients),
-            f"{PREFIX}/channelsz": self._page(self._channels),
+            f"{PREFIX}/serverz": page(self._server),
+            f"{PREFIX}/storez": page(self._store),
+            f"{PREFIX}/clientsz": page(self._clients),
+            f"{PREFIX}/channelsz": page(self._channels),
             f"{PREFIX}/isFTActive": self._is_active,
         }
 
-    def _page(self, look: Callable[[Query], Awaitable[Json | None]]) -> Callable[[Query], Awaitable[Answer]]:
-        async def answer(query: Query) -> Answer:
-            try:
-                seen = await look(query)
-            except _WrongQueryError as error:
-                return 400, "text/plain; charset=utf-8", f"{error}\n".encode()
-            if seen is None:
-                return 404, "text/plain; charset=utf-8", b"Client or channel not found\n"
-            body = msgspec.json.format(msgspec.json.encode(seen), indent=2)
-            if (callback := query.get("callback")) is not None and callback.isidentifier():
-                return 200, "application/javascript", callback.encode() + b"(" + body + b")"
-            return 200, "application/json", body
-
-        return answer
-
     async def _index(self, query: Query) -> Answer:
-        links = "".join(f'<a href="{page}">{page}</a><br/>\n' for page in sorted(self.pages))
-        return 200, "text/html; charset=utf-8", f"<html><body>\n{links}</body></html>\n".encode()
+        return index(self.pages)
 
     async def _is_active(self, query: Query) -> Answer:
-        """Answer as the server that is active: one that waits for the store serves no pages."""
+        """Answer as the server that is active; `stan.standby` answers for one that waits."""
         return 200, "text/plain; charset=utf-8", b""
 
     def _envelope(self) -> Json:
@@ -94,12 +79,7 @@ class Monitoring:
         return {
             "cluster_id": door.cluster_id,
             "server_id": door.server_id,
-            "version": __version__,
-            "go": f"python{platform.python_version()}",
-            "state": self._state,
-            "now": format_time(now_ns),
-            "start_time": format_time(door.started_ns),
-            "uptime": uptime((now_ns - door.started_ns) // SECOND),
+            **process(self._state, door.started_ns, now_ns),
             "clients": len(door.clients),
             "subscriptions": sum(channel.subs_count for channel in channels),
             "channels": len(channels),
@@ -108,8 +88,7 @@ class Monitoring:
             "in_bytes": door.publishing.in_bytes,
             "out_msgs": door.outbox.out_msgs,
             "out_bytes": door.outbox.out_bytes,
-            "open_fds": _open_files(),
-            "max_fds": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            **files(),
         }
 
     async def _store(self, query: Query) -> Json:
@@ -124,11 +103,11 @@ class Monitoring:
         if name := query.get("client"):
             client = self._door.clients.get(name)
             return self._client(client, with_subs) if client else None
-        page = _Page.of(query, sorted(self._door.clients, key=lambda client: client.client_id))
+        part = _Page.of(query, sorted(self._door.clients, key=lambda client: client.client_id))
         return {
             **self._envelope(),
-            **page.counts,
-            "clients": [self._client(c, with_subs) for c in page.shown],
+            **part.counts,
+            "clients": [self._client(c, with_subs) for c in part.shown],
         }
 
     def _client(self, client: Client, with_subs: bool) -> Json:
@@ -150,12 +129,12 @@ class Monitoring:
         if name := query.get("channel"):
             channel = self._door.channels.get(name)
             return await self._channel(channel, with_subs) if channel else None
-        page = _Page.of(query, sorted(self._door.channels, key=lambda channel: channel.name))
-        told: Json = {**self._envelope(), **page.counts}
-        if with_subs and page.shown:
-            told["channels"] = [await self._channel(channel, True) for channel in page.shown]
-        elif page.shown:
-            told["names"] = [channel.name for channel in page.shown]
+        part = _Page.of(query, sorted(self._door.channels, key=lambda channel: channel.name))
+        told: Json = {**self._envelope(), **part.counts}
+        if with_subs and part.shown:
+            told["channels"] = [await self._channel(channel, True) for channel in part.shown]
+        elif part.shown:
+            told["names"] = [channel.name for channel in part.shown]
         return told
 
     async def _channel(self, channel: Channel, with_subs: bool) -> Json:
@@ -175,6 +154,47 @@ class Monitoring:
                 for one in ([_subscription(s) for s in shared.subscriptions] or [_offline(shared)])
             ]
         return told
+
+
+def page(look: Callable[[Query], Awaitable[Json | None]]) -> Handler:
+    """Return what answers a query with what is seen, in JSON."""
+
+    async def answer(query: Query) -> Answer:
+        try:
+            seen = await look(query)
+        except _WrongQueryError as error:
+            return 400, "text/plain; charset=utf-8", f"{error}\n".encode()
+        if seen is None:
+            return 404, "text/plain; charset=utf-8", b"Client or channel not found\n"
+        body = msgspec.json.format(msgspec.json.encode(seen), indent=2)
+        if (callback := query.get("callback")) is not None and callback.isidentifier():
+            return 200, "application/javascript", callback.encode() + b"(" + body + b")"
+        return 200, "application/json", body
+
+    return answer
+
+
+def index(pages: Iterable[str]) -> Answer:
+    """Return a page with a link to each."""
+    links = "".join(f'<a href="{path}">{path}</a><br/>\n' for path in sorted(pages))
+    return 200, "text/html; charset=utf-8", f"<html><body>\n{links}</body></html>\n".encode()
+
+
+def process(state: str, started_ns: int, now_ns: int) -> Json:
+    """Return what serverz tells of a process, whatever it serves."""
+    return {
+        "version": __version__,
+        "go": f"python{platform.python_version()}",
+        "state": state,
+        "now": format_time(now_ns),
+        "start_time": format_time(started_ns),
+        "uptime": uptime((now_ns - started_ns) // SECOND),
+    }
+
+
+def files() -> Json:
+    """Return how many files this process has open, and how many it may have."""
+    return {"open_fds": _open_files(), "max_fds": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
 @dataclass(frozen=True, slots=True)
