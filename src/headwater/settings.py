@@ -1,28 +1,21 @@
-"""A process's settings: one frozen value from flags, environment, a TOML file and defaults."""
+"""A process's settings: one frozen value, each setting declared once."""
 
 from __future__ import annotations
 
 import os
 import re
 import tempfile
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from headwater.errors import SettingsError
 
 MIB = 1024 * 1024
-CONFIG_VARIABLE = "HEADWATER_CONFIG"
-_PREFIX = "HEADWATER_"
-_SIZE = re.compile(r"(\d+)\s*(KiB|MiB|GiB|TiB)?")
-_SIZE_UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+PREFIX = "HEADWATER_"
 _USERINFO = re.compile(r"[^/,]*@")
-_PROOFS = ("creds", "nkey", "user", "password", "password_file", "token")
-_SEAT = "seat"
-"""The tables of a settings file that each describe a seat."""
+PROOFS = ("creds", "nkey", "user", "password", "password_file", "token")
 
 
 def default_memory_dir() -> Path:
@@ -304,7 +297,7 @@ class Settings:
         for setting in rows():
             _check(setting, getattr(self, setting.name))
         if self.nats_url is None and not self.seats:
-            for name in ("leaf_url", *_PROOFS, "tls_ca", "tls_cert"):
+            for name in ("leaf_url", *PROOFS, "tls_ca", "tls_cert"):
                 if getattr(self, name) is not None:
                     raise SettingsError(
                         f"{name} has a meaning only with nats_url: the embedded server needs none"
@@ -326,14 +319,6 @@ class Settings:
         return f"Settings({', '.join([*shows, *map(repr, self.seats)])})"
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """Settings, and for each of them where its value came from."""
-
-    settings: Settings
-    origins: Mapping[str, str]
-
-
 def rows() -> Iterator[Field[Any]]:
     """Yield every setting in the order of the reference page."""
     yield from (setting for setting in fields(Settings) if "group" in setting.metadata)
@@ -351,7 +336,7 @@ def flag_of(setting: Field[Any]) -> str:
 
 def variable_of(setting: Field[Any]) -> str:
     """Return the setting's environment variable."""
-    return _PREFIX + setting.name.upper()
+    return PREFIX + setting.name.upper()
 
 
 def shown(setting: Field[Any], value: Any) -> str:
@@ -361,128 +346,6 @@ def shown(setting: Field[Any], value: Any) -> str:
     if setting.metadata.get("secret"):
         return "(hidden)"
     return _USERINFO.sub("(hidden)@", str(value)) if setting.name.endswith("_url") else str(value)
-
-
-def load(
-    flags: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] | None = None,
-    config: Path | None = None,
-) -> Loaded:
-    """Return the settings, flags before environment before file before defaults."""
-    environ = environ or {}
-    variables = {k: v for k, v in environ.items() if k.startswith(_PREFIX) and k != CONFIG_VARIABLE}
-    if config is None and environ.get(CONFIG_VARIABLE):
-        config = Path(environ[CONFIG_VARIABLE])
-    file = {} if config is None else _read_file(config)
-    tables = file.pop(_SEAT, [])
-    sources: list[tuple[Mapping[str, Any], Callable[[Field[Any]], str], str]] = [
-        (file, lambda s: s.name, f"{config}: {{}}"),
-        (variables, variable_of, "environment variable {}"),
-        (flags or {}, lambda s: s.name, "flag {}"),
-    ]
-    values: dict[str, Any] = {}
-    origins = {setting.name: "default" for setting in rows()}
-    for source, key_of, origin in sources:
-        known = {key_of(setting): setting for setting in rows()}
-        for key, value in source.items():
-            if key not in known:
-                raise SettingsError(_unknown(origin.format(key), key, known))
-            setting = known[key]
-            place = origin.format(flag_of(setting) if source is flags else key)
-            values[setting.name] = _convert(setting, value, place)
-            origins[setting.name] = place
-    return Loaded(Settings(**values, seats=_seats(values, tables, f"{config}")), origins)
-
-
-def _seats(values: Mapping[str, Any], tables: Any, place: str) -> tuple[Settings, ...]:
-    """Return the seats of a file; what one leaves out is as outside, but for who it is."""
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SettingsError(f"{place}: {_SEAT} must be tables, each headed [[{_SEAT}]]")
-    own = ("account", "folder", *_PROOFS)
-    if tables and (outside := [name for name in own if name in values]):
-        raise SettingsError(f"{outside[0]} belongs into each [[{_SEAT}]] of {place}, not beside them")
-    known = {setting.name: setting for setting in seat_rows()}
-    seats: list[Settings] = []
-    for number, table in enumerate(tables, 1):
-        here = f"{place}: {_SEAT} {number}"
-        for key in table.keys() - known.keys():
-            raise SettingsError(_unknown(f"{here}: {key}", key, known))
-        given = {key: _convert(known[key], value, f"{here}: {key}") for key, value in table.items()}
-        seats.append(_seat({**values, **given}, here))
-        if (folder := seats[-1].streams_folder) in (seat.streams_folder for seat in seats[:-1]):
-            raise SettingsError(f"{here} has the folder {folder} of another seat: give it one with folder")
-    return tuple(seats)
-
-
-def _seat(values: Mapping[str, Any], place: str) -> Settings:
-    for name in ("account", "nats_url"):
-        if name not in values:
-            raise SettingsError(f"{place} lacks {name}")
-    try:
-        return Settings(**values)
-    except SettingsError as error:
-        raise SettingsError(f"{place}: {error}") from None
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    """Return the keys of a TOML file."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the settings file {path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"the settings file {path} is not TOML: {error}") from None
-
-
-def _unknown(place: str, key: str, known: Mapping[str, Any]) -> str:
-    """Return the sentence that refuses an unknown key, with the nearest known one."""
-    near = get_close_matches(key, known, n=1)
-    return f"{place} is no setting of Headwater" + (f"; did you mean {near[0]}?" if near else "")
-
-
-def _convert(setting: Field[Any], value: Any, place: str) -> Any:
-    """Return a flag's, a variable's or a file's value as the setting's type."""
-    kind = str(setting.type).removesuffix(" | None")
-    try:
-        if kind == "bool":
-            return _truth(value)
-        if isinstance(value, bool) or not isinstance(value, str | int | float | Path):
-            raise ValueError
-        if kind == "int":
-            return _whole_number(setting, value)
-        if kind == "float":
-            return float(str(value))
-        if isinstance(value, int | float):
-            raise ValueError
-        return Path(value).expanduser() if kind == "Path" else str(value)
-    except (ValueError, TypeError):
-        wanted = {
-            "int": "a whole number",
-            "float": "a number",
-            "Path": "a path",
-            "str": "text",
-            "bool": "true or false",
-        }[kind]
-        if setting.name.endswith("_bytes"):
-            wanted += " of bytes, as 67108864 or 64MiB"
-        raise SettingsError(f"{place} must be {wanted}, not {shown(setting, value)!r}") from None
-
-
-def _truth(value: Any) -> bool:
-    """Return whether a value says yes."""
-    said = {"true": True, "false": False}.get(str(value).lower())
-    if said is None:
-        raise ValueError
-    return said
-
-
-def _whole_number(setting: Field[Any], value: str | int | float | Path) -> int:
-    """Return a whole number; a size may carry a unit."""
-    if isinstance(value, int):
-        return value
-    if setting.name.endswith("_bytes") and (size := _SIZE.fullmatch(str(value).strip())):
-        return int(size[1]) * _SIZE_UNITS[size[2]]
-    return int(str(value))
 
 
 def _check(setting: Field[Any], value: Any) -> None:

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from engines import RunningEngine
 from headwater.bus.connection import Connection
 from headwater.control.catalog import Catalog
+from headwater.loaded_settings import load
 from headwater.replication import handover
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
-from headwater.settings import load
 from replication.fake_engine import Inline
 
 

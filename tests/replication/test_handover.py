@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import BusError
+from headwater.loaded_settings import load
 from headwater.replication import handover
-from headwater.settings import Settings, load
+from headwater.settings import Settings
 
 ANN = Settings(
     account="A",

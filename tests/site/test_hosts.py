@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import Error
-from headwater.settings import load
+from headwater.loaded_settings import load
 from headwater.site.hosts import check, unreachable, write_hosts
 from headwater.site.site_file import read_topology
 from topologies import CINEMAS, cinemas, topology_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nkeys
 
-from headwater.settings import load
+from headwater.loaded_settings import load
 from headwater.site.layout import Layout
 from identities import make_certificates
 from topologies import ACCOUNTS, cinemas, topology_of

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.settings import CONFIG_VARIABLE, Loaded, flag_of, load, rows
+from headwater.loaded_settings import CONFIG_VARIABLE, LoadedSettings, load
+from headwater.settings import flag_of, rows
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -48,7 +49,7 @@ def settings_flags(command: Command, is_wanted: Callable[[Field[Any]], bool] = l
     )
 
 
-def load_from(config: Path | None, flags: Mapping[str, str | None]) -> Loaded:
+def load_from(config: Path | None, flags: Mapping[str, str | None]) -> LoadedSettings:
     """Return the settings of this process, with the flags that were given."""
     given = {name: value for name, value in flags.items() if value is not None}
     return load(given, os.environ, config)

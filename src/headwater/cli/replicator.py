@@ -13,7 +13,8 @@ from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.cli.serve import run_until_told
 from headwater.errors import SettingsError
-from headwater.settings import Settings, load
+from headwater.loaded_settings import load
+from headwater.settings import Settings
 
 _EPILOG = """\b
 Examples:

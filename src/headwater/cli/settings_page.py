@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, Field
 from typing import Any
 
-from headwater.settings import CONFIG_VARIABLE, MIB, flag_of, in_words, rows, variable_of
+from headwater.loaded_settings import CONFIG_VARIABLE
+from headwater.settings import MIB, flag_of, in_words, rows, variable_of
 
 
 def settings_page() -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError, SettingsError
-from headwater.settings import Settings, load, seat_rows
+from headwater.loaded_settings import load
+from headwater.settings import Settings, seat_rows
 
 NAME = "replicator.toml"
 
