@@ -95,6 +95,11 @@ async def test_acks_that_name_their_domain_settle_nothing_of_another_site(tmp_pa
         assert jobs["lake"].reply.startswith("$JS.ACK.lake.")
         assert jobs["edge"].reply.startswith("$JS.ACK.JOBS.C.1.1.1.")
         assert jobs["pond"].metadata.sequence.stream == 1
+        # Who reads without acks, as clients do that read in order, is shown what every client knows.
+        await three.at("lake").add_stream(name="SEEN", subjects=["seen"])
+        await three.at("lake").publish("seen", b"1")
+        reader = await three.at("lake").subscribe("seen", stream="SEEN", ordered_consumer=True)
+        assert (await reader.next_msg(timeout=PATIENCE_S)).reply.startswith("$JS.ACK.SEEN.")
         left = dict.fromkeys(SITES, 1)
         for site in ("lake", "edge", "pond"):
             await jobs[site].ack_sync(timeout=PATIENCE_S)

@@ -80,8 +80,10 @@ class Consumer:
         self.created_ns = created_ns
         self.state = state
         self.stream = consumers.stream
-        # Those that other servers copy through are never acked, and servers of old read the older form only.
-        scope = consumers.scope._replace(is_named=consumers.scope.is_named and not config.direct)
+        # Where nothing is acked the older form does no harm, and older servers and clients that read in
+        # order (nats-py 2.16 for one) know no other.
+        is_acked = config.ack_policy is not AckPolicy.NONE and not config.direct
+        scope = consumers.scope._replace(is_named=consumers.scope.is_named and is_acked)
         self.acks = AckSubjects(consumers.stream.name, config.name, scope)
         self.tally = consumers.tallies.join(config.filters)
         self.backlog = Backlog(self.stream, self.tally, lambda: self.state.next_seq, only)
