@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from headwater.bus.connection import Connection, NoRespondersError
-from headwater.bus.embedded import CONFIG_NAME, EmbeddedOptions, EmbeddedServer, find_server
+from headwater.bus.embedded import CONFIG_NAME, EmbeddedOptions, EmbeddedServer, find_server, free_port
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
@@ -41,6 +41,15 @@ def alive(pid: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+def test_free_ports_differ_and_are_none_that_connections_are_given() -> None:
+    found = [free_port() for _ in range(200)]
+    assert len(set(found)) == 200
+    ranges = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(ranges.read_text().split()[0]) if ranges.exists() else 0
+    if first > 20_000:
+        assert max(found) < first
 
 
 async def test_clients_and_leaves_connect_and_nobody_answers_for_jetstream(tmp_path: Path) -> None:

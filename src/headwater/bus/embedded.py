@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
 import json
 import logging
 import os
@@ -15,6 +16,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +29,10 @@ READY_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5.0
 _POLL_S = 0.005
 _PORT_TRIES = 50
+_FIRST_PORT = 10_000
+_USUALLY_GIVEN_OUT_FROM = 32_768
+# One after the other, so that none is returned twice in a row; from anywhere, so that processes do not meet.
+_ports = itertools.count(secrets.randbelow(_USUALLY_GIVEN_OUT_FROM))
 _LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
 _LEVEL = re.compile(r"\[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
 _PR_SET_PDEATHSIG = 1
@@ -76,10 +82,29 @@ def config_text(options: EmbeddedOptions, port: int, leaf_port: int) -> str:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on now."""
+    """Return a loopback port that nobody has now, and that the kernel gives to nobody who connects somewhere.
+
+    A port that the kernel gives out may be gone before a server listens on it, or while it is started again:
+    even a client that reconnects to it may be given it as its own.
+    """
+    room = _given_out_from() - _FIRST_PORT
+    for _ in range(_PORT_TRIES):
+        port = _FIRST_PORT + next(_ports) % room
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
+
+
+def _given_out_from() -> int:
+    """Return the first port that the kernel gives to connections, as far as that leaves room below."""
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        first = _USUALLY_GIVEN_OUT_FROM
+    return max(first, _FIRST_PORT + _PORT_TRIES)
 
 
 class EmbeddedServer:
