@@ -17,7 +17,7 @@ from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import MAX_GROUP_ROWS
 
-WORK_BYTES = 256 << 20
+WORK_BYTES = 512 << 20
 """About how much of an origin one piece of work reads, so that a long catch-up shows progress."""
 TAIL_BYTES = 192 << 10
 PIECE_BYTES = 8 << 20
