@@ -97,11 +97,3 @@ def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
         return (await door.domain.stream(stream).state()).messages == count
 
     return reached
-
-
-async def eventually(reached: Callable[[], Any], what: str, within_s: float = 60.0) -> None:
-    """Return once the condition holds."""
-    deadline = asyncio.get_running_loop().time() + within_s
-    while not await reached():
-        assert asyncio.get_running_loop().time() < deadline, f"it never came to that: {what}"
-        await asyncio.sleep(0.01)

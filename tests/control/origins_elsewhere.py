@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cables import Cable, cable
-from control.copiers import Copier, copying, eventually
+from control.copiers import Copier, copying
 from doors import Asker, Door, Json, Wanted, connected, opened_door
 from servers import RunningServer, nats_server
+from waits import until
 
 LAKE = Wanted(domain_name="lake", prefixes=("$JS.lake.API",))
 
@@ -42,7 +43,7 @@ class Elsewhere:
             await self.copier.tick()
             return await self.left(stream) == left
 
-        await eventually(reached, f"{stream} holds {left}")
+        await until(reached, f"{stream} holds {left}")
 
     async def pour(self, subject: str, count: int, start: int = 0) -> None:
         """Publish numbered messages at the origin's site."""

@@ -9,20 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from control.copiers import count_is, create, eventually, held
+from control.copiers import count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
 from headwater.replication.durable import create_request
 from headwater.replication.work import Receipt
+from waits import until
+
+pytestmark = pytest.mark.usefixtures("impatient")
 
 RETENTIONS = ["workqueue", "interest"]
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, so that a test goes on."""
-    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
-    monkeypatch.setattr("headwater.control.restless.LOOK_NS", 20_000_000)
-    monkeypatch.setattr("headwater.control.upstreams.LOOK_NS", 20_000_000)
 
 
 @pytest.fixture(params=[a_nats_server, another_headwater], ids=lambda site: site.__name__)
@@ -44,7 +39,7 @@ async def has_consumer(sites: Elsewhere, stream: str = "O", count: int = 1) -> N
         await sites.copier.tick()
         return len(await sites.consumers(stream)) == count
 
-    await eventually(made, "the origin has our consumer")
+    await until(made, "the origin has our consumer")
 
 
 async def texts(sites: Elsewhere, stream: str) -> list[int]:
@@ -79,7 +74,7 @@ async def test_a_lost_link_loses_and_repeats_nothing(sites: Elsewhere, retention
     await sites.pour("o", 40)
     kept: list[Receipt] = []
     sites.copier.between = lambda receipts: kept.extend(receipts) or []  # type: ignore[func-returns-value]
-    await eventually(lambda: _planned(sites, kept), "a receipt")
+    await until(lambda: _planned(sites, kept), "a receipt")
     # Committed while the link is down: none of these acknowledgements arrives.
     await sites.link.cut()
     assert await sites.copier.hand_in(kept) == 40
@@ -171,7 +166,7 @@ async def test_a_filter_takes_only_its_own_and_lag_counts_only_that(sites: Elsew
         await sites.copier.tick()
         return bool((await sites.door.asker.ask("STREAM.INFO.S"))["sources"][0]["lag"] == 3)
 
-    await eventually(lags, "the lag is what the filter takes")
+    await until(lags, "the lag is what the filter takes")
     sites.copier.between = lambda receipts: receipts
     await sites.copier.until(count_is(sites.door, "S", 3))
     await sites.emptied("O", 3 if retention == "workqueue" else 0)
@@ -215,7 +210,7 @@ async def test_an_origin_that_refuses_our_consumer_is_heard(
         error = (await hub.door.asker.ask("STREAM.INFO.S"))["sources"][0].get("error", {})
         return bool(error.get("err_code") == 10099)
 
-    await eventually(heard, "the origin's own error")
+    await until(heard, "the origin's own error")
 
 
 async def test_the_consumer_goes_with_its_upstream(sites: Elsewhere) -> None:
@@ -229,7 +224,7 @@ async def test_the_consumer_goes_with_its_upstream(sites: Elsewhere) -> None:
     async def gone() -> bool:
         return not await sites.consumers("O")
 
-    await eventually(gone, "our consumer is removed")
+    await until(gone, "our consumer is removed")
 
 
 async def test_the_consumer_goes_when_the_link_is_back(
@@ -247,7 +242,7 @@ async def test_the_consumer_goes_when_the_link_is_back(
     async def gone() -> bool:
         return not await hub.consumers("O")
 
-    await eventually(gone, "our consumer is removed")
+    await until(gone, "our consumer is removed")
 
 
 async def test_a_source_declared_again_keeps_the_consumer_that_was_to_go(
@@ -309,4 +304,4 @@ async def test_another_filter_has_its_consumer_before_the_old_one_goes(hub: Else
     async def gone() -> bool:
         return old not in await hub.consumers("O")
 
-    await eventually(gone, "the old consumer is removed")
+    await until(gone, "the old consumer is removed")

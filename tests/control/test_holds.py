@@ -7,24 +7,21 @@ from typing import Any
 
 import pytest
 
-from control.copiers import Copier, copying, count_is, create, eventually, held, publish
+from control.copiers import Copier, copying, count_is, create, held, publish
 from doors import Door, Wanted
 from headwater.control.holds import Kept
 from headwater.errors import api_error
 from headwater.replication.work import Receipt
+from waits import until
+
+pytestmark = pytest.mark.usefixtures("impatient")
 
 RETENTIONS = ["workqueue", "interest"]
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, so that a test goes on."""
-    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
-
-
 async def emptied(door: Door, name: str, left: int = 0) -> None:
     """Return once the stream holds so many messages."""
-    await eventually(count_is(door, name, left), f"{name} holds {left}")
+    await until(count_is(door, name, left), f"{name} holds {left}")
 
 
 async def stays(copier: Copier, door: Door, name: str, count: int) -> None:

@@ -18,11 +18,7 @@ from headwater.stream.importer import CursorMovedError
 from headwater.stream.stream import Stream
 from table.samples import columns
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, so that a test goes on."""
-    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def fare(door: Door, target: str) -> dict[str, Any]:

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
-from control.copiers import count_is, create, eventually, held
+from control.copiers import count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
 from headwater.bus.connection import NoRespondersError
 from headwater.model import headers
+from waits import until
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, so that a test goes on."""
-    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
-    monkeypatch.setattr("headwater.control.restless.LOOK_NS", 20_000_000)
-    monkeypatch.setattr("headwater.control.upstreams.LOOK_NS", 20_000_000)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 @pytest.fixture(params=[a_nats_server, another_headwater], ids=lambda site: site.__name__)
@@ -63,7 +58,7 @@ async def test_what_was_gone_at_the_origin_is_a_gap(
         await sites.copier.tick()
         return bool(await gaps(sites, "M"))
 
-    await eventually(noted, "the gap is shown")
+    await until(noted, "the gap is shown")
     assert await gaps(sites, "M") == [(3, 7 if limits else 10, reason)]
     assert [m.seq for m in await held(sites.door, "M")] == left
 
@@ -87,7 +82,7 @@ async def test_an_origin_made_anew_stops_a_mirror_and_restarts_a_source(sites: E
         await sites.copier.tick()
         return "made anew" in (await fare(sites, "M")).get("error", {}).get("description", "")
 
-    await eventually(stopped, "the mirror shows an error")
+    await until(stopped, "the mirror shows an error")
     assert (await sites.door.domain.stream("M").state()).messages == 4
 
 
@@ -106,7 +101,7 @@ async def test_a_mirror_answers_here_for_an_origin_elsewhere(sites: Elsewhere) -
         assert (headers.get(frame[2], b"Nats-Stream"), frame[3]) == (b"M", b"1")
         return True
 
-    await eventually(answered, "the mirror answers")
+    await until(answered, "the mirror answers")
     frame = await sites.origin.raw(f"{sites.api}.DIRECT.GET.O", {"seq": 2})
     assert headers.get(frame[2], b"Nats-Stream") == b"O", "at home the origin answers"
     answer = await create(sites.door, name="O", subjects=["here"])

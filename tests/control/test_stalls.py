@@ -20,11 +20,7 @@ from headwater.control.upstreams import Upstreams
 from headwater.errors import DiskError
 from headwater.replication.work import Question, Work, decode_plan, encode, plan_subject
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, so that a test goes on."""
-    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def fare(door: Door, target: str = "M") -> dict[str, Any]:

@@ -20,9 +20,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engines import RunningEngine, engine
-from interop.sites import eventually
 from servers import RunningServer, nats_server
 from spark.replicators import RunningReplicator, replicator
+from waits import until
 
 Json = dict[str, Any]
 ANSWER_S = 10.0
@@ -128,7 +128,7 @@ class Fleet:
                 return False
             return True
 
-        await eventually(answered, f"{site} answers {request}", self.tell)
+        await until(answered, f"{site} answers {request}", self.tell)
         assert "error" not in answer, (site, request, answer["error"])
         return answer
 
@@ -152,7 +152,7 @@ class Fleet:
         async def all_there() -> bool:
             return len((await self.ask(site, f"CONSUMER.NAMES.{origin}"))["consumers"] or ()) == wanted
 
-        await eventually(all_there, f"{origin} has a consumer for each upstream", self.tell)
+        await until(all_there, f"{origin} has a consumer for each upstream", self.tell)
 
     async def publish(self, count: int, size: int) -> None:
         """Publish at every site."""
@@ -167,7 +167,7 @@ class Fleet:
             await asyncio.sleep(0.3)
             return not any(publisher.open for publisher in self.publishers.values())
 
-        await eventually(none_open, "everything is acknowledged", self.tell)
+        await until(none_open, "everything is acknowledged", self.tell)
 
     async def caught_up(self) -> None:
         """Return once no upstream of the lake is behind its origin."""
@@ -186,7 +186,7 @@ class Fleet:
                         lags[f"{target} from {one['name']}"] = told
             return not lags
 
-        await eventually(no_lag, "all is copied", lambda: f"{lags}\n{self.tell()}", CAUGHT_UP_S)
+        await until(no_lag, "all is copied", lambda: f"{lags}\n{self.tell()}", CAUGHT_UP_S)
 
     async def held(self, site: str, stream: str) -> list[Held]:
         """Return every message of a stream, in its order."""

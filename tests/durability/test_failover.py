@@ -24,10 +24,10 @@ from durability.test_stan_kill import Reader
 from durability.worker import Ledger, Worker
 from engines import READY_WORDS, RunningEngine
 from headwater.replication.spark import SparkMissingError, check_java
-from interop.sites import eventually
 from servers import nats_server
 from spark.replicators import replicator
 from stan_door import CLUSTER, StanClient
+from waits import until
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class OldClients:
         async def all_came() -> bool:
             return self.publisher.acknowledged <= self.reader.datas
 
-        await eventually(all_came, "everything has come")
+        await until(all_came, "everything has come")
 
 
 async def cross(directory: Path) -> Crossing:
@@ -152,7 +152,7 @@ async def cross(directory: Path) -> Crossing:
             info = await ask(client, "CONSUMER.INFO.kept.c")
             return not info["num_pending"] and not info["num_ack_pending"]
 
-        await eventually(consumed, "all is consumed", lambda: serving.log)
+        await until(consumed, "all is consumed", lambda: serving.log)
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         state = (await ask(client, "STREAM.INFO.kept"))["state"]
@@ -163,7 +163,7 @@ async def cross(directory: Path) -> Crossing:
             async def caught_up() -> bool:
                 return bool((await ask(client, "STREAM.INFO.copy"))["state"]["last_seq"] == state["last_seq"])
 
-            await eventually(caught_up, "the mirror has caught up", lambda: serving.log)
+            await until(caught_up, "the mirror has caught up", lambda: serving.log)
             copied = await _read(client, "copy", state)
         logs = [engine.log for engine in (serving, *waiting)]
         return Crossing(
@@ -203,7 +203,7 @@ async def _silence(publishers: tuple[Publisher, StanPublisher], since: float) ->
                 took_s.setdefault(publisher, time.monotonic() - since)
         return len(took_s) == len(publishers)
 
-    await eventually(acked, "publishes are acknowledged again")
+    await until(acked, "publishes are acknowledged again")
     return took_s[publishers[0]], took_s[publishers[1]]
 
 

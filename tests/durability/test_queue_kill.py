@@ -14,7 +14,7 @@ import pytest
 
 from durability.fleet import ORIGINS, SUBJECTS, UPSTREAMS, Copied, Fleet, fleet
 from durability.test_replication_kill import VICTIMS, one_round
-from interop.sites import eventually
+from waits import until
 
 RETENTIONS = {"LOCAL": "workqueue", "FAR": "interest", "EDGE": "workqueue"}
 ROUNDS = int(os.environ.get("TEST_ROUNDS", "0"))
@@ -43,7 +43,7 @@ async def emptied(running: Fleet, site: str, origin: str) -> None:
     async def empty() -> bool:
         return bool((await running.ask(site, f"STREAM.INFO.{origin}"))["state"]["messages"] == 0)
 
-    await eventually(empty, f"{origin} is empty", running.tell, 120)
+    await until(empty, f"{origin} is empty", running.tell, 120)
 
 
 async def audit(running: Fleet, upstream: Copied) -> None:

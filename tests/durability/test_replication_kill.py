@@ -16,7 +16,7 @@ import pytest
 
 from durability.fleet import ORIGINS, UPSTREAMS, Copied, Fleet, Held, fleet
 from headwater.replication.spark import SparkMissingError, check_java
-from interop.sites import eventually
+from waits import until
 
 ROUNDS = int(os.environ.get("TEST_ROUNDS", "10"))
 SEED = int(os.environ.get("TEST_SEED", "20261115"))
@@ -56,7 +56,7 @@ async def one_round(running: Fleet, victim: str, chance: Random) -> None:
         await running.publish(1, 10)
         return bool((await running.ask("lake", "STREAM.INFO.ARCHIVE"))["state"]["last_seq"] > before)
 
-    await eventually(goes_on, f"copying goes on after {victim} was killed", running.tell, 120)
+    await until(goes_on, f"copying goes on after {victim} was killed", running.tell, 120)
 
 
 async def sail(directory: Path) -> Voyage:

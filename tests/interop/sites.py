@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from nats.aio.client import Client
 from cables import Cable, cable
 from engines import RunningEngine, engine
 from servers import RunningServer, nats_server
+from waits import until
 
 Json = dict[str, Any]
 EDGE, LAKE = "$JS.edge.API", "$JS.lake.API"
@@ -57,7 +57,7 @@ class Sites:
             answer = json.loads(reply.data)
             return True
 
-        await eventually(answered, f"{subject} is answered")
+        await until(answered, f"{subject} is answered")
         assert "error" not in answer, (subject, body, answer["error"])
         return answer
 
@@ -77,7 +77,7 @@ class Sites:
         async def stored() -> bool:
             return bool((await self.lake(f"STREAM.INFO.{stream}"))["state"]["last_seq"] >= before + count)
 
-        await eventually(stored, f"{count} more messages are stored", self.tell)
+        await until(stored, f"{count} more messages are stored", self.tell)
 
     async def store(self, subject: str, data: bytes, headers: Json | None = None) -> int:
         """Publish one message into a stream of the lake; return its sequence there."""
@@ -96,7 +96,7 @@ class Sites:
             state = (await self.edge(f"STREAM.INFO.{stream}"))["state"]
             return state["last_seq"] == last_seq and messages in (None, state["messages"])
 
-        await eventually(there, f"{stream} holds {last_seq}", self.tell)
+        await until(there, f"{stream} holds {last_seq}", self.tell)
 
     async def messages(self, stream: str) -> list[Json]:
         """Return every message that the edge's stream holds."""
@@ -113,19 +113,6 @@ class Sites:
     def tell(self) -> str:
         """Return what both sites have said, for whoever must find out why they differ."""
         return f"--- server\n{self.server.log[-3000:]}\n--- engine\n{self.engine.log[-3000:]}"
-
-
-async def eventually(
-    holds: Callable[[], Awaitable[bool]],
-    what: str,
-    tell: Callable[[], str] = lambda: "",
-    patience_s: float = PATIENCE_S,
-) -> None:
-    """Return once something holds; fail when it has not for very long."""
-    deadline = asyncio.get_running_loop().time() + patience_s
-    while not await holds():
-        assert asyncio.get_running_loop().time() < deadline, f"not in {patience_s:g} s: {what}\n{tell()}"
-        await asyncio.sleep(0.05)
 
 
 @asynccontextmanager

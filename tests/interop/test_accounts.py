@@ -16,7 +16,6 @@ from nats.js.api import RetentionPolicy, StreamConfig
 from engines import READY_WORDS, RunningEngine
 from headwater.replication.exports import needed, needed_for_queue
 from interop.copying import replicating
-from interop.sites import eventually
 from servers import RunningServer, nats_server
 from waits import until
 
@@ -98,7 +97,7 @@ class Accounts:
         async def there() -> bool:
             return (await self.ann.jetstream().stream_info("ORDERS")).state.consumer_count == 1
 
-        await eventually(there, "a consumer at the origin", lambda: self.engine.log)
+        await until(there, "a consumer at the origin", lambda: self.engine.log)
 
     async def emptied(self) -> None:
         """Return once the origin has let go of all it held."""
@@ -106,7 +105,7 @@ class Accounts:
         async def there() -> bool:
             return (await self.ann.jetstream().stream_info("ORDERS")).state.messages == 0
 
-        await eventually(there, "the origin is empty", lambda: self.engine.log)
+        await until(there, "the origin is empty", lambda: self.engine.log)
 
     async def messages(self, prefix: str, name: str, count: int) -> list[tuple[str, str]]:
         """Return subject and data of each message once there are so many."""
@@ -115,7 +114,7 @@ class Accounts:
             info = await self.ask(prefix, f"STREAM.INFO.{name}")
             return bool(info["state"]["messages"] >= count)
 
-        await eventually(there, f"{name} holds {count}", lambda: self.engine.log)
+        await until(there, f"{name} holds {count}", lambda: self.engine.log)
         asked = [{"seq": seq} for seq in range(1, count + 1)]
         found = [(await self.ask(prefix, f"STREAM.MSG.GET.{name}", each))["message"] for each in asked]
         return [(message["subject"], message.get("data", "")) for message in found]
@@ -130,7 +129,7 @@ class Accounts:
             said = info["sources"][0].get("error", {}).get("description", "")
             return bool(said)
 
-        await eventually(shown, "an error is shown", lambda: self.engine.log)
+        await until(shown, "an error is shown", lambda: self.engine.log)
         return said
 
 

@@ -13,8 +13,8 @@ from nats.js.api import ConsumerConfig, RetentionPolicy
 from nats.js.client import JetStreamContext
 
 from engines import engine
-from interop.sites import eventually
 from servers import nats_server
+from waits import until
 
 PATIENCE_S = 60.0
 SITES = ("lake", "pond", "edge")
@@ -83,7 +83,7 @@ async def sites(directory: Path, form: str) -> AsyncIterator[Sites]:
                 return False
             return True
 
-        await eventually(joined, "every site hears every other")
+        await until(joined, "every site hears every other")
         yield running
 
 
@@ -116,4 +116,4 @@ async def test_acks_in_the_older_form_reach_every_site_that_has_such_names(tmp_p
         async def gone() -> bool:
             return await three.left() == dict.fromkeys(SITES, 0)
 
-        await eventually(gone, "each site believes that its own job is done")
+        await until(gone, "each site believes that its own job is done")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interop.sites import LAKE, Json, Sites, attached, behind_a_leaf, embedded, eventually
+from interop.sites import LAKE, Json, Sites, attached, behind_a_leaf, embedded
+from waits import until
 
 Setup = Callable[[Path], AbstractAsyncContextManager[Sites]]
 ORIGIN: Json = {"name": "ORIG", "subjects": ["orig.>"], "storage": "file"}
@@ -267,7 +268,7 @@ async def test_nothing_is_left_behind_when_copies_are_removed(together: Sites) -
     async def gone() -> bool:
         return together.engine.log.count("nobody uses it any more") == 2
 
-    await eventually(gone, "both consumers go", together.tell)
+    await until(gone, "both consumers go", together.tell)
 
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
@@ -280,7 +281,7 @@ async def test_a_message_of_a_queue_stays_until_the_other_side_has_stored_it(
     async def upgraded() -> bool:
         return len((await sites.lake("CONSUMER.LIST.ORIG"))["consumers"]) == 1
 
-    await eventually(upgraded, "a durable consumer for the source", sites.tell)
+    await until(upgraded, "a durable consumer for the source", sites.tell)
     (consumer,) = (await sites.lake("CONSUMER.LIST.ORIG"))["consumers"]
     assert consumer["config"]["ack_policy"] == "flow_control"
     assert consumer["config"]["durable_name"] == consumer["name"]
@@ -304,7 +305,7 @@ async def emptied(sites: Sites) -> None:
     async def empty() -> bool:
         return bool((await sites.lake("STREAM.INFO.ORIG"))["state"]["messages"] == 0)
 
-    await eventually(empty, "the origin is empty", sites.tell)
+    await until(empty, "the origin is empty", sites.tell)
 
 
 @pytest.mark.parametrize("killed", ["engine", "server"])
@@ -343,7 +344,7 @@ async def test_removing_the_source_of_a_queue_removes_its_consumer(together: Sit
     async def gone() -> bool:
         return not (await together.lake("CONSUMER.NAMES.ORIG"))["consumers"]
 
-    await eventually(gone, "its durable consumer goes", together.tell)
+    await until(gone, "its durable consumer goes", together.tell)
 
 
 async def test_a_source_uses_a_consumer_that_somebody_made_for_it(together: Sites) -> None:

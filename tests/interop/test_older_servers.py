@@ -17,12 +17,13 @@ import pytest
 
 import test_attach as attaching
 from control import test_durables as queues
-from control.copiers import count_is, create, eventually, held
+from control.copiers import count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, elsewhere
 from engines import engine
 from interop import test_nats_server_replicates as replicates
 from interop.sites import Sites, attached, behind_a_leaf
 from servers import nats_server
+from waits import until
 
 FOLDER = os.environ.get("TEST_OLDER_SERVERS", "")
 WITHOUT = "TEST_OLDER_SERVERS names no folder with <version>/nats-server in it; see CONTRIBUTING.md"
@@ -116,7 +117,7 @@ async def refused(hub: Elsewhere, words: str) -> None:
         (info,) = (await hub.door.asker.ask("STREAM.INFO.S"))["sources"]
         return words in info.get("error", {}).get("description", "")
 
-    await eventually(told, f"an error that says {words}")
+    await until(told, f"an error that says {words}")
 
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct gets", "consumers"])

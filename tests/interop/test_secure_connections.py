@@ -17,7 +17,6 @@ from headwater.bus.connection import Connection
 from headwater.replication import handover
 from identities import make_certificates, make_operator, new_key, public, write_seed
 from interop.copying import replicating
-from interop.sites import eventually
 from servers import nats_server
 from waits import until
 
@@ -102,7 +101,7 @@ async def test_a_stream_is_served_delivered_and_copied_by_whoever_proves_who_the
         async def there() -> bool:
             return bool((await lake.ask("STREAM.INFO.COPY"))["state"]["messages"] == 5)
 
-        await eventually(there, "five messages are copied", lambda: running.log)
+        await until(there, "five messages are copied", lambda: running.log)
         await lake.ask("CONSUMER.CREATE.COPY.C", {"stream_name": "COPY", "config": {"durable_name": "C"}})
         delivered = await lake.many("CONSUMER.MSG.NEXT.COPY.C", {"batch": 9, "no_wait": True})
         assert [frame[3] for frame in delivered[:5]] == [b"%d" % number for number in range(5)]
@@ -149,7 +148,7 @@ async def test_creds_that_expire_while_the_engine_runs_are_told_and_new_ones_are
                 except Exception:
                     return False
 
-            await eventually(answers, "the engine is back", lambda: running.log)
+            await until(answers, "the engine is back", lambda: running.log)
             await connection.close()
         finally:
             await running.stop()

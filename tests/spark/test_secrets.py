@@ -21,10 +21,10 @@ from headwater.bus.embedded import free_port
 from headwater.control.catalog import Catalog
 from headwater.replication import handover
 from identities import Certificates, make_certificates, make_operator, new_key, public, write_seed
-from interop.sites import eventually
 from servers import nats_server
 from sinks import KeptSink
 from spark.standalone import HOME, cluster_environment
+from waits import until
 
 MARKER = "marker-3f9c-password"
 
@@ -145,7 +145,7 @@ async def seated(stack: AsyncExitStack, directory: Path, places: list[Place]) ->
     running = RunningEngine(directory, ("--config", str(directory / "engine.toml"), "--nats", "n"))
     running.launch()
     stack.push_async_callback(running.stop)
-    await eventually(_awaited(lambda: running.log.count(READY_WORDS) == 2 * len(places)), "all seats serve")
+    await until(_awaited(lambda: running.log.count(READY_WORDS) == 2 * len(places)), "all seats serve")
     return running
 
 
@@ -195,7 +195,7 @@ async def test_whatever_proves_who_we_are_is_used_by_every_part_and_seen_in_none
             return running.log + (tmp_path / "replicator.log").read_text(errors="replace")
 
         async with submitted(running, store_id, port) as replicator:
-            await eventually(copied, "five messages are copied at each place", said, 240)
+            await until(copied, "five messages are copied at each place", said, 240)
             shown = {
                 "pages": await asyncio.to_thread(pages, port),
                 "processes": shown_by(replicator) + shown_by(psutil.Process(running.pid)),
