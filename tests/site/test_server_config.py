@@ -18,6 +18,7 @@ from headwater.bus import permissions
 from headwater.bus.permissions import INTERNAL
 from headwater.site.hosts import check
 from headwater.site.layout import Layout
+from headwater.site.links import address_of
 from headwater.site.server_config import Placement, account_key, config_text, permissions_of
 from headwater.site.topology import Site, Topology
 from identities import make_certificates, make_operator
@@ -167,3 +168,16 @@ async def test_clients_that_name_no_domain_reach_the_one_of_their_site(hub: tupl
     await engine.subscribe("$JS.hub.API.>", cb=answer)
     await engine.flush(60)
     assert (await user.request("$JS.API.STREAM.NAMES", b"", timeout=60)).data == b"$JS.hub.API.STREAM.NAMES"
+
+
+def test_a_link_may_know_several_addresses_of_its_other_end(tmp_path: Path) -> None:
+    value = cinemas()
+    told = ["nats://127.0.0.1:7001", "nats://127.0.0.1:7002"]
+    for site, url in (("spoke-1", told), ("spoke-2", ", ".join(told))):
+        value["sites"][site]["remotes"] = [{"url": url, "account": "ACC", "user": "acc"}]
+    topology = topology_of(tmp_path, value)
+    for site in ("spoke-1", "spoke-2"):
+        text = accepted(tmp_path, topology, topology.site(site))
+        assert '["nats://acc:acc@127.0.0.1:7001", "nats://acc:acc@127.0.0.1:7002"]' in text
+        (remote,) = topology.site(site).remotes
+        assert address_of(remote) == ",".join(told)

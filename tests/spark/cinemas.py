@@ -41,10 +41,19 @@ PUBLISHED = {
 class Cinemas:
     """All sites, the cables between them, and a shell with their contexts."""
 
-    def __init__(self, sites: RunningSites, room: CableRoom, links: dict[str, Cable], shell: Shell) -> None:
+    def __init__(
+        self,
+        sites: RunningSites,
+        room: CableRoom,
+        links: dict[str, Cable],
+        elsewhere: Cable,
+        shell: Shell,
+    ) -> None:
         self.sites = sites
         self.room = room
         self.links = links
+        self.elsewhere = elsewhere
+        """Another address of the headquarters, which nobody answers at first."""
         self.shell = shell
         self.published: Counter[str] = Counter()
 
@@ -55,6 +64,11 @@ class Cinemas:
     async def report(self, domain: str) -> str:
         """Return the guide's report on a domain."""
         return await self.nats("--context=hub", "str", "report", f"--js-domain={domain}")
+
+    async def status(self) -> str:
+        """Return what `headwater site status` shows."""
+        directory = str(self.sites.layout.directory)
+        return await self.nats("site", "status", str(self.sites.file), "--dir", directory)
 
     def tell(self) -> str:
         """Return what all parts have said, for whoever must find out why they differ."""
@@ -208,13 +222,18 @@ def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
     value["sites"]["spoke-2"]["remotes"][0]["user"] = own["user"]
     with CableRoom() as room:
         links = {name: room.lay(value["sites"]["hub"]["leaf_port"]) for name in SPOKES}
-        detours = {(name, "hub"): f"nats://127.0.0.1:{link.port}" for name, link in links.items()}
+        elsewhere = room.lay(value["sites"]["hub"]["leaf_port"])
+        room.cut(elsewhere)
+        detours = {
+            (name, "hub"): f"nats://127.0.0.1:{link.port},nats://127.0.0.1:{elsewhere.port}"
+            for name, link in links.items()
+        }
         with running_sites(directory, value, *SPARK, detours=detours) as sites:
             shell = Shell("", directory / "home")
             for site in sites.topology.sites:
                 url = ",".join(site.client_urls())
                 shell.ok("context", "add", site.name, "--server", url, "--user", "acc", "--password", "acc")
-            yield Cinemas(sites, room, links, shell)
+            yield Cinemas(sites, room, links, elsewhere, shell)
 
 
 def netem(port: int) -> list[str]:

@@ -24,6 +24,7 @@ from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened
 
 ROUNDS = int(os.environ.get("TEST_ROUNDS", "3"))
 SEED = int(os.environ.get("TEST_SEED", "6"))
+TICKETS = ("tickets-1", "tickets-2")
 SLOWED = (
     "test_the_guides_commands_make_its_streams_and_its_reports",
     "test_links_that_are_slow_and_lossy_bring_everything_in_order",
@@ -114,9 +115,31 @@ async def test_tickets_stay_where_they_were_sold_until_the_headquarters_has_them
         return silent == {"spoke-1"} and stuck == {"tickets-1"}
 
     await cinemas.until(said_so, "the status says which site is silent since when")
-    stuck = next(row for row in rows(await cinemas.report("hub")) if "tickets-1" in row)
+    stuck, heard = [next(row for row in rows(await cinemas.report("hub")) if name in row) for name in TICKETS]
     assert "$JS.spoke-1.API" in stuck[-1]
+    assert heard[-1] == ""
+    for origin, is_silent in (("tickets-1", True), ("tickets-2", False)):
+        (shown,) = [row for row in rows(await cinemas.status()) if row[4:5] == [origin]]
+        assert bool(re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d \(.+\)", shown[6])) is is_silent
+    silent = [row[:4] for row in rows(await cinemas.status()) if row[3:4] == ["silent"]]
+    assert silent == [["spoke-1", "hub", account, "silent"] for account in ("ACC", "SYS")]
     cinemas.room.mend(link)
+    await cinemas.audit()
+    await cinemas.lets_go()
+
+
+async def test_a_headquarters_that_has_moved_is_found_at_its_other_address(cinemas: Cinemas) -> None:
+    for link in cinemas.links.values():
+        cinemas.room.cut(link)
+    cinemas.room.mend(cinemas.elsewhere)
+    for stream in PUBLISHED:
+        await cinemas.publish(stream, 5)
+    await cinemas.audit()
+    for link in cinemas.links.values():
+        cinemas.room.mend(link)
+    cinemas.room.cut(cinemas.elsewhere)
+    for stream in PUBLISHED:
+        await cinemas.publish(stream, 5)
     await cinemas.audit()
     await cinemas.lets_go()
 

@@ -24,6 +24,7 @@ from headwater.site.child import Child, greets
 from headwater.site.declaring import Outcome, declare
 from headwater.site.layout import Layout
 from headwater.site.links import LinkWatch, links_of
+from headwater.site.readiness import check_machine
 from headwater.site.run_record import RunRecord, remove_record, running, take_folder, write_record
 from headwater.site.topology import Node, Site
 
@@ -65,6 +66,7 @@ class Fleet:
             stack.callback(lock.close)
             stack.callback(remove_record, self._layout.directory)
             began = time.monotonic()
+            check_machine(self._topology, self._environment, with_spark=self._options.with_spark)
             self._layout.write()
             await self._start(stack)
             self._is_ready = True

@@ -72,12 +72,17 @@ async def look(topology: Topology, before: Iterable[Link] = (), now: float | Non
     counts = {site.name: await connected_accounts(site) for site in topology.sites if site.remotes}
     found = []
     for site, remote in links_of(topology):
-        to, account = remote.site or remote.url.rpartition("@")[2], remote.account
+        to, account = remote.site or address_of(remote), remote.account
         is_up = counts[site.name].get(_key(site, account), 0) >= _wanted(site, account)
         old = known.get((site.name, to, account))
         since = old.since if old is not None and old.is_up == is_up else moment
         found.append(Link(site.name, to, account, is_up, since))
     return found
+
+
+def address_of(remote: Remote) -> str:
+    """Return where a link goes, without who logs in there."""
+    return ",".join(url.rpartition("@")[2] for url in remote.url.split(","))
 
 
 def _wanted(site: Site, account: str) -> int:

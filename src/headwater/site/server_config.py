@@ -96,7 +96,7 @@ def _leafnodes(topology: Topology, site: Site, node: Node, placement: Placement)
 
 def _remote(topology: Topology, site: Site, remote: Remote, placement: Placement) -> Json:
     told = (placement.is_public and remote.public_url) or remote.url
-    plain = (told,) if told else topology.site(remote.site).leaf_urls()
+    plain = tuple(told.split(",")) if told else topology.site(remote.site).leaf_urls()
     values: Json = {"urls": [_with_login(url, remote.user) for url in plain]}
     if not site.operator:
         values["account"] = remote.account

@@ -124,7 +124,7 @@ class _Reader:
             account=name,
             user=read_login(entry, held, account),
             site=self._known_site(held["site"]) if "site" in held else "",
-            url=optional(held, "url", Entry.text, ""),
+            url=optional(held, "url", _urls, ""),
         )
 
     def _known_site(self, entry: Entry) -> str:
@@ -132,6 +132,12 @@ class _Reader:
         if name not in self._sites:
             raise entry.wrong(f"there is no site {name!r}; there are {listed(self._sites)}")
         return name
+
+
+def _urls(entry: Entry) -> str:
+    """Return the addresses of a link: one, or several to be tried in turn."""
+    urls = [each.text() for each in entry.items()] if isinstance(entry.value, list) else [entry.text()]
+    return ",".join(url.strip() for each in urls for url in each.split(","))
 
 
 def _port(entry: Entry) -> int:

@@ -72,7 +72,7 @@ class Remote:
     site: str = ""
     """The site at the other end, where it is one of this file."""
     url: str = ""
-    """Where that end is reached; without it, at the site's own address."""
+    """Where that end is reached, at one of several addresses with commas between; else at the site's own."""
     public_url: str = ""
     """Where it is reached from real hosts, if that is elsewhere."""
 

@@ -1,0 +1,50 @@
+"""What a machine lacks to run sites, told in one sentence before anything is started."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator, Mapping
+
+from headwater.bus.embedded import find_server
+from headwater.errors import Error
+from headwater.site.topology import LOOPBACK, Site, Topology
+
+
+class NotReadyError(Error):
+    """Something is missing or in use that the sites need."""
+
+
+def check_machine(topology: Topology, environ: Mapping[str, str], *, with_spark: bool) -> None:
+    """Return when nats-server and Java are there and every port is free; raise with the first that is not."""
+    find_server()
+    if with_spark:
+        from headwater.replication.spark import check_java
+
+        check_java(environ)
+    for site in topology.sites:
+        for key, port in _ports(site):
+            if why := _unusable(port):
+                raise NotReadyError(
+                    f"{site.name} cannot listen on port {port}, {why}: give it another {key} in the site file"
+                )
+
+
+def _ports(site: Site) -> Iterator[tuple[str, int]]:
+    """Yield every port of a site with the key that gives it."""
+    for node in site.nodes:
+        yield from (("port", node.port), ("leaf_port", node.leaf_port), ("monitor_port", node.monitor_port))
+        if site.size > 1:
+            yield "route_port", node.route_port
+
+
+def _unusable(port: int) -> str:
+    """Return why nobody can listen on a port of this machine, if so."""
+    with socket.socket() as probe:
+        # As servers do: connections that have ended keep no port from them.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            return "which is in use" if error.errno == errno.EADDRINUSE else str(error.strerror or error)
+    return ""
