@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
 
+from headwater.bus.embedded import free_port
+
 PIECE = 1 << 16
 IN_FLIGHT = 256
 """So many pieces are on their way at most; who sends more is held up, as by a full window."""
@@ -35,8 +37,8 @@ class Cable:
 
     async def mend(self) -> None:
         """Take connections, on the same port as ever."""
+        self.port = self.port or free_port()
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
         """Break every connection and refuse new ones."""
