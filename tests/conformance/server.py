@@ -3,11 +3,12 @@
 import asyncio
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from headwater.bus.embedded import free_port
 
 READY_WITHIN_S = 120.0
 STOPS_WITHIN_S = 60.0
@@ -15,14 +16,6 @@ STOPS_WITHIN_S = 60.0
 LONGEST_REMOVED = 254
 FOLDER_GOES_WITHIN_S = 0.02
 BIN = Path(sys.executable).parent
-
-
-def free_port() -> int:
-    """Return a loopback port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def environment() -> dict[str, str]:
