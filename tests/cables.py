@@ -12,6 +12,7 @@ from typing import Any
 from headwater.bus.embedded import free_port
 
 PIECE = 1 << 16
+SEGMENT = 1460
 IN_FLIGHT = 256
 """So many pieces are on their way at most; who sends more is held up, as by a full window."""
 
@@ -33,7 +34,7 @@ class Cable:
         self.bytes_per_s = 0
         """How much goes through in each direction; zero is as much as comes."""
         self.stalls: Callable[[], float] = lambda: 0.0
-        """How much later a piece comes than it should, as when a packet of it was lost and sent again."""
+        """How much later a segment comes than it should, as when it was lost and sent again."""
 
     async def mend(self) -> None:
         """Take connections, on the same port as ever."""
@@ -79,7 +80,8 @@ class Cable:
             while data := await source.read(PIECE):
                 await self._flowing.wait()
                 takes_s = len(data) / self.bytes_per_s if self.bytes_per_s else 0.0
-                sent = max(sent, loop.time()) + takes_s + self.stalls()
+                segments = range(0, len(data), SEGMENT)
+                sent = max(sent, loop.time()) + takes_s + sum(self.stalls() for _ in segments)
                 await under_way.put((sent + self.delay_s, data))
             await under_way.put((sent + self.delay_s, b""))
             await arriving

@@ -56,6 +56,8 @@ class Cinemas:
         """Another address of the headquarters, which nobody answers at first."""
         self.shell = shell
         self.published: Counter[str] = Counter()
+        self.lost = 0
+        """How many segments were lost on slow links."""
 
     async def nats(self, *arguments: str) -> str:
         """Run a command of the guide and return what it wrote."""
@@ -156,16 +158,23 @@ class Cinemas:
         if os.environ.get("TEST_NETEM"):
             for command in netem(self.hub_leaf_port):
                 subprocess.run(command.split(), check=True)
+            self.lost = 1  # as many as the kernel likes
             yield
             return
         for link in self.links.values():
-            # A segment that is lost comes again after a retransmission timeout, and all behind it waits.
-            link.stalls = lambda: RETRANSMISSION_S if chance.random() < LOSS else 0.0
+            link.stalls = lambda: self._lose(chance)
             link.delay_s, link.bytes_per_s = DELAY_S, RATE // 8
         yield
         for link in self.links.values():
             link.stalls = lambda: 0.0
             link.delay_s, link.bytes_per_s = 0.0, 0
+
+    def _lose(self, chance: random.Random) -> float:
+        """Return how late a segment comes: one that is lost comes again, and all behind it waits."""
+        if chance.random() >= LOSS:
+            return 0.0
+        self.lost += 1
+        return RETRANSMISSION_S
 
     @property
     def hub_leaf_port(self) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 import nats.errors
 import pytest
 
+from headwater.model.upstream import hash8
 from headwater.site.status import status_of
 from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened_cinemas
 
@@ -183,9 +184,13 @@ async def test_links_that_are_cut_and_healed_at_random_lose_nothing_and_double_n
 
 async def test_links_that_are_slow_and_lossy_bring_everything_in_order(cinemas: Cinemas) -> None:
     with cinemas.slow_links(random.Random(SEED)):
-        for stream in PUBLISHED:
-            await cinemas.publish(stream, 40, size=1024)
-        await cinemas.audit()
+        for more in (40, *[10] * 20):
+            for stream in PUBLISHED:
+                await cinemas.publish(stream, more, size=1024)
+            await cinemas.audit()
+            if cinemas.lost:
+                break
+    assert cinemas.lost, "so much was sent that a hundredth of it must have been lost"
     await cinemas.lets_go()
 
 
@@ -198,6 +203,10 @@ async def test_a_cinema_whose_link_has_its_own_user_cannot_write_the_streams_of_
         for request in ("STREAM.DELETE.tickets-1", "STREAM.PURGE.tickets-1", "STREAM.INFO.tickets-1"):
             with pytest.raises(nats.errors.NoRespondersError):
                 await client.request(f"$JS.spoke-1.API.{request}", b"", timeout=60)
+        # An ack can take a message out of a stream that keeps it only until then.
+        for names in (f"spoke-1.{hash8('ACC')}.tickets-1", f"hub.{hash8('ACC')}.cinema-a", "tickets-1"):
+            with pytest.raises(nats.errors.NoRespondersError):
+                await client.request(f"$JS.ACK.{names}.c.1.1.1.1.0", b"+TERM", timeout=60)
         assert (await client.request("$JS.API.STREAM.INFO.tickets-2", b"", timeout=60)).data
     async with cinemas.client("hub") as client:  # the headquarters may
         assert (
