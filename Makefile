@@ -8,6 +8,7 @@ PORT ?= 4222
 ARGS ?=
 NATS_CLI ?= nats
 ROUNDS ?= 60
+OLDER_SERVERS ?= .headwater/older-servers
 
 # The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
 WANTED := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
@@ -16,7 +17,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-rounds test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,9 @@ test-demo: install java-check ## run the demo as a test
 
 test-nats-cli: install java-check ## the real nats command line does what the transcripts do: NATS_CLI=/path/to/nats
 	HEADWATER_NATS_CLI=$(NATS_CLI) $(BIN)/pytest -q -rs -k nats_command tests/spark/test_transcripts.py $(ARGS)
+
+test-older-servers: install java-check ## older nats-servers as origins and as transport: OLDER_SERVERS=folder with <version>/nats-server
+	TEST_OLDER_SERVERS=$(OLDER_SERVERS) $(BIN)/pytest -q -rs tests/interop/test_older_servers.py $(ARGS)
 
 demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone (exit code 3)
 	@$(BIN)/python -m demo.story $(ARGS)
