@@ -131,6 +131,7 @@ class Wanted:
     limits: AccountLimits | None = None
     patience: Patience | None = None
     domain_name: str = ""
+    cluster_name: str = ""
     prefixes: tuple[str, ...] = ("$JS.API",)
     clock: Callable[[], Clock] = SystemClock
     leaf: bool = False
@@ -232,6 +233,7 @@ async def opened_door(
                     prefixes=wanted.prefixes,
                     server_name="probe",
                     domain_name=wanted.domain_name,
+                    cluster_name=wanted.cluster_name,
                     patience=wanted.patience,
                 )
                 api.start()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from doors import Asker
+from pathlib import Path
+
+from doors import Asker, Wanted, opened_door
 
 S = {"name": "S", "subjects": ["s.>"], "metadata": {"b": "1", "a": "2"}}
 
@@ -28,3 +30,10 @@ async def test_only_info_names_the_leader(ask: Asker) -> None:
     assert "cluster" not in await ask.ask("STREAM.CREATE.S", S)
     assert (await ask.ask("STREAM.INFO.S"))["cluster"] == {"leader": "probe"}
     assert "cluster" not in (await ask.ask("STREAM.LIST"))["streams"][0]
+
+
+async def test_a_cluster_names_the_leader_everywhere(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(cluster_name="hub")) as door:
+        shown = {"name": "hub", "leader": "probe"}
+        assert (await door.asker.ask("STREAM.CREATE.S", S))["cluster"] == shown
+        assert (await door.asker.ask("STREAM.LIST"))["streams"][0]["cluster"] == shown
