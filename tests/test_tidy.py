@@ -161,6 +161,16 @@ def test_the_headings_that_pages_link_to_exist(page: Path) -> None:
     assert wrong == []
 
 
+def test_every_page_and_every_decision_is_listed_and_numbers_are_unique() -> None:
+    docs = ROOT / "docs"
+    pages = {p.relative_to(docs).as_posix() for p in docs.glob("*/*.md") if p.parent.name != "decisions"}
+    assert {page for page in pages if f"({page})" not in (docs / "README.md").read_text()} == set()
+    decisions = sorted(p.name for p in (docs / "decisions").glob("[0-9]*.md"))
+    listed = (docs / "decisions" / "README.md").read_text()
+    assert [name for name in decisions if f"({name})" not in listed] == []
+    assert [int(name[:4]) for name in decisions] == list(range(len(decisions)))
+
+
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
     found = []
     for path in text_files():

@@ -132,7 +132,7 @@ class Driver:
         self._tally.tell()
 
     async def _commit(self, receipts: Sequence[Receipt]) -> Committed:
-        """Hand receipts in, again when there is no answer: one that was taken is refused the next time."""
+        """Hand receipts in, again when there is no answer: what was taken is not taken twice."""
         for attempt in range(1, COMMIT_ATTEMPTS):
             try:
                 return await self._engine.commit(receipts)
