@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from doors import AS_USUAL, Door, Wanted, opened_door
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
@@ -97,3 +99,10 @@ def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
         return (await door.domain.stream(stream).state()).messages == count
 
     return reached
+
+
+def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have questions for work answered soon when there is none, and origins elsewhere looked at often."""
+    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
+    monkeypatch.setattr("headwater.control.restless.LOOK_NS", 20_000_000)
+    monkeypatch.setattr("headwater.control.upstreams.LOOK_NS", 20_000_000)

@@ -17,7 +17,7 @@ import pytest
 
 import test_attach as attaching
 from control import test_durables as queues
-from control.copiers import count_is, create, held
+from control.copiers import be_impatient, count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, elsewhere
 from engines import engine
 from interop import test_nats_server_replicates as replicates
@@ -27,7 +27,12 @@ from waits import until
 
 FOLDER = os.environ.get("TEST_OLDER_SERVERS", "")
 WITHOUT = "TEST_OLDER_SERVERS names no folder with <version>/nats-server in it; see CONTRIBUTING.md"
-impatient = queues.impatient
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have questions for work answered soon when there is none, so that a test goes on."""
+    be_impatient(monkeypatch)
 
 
 def at_hand() -> list[str]:

@@ -10,9 +10,10 @@ from unittest.mock import patch
 import pytest
 
 from headwater.errors import BusError
+from headwater.model.columns import columns_of
 from headwater.model.upstream import hash8
 from headwater.replication import direct_reader
-from headwater.replication.origin import OriginReader, columns_of, identity_of
+from headwater.replication.origin import OriginReader, identity_of
 from replication.origins import KINDS, PREFIX, Site, proxied, site_of
 from replication.works import messages_in
 from table.samples import message
