@@ -7,8 +7,8 @@ import json
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import quantiles
@@ -137,7 +137,11 @@ def main() -> None:
     print(f"{machine}\nhow long STREAM.INFO takes, milliseconds")
     figures: dict[str, dict[str, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as top:
-        for name, run in {NATS_SERVER: servers.nats_server, HEADWATER: servers.headwater}.items():
+        kinds: dict[str, Callable[[Path], AbstractContextManager[servers.Server]]] = {
+            NATS_SERVER: servers.nats_server,
+            HEADWATER: servers.headwater,
+        }
+        for name, run in kinds.items():
             print(name)
             with run(Path(top) / name) as server:
                 found = measure(server.port, arguments)
