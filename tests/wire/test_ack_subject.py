@@ -46,13 +46,17 @@ def test_what_was_written_is_read_back(
     newer = named.format(count, seq, consumer_seq, ts, pending)
     assert newer.startswith(b"$JS.ACK.hub.szMpdrwD.")
     assert parse_ack_subject(newer) == ack
-    assert read_ack(newer) == (named.keys[1], count, seq, consumer_seq)
+    assert read_ack(newer) == (named.keys[0], count, seq, consumer_seq)
+    assert read_ack(newer.removesuffix(b"._")) == (named.keys[1], count, seq, consumer_seq)
+    assert named.format_run([seq], [ts], consumer_seq, pending, 1) == [
+        named.format(1, seq, consumer_seq, ts, pending)
+    ]
 
 
 def test_the_newer_form_may_have_more_tokens_and_no_domain() -> None:
     ack = AckSubject(b"S", b"c", 1, 2, 3, 4, 5)
     subject = AckSubjects("S", "c", AckScope("", "szMpdrwD", is_named=True)).format(*ack[2:])
-    assert subject == b"$JS.ACK._.szMpdrwD.S.c.1.2.3.4.5"
+    assert subject == b"$JS.ACK._.szMpdrwD.S.c.1.2.3.4.5._"
     assert parse_ack_subject(subject + b".more.of.it") == ack
     assert read_ack(subject + b".more.of.it") == (b"$JS.ACK.S.c", 1, 2, 3)
 

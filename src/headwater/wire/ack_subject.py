@@ -51,8 +51,10 @@ class AckSubjects:
         newer = f"$JS.ACK.{scope.tokens}.{stream}.{consumer}".encode()
         self.keys = (older, newer)
         escaped = (newer if scope.is_named else older).replace(b"%", b"%%")
-        self._any = escaped + b".%d.%d.%d.%d.%d"
-        self._first = escaped + b".1.%d.%d.%d.%d"
+        # The nats command line takes the newer form for it only when a twelfth token follows.
+        end = b"._" if scope.is_named else b""
+        self._any = escaped + b".%d.%d.%d.%d.%d" + end
+        self._first = escaped + b".1.%d.%d.%d.%d" + end
 
     def format(
         self, delivered_count: int, stream_seq: int, consumer_seq: int, ts: int, pending: int
