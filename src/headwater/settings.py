@@ -204,6 +204,11 @@ class Settings:
     spark_driver_memory: str = _setting(
         "Memory of the replicator's Java machine; messages never pass through it.", "Replication", "1g"
     )
+    executor_config: Path | None = _setting(
+        "File on executors' hosts that transfers read instead of the store's replicator.toml; or a folder "
+        "with one for each store, named after the store's folder.",
+        "Replication",
+    )
 
     stan: str | None = _setting(
         "Cluster id under which the account's streams are served to NATS Streaming clients, as channels.",

@@ -117,3 +117,8 @@ def test_help_shows_what_a_replicator_needs_and_no_setting_of_the_engine() -> No
     assert all(flag in text for flag in ("--nats", "--store-id", "--master", "--creds", "--log-level"))
     assert "--fold-bytes" not in text
     assert "Examples:" in text
+
+
+def test_executors_may_have_their_file_elsewhere() -> None:
+    assert options_of(NEEDED).executor_config == ""
+    assert options_of([*NEEDED, "--executor-config", "/etc/headwater"]).executor_config == "/etc/headwater"

@@ -66,3 +66,26 @@ def test_a_file_that_is_missing_or_lacks_the_seat_is_named(tmp_path: Path) -> No
     handover.write(path, ANN)
     with pytest.raises(BusError, match="has no seat with the folder C"):
         handover.connect_options(str(path), "C", "transfer")
+
+
+def test_a_host_may_have_the_file_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handover.write(tmp_path / "mine.toml", replace(ANN, nats_url="nats://from-here:4222"))
+    monkeypatch.setenv(handover.HERE, str(tmp_path / "mine.toml"))
+    options = handover.connect_options("/not/on/this/host/replicator.toml", "A", "transfer")
+    assert options.servers == ("nats://from-here:4222",)
+
+
+def test_a_host_may_have_a_folder_with_the_files_of_several_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handover.write(tmp_path / "lake.toml", ANN)
+    handover.write(tmp_path / "pond.toml", BOB)
+    monkeypatch.setenv(handover.HERE, str(tmp_path))
+    assert handover.connect_options("/hub/lake/replicator.toml", "A", "transfer").user == "ann"
+    assert handover.connect_options("/hub/pond/replicator.toml", "B-2", "transfer").nkey_file == "/b.nk"
+    with pytest.raises(BusError, match=r"sea\.toml"):
+        handover.connect_options("/hub/sea/replicator.toml", "A", "transfer")
+
+
+def test_without_a_word_of_the_host_the_file_is_where_the_engine_wrote_it() -> None:
+    assert handover.path_here(Path("/lake/replicator.toml"), {}) == Path("/lake/replicator.toml")

@@ -65,6 +65,13 @@ def test_under_spark_submit_nothing_that_was_said_there_is_overruled() -> None:
     assert not {"spark.master", "spark.driver.memory"} & set(options)
 
 
+def test_executors_are_told_where_they_have_the_file_that_says_who_they_are() -> None:
+    name = "spark.executorEnv.HEADWATER_EXECUTOR_CONFIG"
+    for environ in ({}, {"PYSPARK_GATEWAY_PORT": "1"}):
+        assert spark_options("yarn", "1g", environ, "/etc/hw")[name] == "/etc/hw"
+        assert name not in spark_options("yarn", "1g", environ)
+
+
 def test_large_works_get_tasks_of_their_own_and_small_ones_share() -> None:
     assert shared_out([SMALL, FILES, SMALL, REMOTE, SMALL], 2) == [[1], [3], [0, 2, 4]]
     assert shared_out([SMALL] * 9, 2) == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]

@@ -34,6 +34,7 @@ def _is_wanted(row: Field[Any]) -> bool:
     return row.metadata["group"] in ("Credentials", "Logging") or row.name in (
         "nats_url",
         "spark_driver_memory",
+        "executor_config",
     )
 
 
@@ -82,6 +83,7 @@ def replicator(
         ),
         master=settings.spark_master,
         driver_memory=settings.spark_driver_memory,
+        executor_config=str(settings.executor_config or ""),
         parent=parent,
     )
     run_until_told(replicate(options))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.bus.options import ConnectOptions
@@ -16,6 +17,8 @@ from headwater.loaded_settings import load
 from headwater.settings import Settings, seat_rows
 
 NAME = "replicator.toml"
+HERE = "HEADWATER_EXECUTOR_CONFIG"
+"""The variable by which a host says where it has the file, or a folder of such files."""
 
 
 def write(path: Path, settings: Settings) -> None:
@@ -37,14 +40,26 @@ def seats_of(settings: Settings) -> dict[str, Settings]:
 
 def connect_options(path: str, folder: str, name: str) -> ConnectOptions:
     """Return how the file says to connect for the seat that has this folder of the store."""
+    here = path_here(Path(path), os.environ)
     try:
-        seats = seats_of(load(config=Path(path)).settings)
+        seats = seats_of(load(config=here).settings)
     except SettingsError as error:
         raise BusError(f"{error}; transfers take from it who they are") from None
     for seat in seats.values():
         if seat.streams_folder == folder and seat.nats_url is not None:
             return ConnectOptions.of(seat, seat.nats_url, name)
-    raise BusError(f"{path} has no seat with the folder {folder}, so no transfer can be made for it")
+    raise BusError(f"{here} has no seat with the folder {folder}, so no transfer can be made for it")
+
+
+def path_here(path: Path, environ: Mapping[str, str]) -> Path:
+    """Return where this host has the file of a store: where the engine wrote it, unless it says otherwise.
+
+    In a folder, it has the name of the store's own: of `/lake/replicator.toml` that is `lake.toml`.
+    """
+    said = environ.get(HERE)
+    if not said:
+        return path
+    return Path(said, f"{path.parent.name}.toml") if Path(said).is_dir() else Path(said)
 
 
 def _keys(seat: Settings) -> str:

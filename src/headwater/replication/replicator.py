@@ -39,6 +39,8 @@ class ReplicatorOptions:
     engines: tuple[EngineAt, ...]
     master: str = "local[*]"
     driver_memory: str = "1g"
+    executor_config: str = ""
+    """Where executors have the file that says who transfers are; empty if it is where the engine wrote it."""
     parent: int | None = None
     """Process id of the engine that started this one, and with which it ends."""
 
@@ -47,7 +49,8 @@ async def replicate(options: ReplicatorOptions) -> None:
     """Copy what the engines plan until cancelled, or until the one that started us is gone."""
     began = time.monotonic()
     # In a thread: Spark would take over the signals of the main one.
-    cluster = await asyncio.to_thread(SparkCluster, options.master, options.driver_memory)
+    spark = (options.master, options.driver_memory, options.executor_config)
+    cluster = await asyncio.to_thread(SparkCluster, *spark)
     try:
         logger.info(
             "Spark is running", extra={"master": options.master, "took_s": round(time.monotonic() - began, 1)}

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from headwater.errors import Error
+from headwater.replication import handover
 from headwater.replication.transfer import failed, transfer_all
 from headwater.replication.work import Receipt, Work
 
@@ -63,9 +64,13 @@ def check_java(environ: Mapping[str, str]) -> None:
         )
 
 
-def spark_options(master: str, driver_memory: str, environ: Mapping[str, str]) -> dict[str, str]:
+def spark_options(
+    master: str, driver_memory: str, environ: Mapping[str, str], executor_config: str = ""
+) -> dict[str, str]:
     """Return what Spark is configured with; under spark-submit everything else was said there."""
     options = {"spark.app.name": APP_NAME, "spark.ui.showConsoleProgress": "false"}
+    if executor_config:
+        options[f"spark.executorEnv.{handover.HERE}"] = executor_config
     if "PYSPARK_GATEWAY_PORT" in environ:
         return options
     options |= {
@@ -91,14 +96,16 @@ def spark_options(master: str, driver_memory: str, environ: Mapping[str, str]) -
 class SparkCluster:
     """A running Spark application; each plan is one job."""
 
-    def __init__(self, master: str = "local[*]", driver_memory: str = "1g") -> None:
+    def __init__(
+        self, master: str = "local[*]", driver_memory: str = "1g", executor_config: str = ""
+    ) -> None:
         """Return once Spark runs, which takes seconds."""
         check_java(os.environ)
         try:
             from pyspark import SparkConf, SparkContext
         except ImportError:
             raise SparkMissingError(f"pyspark is missing: {INSTALL_SPARK}") from None
-        options = spark_options(master, driver_memory, os.environ)
+        options = spark_options(master, driver_memory, os.environ, executor_config)
         if master.startswith("local"):
             # Workers are our own kind of Python, with our packages, and stay on this machine.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -127,6 +127,7 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
     passed = {
         "spark_master": settings.spark_master,
         "spark_driver_memory": settings.spark_driver_memory,
+        "executor_config": str(settings.executor_config or ""),
         "log_level": settings.log_level,
         "log_format": "json",
     }
