@@ -10,7 +10,7 @@ import pytest
 from headwater.bus.connection import Connection
 from headwater.bus.embedded import free_port
 from headwater.bus.options import ConnectOptions
-from headwater.bus.preflight import preflight
+from headwater.bus.preflight import check_version, preflight
 from headwater.errors import BusError
 from headwater.wire.frames import answers
 from servers import RunningServer, nats_server
@@ -139,3 +139,14 @@ async def test_a_leaf_of_another_account_is_a_warning() -> None:
         (warning,) = await preflight(mine, leaf(server, user="b", password="p"), "lake")
         assert "account B" in warning.problem
         assert 'account: "A"' in warning.fix
+
+
+@pytest.mark.parametrize("version", ["2.9.0", "2.15.1", "2.16.0-dev", "3.0.0", "", "unknown"])
+def test_a_server_that_is_new_enough_or_does_not_tell_is_taken(version: str) -> None:
+    check_version(version)
+
+
+@pytest.mark.parametrize("version", ["2.8.4", "1.4.1", "2.2.0-beta"])
+def test_a_server_that_is_too_old_is_named_with_what_is_needed(version: str) -> None:
+    with pytest.raises(BusError, match=rf"nats-server {version}; an engine attaches to 2\.9 and later"):
+        check_version(version)

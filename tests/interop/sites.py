@@ -130,7 +130,8 @@ async def attached(directory: Path, binary: str = "") -> AsyncIterator[Sites]:
 async def behind_a_leaf(directory: Path, binary: str = "") -> AsyncIterator[Sites]:
     """Run a nats-server that is a leaf of a hub without JetStream, on which an engine serves its domain."""
     async with AsyncExitStack() as stack:
-        hub = await stack.enter_async_context(nats_server(leaf=_UNTOLD))
+        # An older server takes one that advertises nothing for no leaf port at all.
+        hub = await stack.enter_async_context(nats_server(leaf=True if binary else _UNTOLD))
         options = ("--nats", hub.client_url, "--leaf", hub.leaf_url, "--domain", "lake")
         running = await stack.enter_async_context(engine(directory, *options))
         link = await stack.enter_async_context(cable(hub.leaf_port))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 from headwater.bus.connection import Connection, Denial, NoRespondersError
@@ -14,6 +15,7 @@ from headwater.wire.frames import Frame
 
 # Nobody listening is answered at once; this is for one who listens and is silent, such as a tap on `>`.
 PROBE_TIMEOUT_S = 0.75
+OLDEST = (2, 9)
 _USER_INFO = "$SYS.REQ.USER.INFO"
 # What we publish to, and a subject below each that nobody listens on.
 _PUBLISH = {
@@ -47,6 +49,7 @@ async def preflight(
     connection = Connection(replace(options, name=f"{options.name} preflight"), on_denied=denials.append)
     await connection.connect()
     try:
+        check_version(str(connection.info.get("version", "")))
         _check_jetstream(connection, domain)
         silent = await _check_permissions(connection, denials, domain)
         account, named = await _account(connection, silent)
@@ -64,6 +67,14 @@ async def preflight(
 def api_prefix(domain: str) -> str:
     """Return the first tokens of all API subjects of a domain."""
     return f"$JS.{domain}.API" if domain else "$JS.API"
+
+
+def check_version(version: str) -> None:
+    """Raise if a nats-server is older than those that an engine was tried on; who tells none is taken."""
+    found = re.match(r"v?(\d+)\.(\d+)\.", version)
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise BusError(f"The server is nats-server {version}; an engine attaches to {wanted} and later.")
 
 
 def _check_jetstream(connection: Connection, domain: str) -> None:
