@@ -29,7 +29,7 @@ async def replicating(
         EngineAt(STORE_ID, ConnectOptions(servers=(each.client_url,))) for each in (server, *others)
     )
     options = ReplicatorOptions(engines, parent=parent)
-    with patch.object(replicator, "SparkCluster", lambda master, memory: cluster):
+    with patch.object(replicator, "SparkCluster", lambda *options: cluster):
         task = asyncio.create_task(replicate(options))
         try:
             yield cluster, task
