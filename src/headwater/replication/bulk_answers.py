@@ -59,7 +59,7 @@ class BulkAnswers:
         last = between + len(CRLF) if between >= 0 else 0
         end = last + _frame_length(buffer, last, len(self._head))
         more = self._kept_or_not(buffer, end)
-        if last >= LEAST_BYTES:
+        if last and last >= LEAST_BYTES:
             answers = self._parsed(memoryview(buffer)[len(self._head) : last - len(CRLF)])
             if answers is not None:
                 self._taken.append(answers)
