@@ -55,16 +55,22 @@ class BulkAnswers:
         self._rest = b""
         if not buffer.startswith(self._head):
             return self._kept_or_not(buffer, 0)
-        between = buffer.rfind(CRLF + self._head)
-        last = between + len(CRLF) if between >= 0 else 0
-        end = last + _frame_length(buffer, last, len(self._head))
-        more = self._kept_or_not(buffer, end)
-        if last and last >= LEAST_BYTES:
+        last = buffer.rfind(CRLF + self._head) + len(CRLF)
+        if last > max(LEAST_BYTES, len(CRLF)):
             answers = self._parsed(memoryview(buffer)[len(self._head) : last - len(CRLF)])
             if answers is not None:
                 self._taken.append(answers)
-                return buffer[last:end] + more
-        return buffer[:end] + more
+                end = last + _frame_length(buffer, last, len(self._head))
+                return buffer[last:end] + self._kept_or_not(buffer, end)
+        end = self._whole_frames(buffer)
+        return buffer[:end] + self._kept_or_not(buffer, end)
+
+    def _whole_frames(self, buffer: bytes) -> int:
+        """Return where the frames of the inbox end that a buffer begins with, each found by its length."""
+        end = 0
+        while buffer.startswith(self._head, end) and (length := _frame_length(buffer, end, len(self._head))):
+            end += length
+        return end
 
     def _kept_or_not(self, buffer: bytes, start: int) -> bytes:
         """Keep the rest of a buffer if it is the beginning of a frame of the inbox, else return it."""
