@@ -80,7 +80,9 @@ def site(directory: Path) -> Iterator[Site]:
 def _jetstream(directory: Path, port: int, rest: str) -> Iterator[Server]:
     directory.mkdir(parents=True)
     config = directory / "server.conf"
-    config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{store_dir: "{directory}", {rest}')
+    # A connection that waits for its turn answers no pings meanwhile.
+    listen = f'listen: "127.0.0.1:{port}"\nping_interval: "60m"\n'
+    config.write_text(f'{listen}jetstream {{store_dir: "{directory}", {rest}')
     with _running([nats_server_program(), "-c", str(config)], directory, port) as server:
         yield server
 
