@@ -87,6 +87,15 @@ async def test_filters_are_left_to_the_origin_and_the_range_is_covered_all_the_s
     assert two.through == 29
 
 
+async def test_a_reading_may_end_in_the_midst_of_a_batch_that_is_long(site: Site) -> None:
+    await site.make(allow_direct=True)
+    for _ in range(2_000):
+        await site.publish("orders.a", b"x" * 300)
+    for bound in (1, 50, 51, 333, 1_999):
+        some = await site.read(1, 2_000, max_messages=bound)
+        assert (some.seqs, some.through) == (list(range(1, bound + 1)), bound)
+
+
 @DIRECT
 async def test_bounds_end_a_reading_early_and_it_says_how_far_it_came(site: Site, direct: bool) -> None:
     await site.make(allow_direct=direct)

@@ -54,6 +54,9 @@ IDLE_S = 2.0
 SETTLE_S = 0.02
 """What comes in within so short a time goes into one plan."""
 WATCH_S = 2.0
+QUEUE_MESSAGES = 100_000
+QUEUE_BYTES = 64 << 20
+"""So much at the most is read of a queue elsewhere before it is acknowledged there."""
 FRESH_NS = 100_000_000
 """Who asks for a stream's info is told of local origins as they were so short a time ago."""
 AT_ONCE = 64
@@ -364,7 +367,12 @@ class Upstreams:
         )
         if standing is not None:
             origin = msgspec.structs.replace(
-                origin, retention=extent.retention, durable=standing.name, rewinds=standing.rewinds
+                origin,
+                retention=extent.retention,
+                durable=standing.name,
+                rewinds=standing.rewinds,
+                max_messages=QUEUE_MESSAGES,
+                max_bytes=QUEUE_BYTES,
             )
         return Planned(extent.identity, plan_remote(upstream, origin, extent, start_seq, now_ns))
 

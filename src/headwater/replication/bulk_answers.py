@@ -85,6 +85,11 @@ class BulkAnswers:
         taken, self._taken = self._taken, []
         return taken
 
+    def left(self) -> bytes:
+        """Return the beginning of a frame that is kept, and keep it no longer: somebody else goes on."""
+        rest, self._rest = self._rest, b""
+        return rest
+
     def _parsed(self, frames: memoryview) -> Answers | None:
         """Return the messages of whole frames, without the first one's head; None if one is not plain."""
         try:

@@ -129,6 +129,10 @@ class BlockingClient:
         """Read from the socket once; what the bulk does not take goes the usual way."""
         self._receive(timeout_s, bulk)
 
+    def end_bulk(self, bulk: BulkAnswers) -> None:
+        """Have what comes next go the usual way, from where the bulk stopped: perhaps within a frame."""
+        self._parser.feed(bulk.left(), self._inboxes)
+
     def _receive(self, timeout_s: float, bulk: BulkAnswers | None = None) -> None:
         if timeout_s <= 0:
             raise SilentError("the server did not answer in time")

@@ -43,6 +43,7 @@ class DirectReader:
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
         self._inbox: Inbox | None = None
+        self._bulk: BulkAnswers | None = None
         self._pending = 0
         """How many messages the batch that was read last has left behind it."""
 
@@ -62,12 +63,12 @@ class DirectReader:
     def close(self) -> None:
         """Take no more answers; there is nothing at the origin to take back."""
         if self._inbox is not None:
-            self._client.shut(self._inbox)
+            self._end_batch(self._inbox)
 
     def _batch(self, seq: int, count: int) -> Iterator[Columns]:
         """Yield the messages of one batch as they come; at its end it is told how many are left after it."""
         self._inbox = inbox = self._client.open()
-        bulk = BulkAnswers(inbox.subject, inbox.sid, self._stream)
+        self._bulk = bulk = BulkAnswers(inbox.subject, inbox.sid, self._stream)
         asked = {"seq": seq, "batch": count, "max_bytes": BATCH_BYTES, **self._filter}
         self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
         previous = 0
@@ -88,6 +89,12 @@ class DirectReader:
                 messages.append(message)
             if messages:
                 yield columns_of(messages)
+        self._end_batch(inbox)
+
+    def _end_batch(self, inbox: Inbox) -> None:
+        """Take nothing more of a batch, however much of it is still to come."""
+        if self._bulk is not None:
+            self._client.end_bulk(self._bulk)
         self._client.shut(inbox)
 
     def _arrived(self, inbox: Inbox, bulk: BulkAnswers) -> tuple[list[Answers], list[Frame]]:

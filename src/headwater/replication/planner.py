@@ -28,11 +28,8 @@ LINK_FILES = 256
 ASKED_LEAST = 2_000
 ASKED_LEAST_BYTES = 1 << 20
 """So much is asked for of an origin elsewhere whatever came before."""
-ASKED_BYTES = 1 << 30
 ROUND_S = 6.0
 """How long what is asked for of an origin elsewhere should take to come."""
-SHARED = 4
-"""In how many pieces that is asked for."""
 REMOVED_SPAN = 1 << 20
 """Over how many sequences a piece of work tells which are removed, if some are."""
 
@@ -188,7 +185,9 @@ def _piece_of_files(
 def plan_remote(
     upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int, now_ns: int
 ) -> list[Work]:
-    """Return the next pieces of work on a stream that is read through its API.
+    """Return the next piece of work on a stream that is read through its API, from one end to the other.
+
+    Several ranges of one stream at once were slower: a nats-server reads it best in its order.
 
     As much is asked for as came within a few seconds before, so that there is progress to be seen on a slow
     link, too; at first a little, to find out.
@@ -198,28 +197,12 @@ def plan_remote(
     pace = upstream.pace
     goal = int(pace.seqs.at(now_ns) * ROUND_S)
     size = int(pace.size.at(now_ns) * ROUND_S)
-    few = msgspec.structs.replace(
+    bounded = msgspec.structs.replace(
         origin,
         max_messages=min(max(goal, ASKED_LEAST), origin.max_messages),
         max_bytes=min(max(size, ASKED_LEAST_BYTES), origin.max_bytes),
     )
-    step = min(goal // SHARED, origin.max_messages)
-    if not extent.direct or step < ASKED_LEAST or extent.last_seq - start_seq < step:
-        return [_work(upstream, extent, start_seq, extent.last_seq, origin=few)]
-    # A piece that ended before its range does would have those behind it copied in vain.
-    origin = msgspec.structs.replace(origin, max_bytes=ASKED_BYTES)
-    starts = range(start_seq, extent.last_seq + 1, step)[:MOST_PIECES]
-    return [
-        _work(
-            upstream,
-            extent,
-            first,
-            min(first + step - 1, extent.last_seq),
-            origin=origin,
-            expected=None if first == start_seq else CursorAt(extent.identity)(first - 1),
-        )
-        for first in starts
-    ]
+    return [_work(upstream, extent, start_seq, extent.last_seq, origin=bounded)]
 
 
 def _work(

@@ -39,8 +39,8 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
-    max_messages: int = 250_000
-    max_bytes: int = 64 << 20
+    max_messages: int = 5_000_000
+    max_bytes: int = 1 << 30
     retention: str = "limits"
     """Where it is another, messages leave the origin when they are acknowledged on its consumer."""
     durable: str = ""
