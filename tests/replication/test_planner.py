@@ -93,12 +93,11 @@ async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, St
     assert (whole.start_seq, whole.stop_seq) == (20, 1_000_000)
 
 
-@pytest.mark.parametrize("direct", [False, True])
 async def test_a_remote_origin_is_asked_for_as_much_as_came_in_a_few_seconds(
-    streams: tuple[Stream, Stream], direct: bool
+    streams: tuple[Stream, Stream],
 ) -> None:
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
-    extent, upstream = Extent("id", 1, 10_000_000, direct=direct), mirror_of(streams[1])
+    extent, upstream = Extent("id", 1, 10_000_000), mirror_of(streams[1])
     (first,) = plan_remote(upstream, origin, extent, 1, NOW_NS)
     assert first.origin is not None
     assert (first.origin.max_messages, first.origin.max_bytes) == (ASKED_LEAST, ASKED_LEAST_BYTES)

@@ -45,8 +45,7 @@ class Origins:
             return await extent_by_consumers(self._connection, api, source.name, deliver)
         state, config = info["state"], info["config"]
         identity, retention = hash8(info["created"]), config.get("retention", "limits")
-        direct = bool(config.get("allow_direct")) and retention == "limits"
-        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention, direct)
+        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention)
 
     async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
         """Return how many messages are still to be copied; of very many behind a filter, about how many."""

@@ -44,8 +44,6 @@ class Extent:
     takes_out: str = RETENTION
     """Why messages leave it that were not copied; nothing where that is as it should be."""
     retention: str = "limits"
-    direct: bool = False
-    """Whether it can be read through its API at any sequence, by several at once."""
 
 
 @dataclass(frozen=True, slots=True)
