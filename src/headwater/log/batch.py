@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from struct import Struct, pack
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
 
+from headwater.checksum import crc32
 from headwater.model.columns import Columns, Int64s, Lengths
 from headwater.model.message import Message
 from headwater.model.run import values_at

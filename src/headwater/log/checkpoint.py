@@ -6,8 +6,8 @@ from errno import ENOENT
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
-from zlib import crc32
 
+from headwater.checksum import crc32
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
-from zlib import crc32
 
+from headwater.checksum import crc32
 from headwater.disk import Disk
 from headwater.errors import CorruptionError
 from headwater.log.batch import HEAD_SIZE, MAGIC, Head, StoredBatch, is_intact, read_head
