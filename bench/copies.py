@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bench.generator import WINDOW, Connection, publish
+from bench.generator import Connection, publish
 
 GROUPS = 5
-KEPT = sum(number % GROUPS == 1 for number in range(WINDOW)) / WINDOW
+DISTINCT = 65_536
+"""So many messages differ before they come again: further apart than any compression looks back."""
+KEPT = sum(number % GROUPS == 1 for number in range(DISTINCT)) / DISTINCT
 """The part of the messages that a filter on one of the groups keeps: a fifth."""
-POLL_S = 0.005
+POLL_S = 0.02
 PATIENCE_S = 1200.0
 SPOTS = 25
 WORDS = ("order", "shipped", "received", "customer", "address", "warehouse", "priority", "express", "return")
@@ -54,14 +56,14 @@ class Api:
         return message
 
     def fill(self, name: str, subject: str, messages: int, size: int) -> int:
-        """Make a stream of so many messages, rounded up to whole windows, and return how many it holds."""
-        messages = -(-messages // WINDOW) * WINDOW
+        """Make a stream of so many messages, rounded up to whole runs, and return how many it holds."""
+        messages = -(-messages // DISTINCT) * DISTINCT
 
         def make(number: int) -> tuple[bytes, bytes]:
             return b"%s.%d.%02d" % (subject.encode(), number % GROUPS, number % 60), payload(number, size)
 
         self.create(name, subjects=[f"{subject}.>"], allow_direct=True)
-        return publish(self.connection, size, messages=messages, make=make).messages
+        return publish(self.connection, size, messages=messages, make=make, distinct=DISTINCT).messages
 
 
 @dataclass(frozen=True)

@@ -109,18 +109,20 @@ class Connection:
                 return answer
 
 
-def frames(size: int, make: Callable[[int], tuple[bytes, bytes]] | None = None) -> tuple[memoryview, int]:
-    """Return a window of publishes as bytes, and the length of one: all are equally long.
+def frames(
+    size: int, make: Callable[[int], tuple[bytes, bytes]] | None = None, distinct: int = WINDOW
+) -> tuple[memoryview, int]:
+    """Return so many publishes as bytes, and the length of one: all are equally long.
 
-    `make` returns subject and payload of the message with a number in the window.
+    `make` returns subject and payload of the message with a number among them.
     """
     payload = bytes(i % 251 for i in range(size))
-    made = [make(i) if make else (b"bench.%02d" % (i % SUBJECTS), payload) for i in range(WINDOW)]
-    window = [
-        b"PUB %s %s.%04d %d\r\n%s\r\n" % (subject, INBOX, i, size, data)
+    made = [make(i) if make else (b"bench.%02d" % (i % SUBJECTS), payload) for i in range(distinct)]
+    publishes = [
+        b"PUB %s %s.%04d %d\r\n%s\r\n" % (subject, INBOX, i % WINDOW, size, data)
         for i, (subject, data) in enumerate(made)
     ]
-    return memoryview(b"".join(window)), len(window[0])
+    return memoryview(b"".join(publishes)), len(publishes[0])
 
 
 def publish(
@@ -130,10 +132,11 @@ def publish(
     seconds: float = math.inf,
     messages: float = math.inf,
     make: Callable[[int], tuple[bytes, bytes]] | None = None,
+    distinct: int = WINDOW,
 ) -> Round:
     """Publish so long or so many, at most WINDOW unacknowledged, then wait for the last acknowledgement."""
-    block, length = frames(size, make)
-    chunks = [block[i * CHUNK * length : (i + 1) * CHUNK * length] for i in range(WINDOW // CHUNK)]
+    block, length = frames(size, make, distinct)
+    chunks = [block[i * CHUNK * length : (i + 1) * CHUNK * length] for i in range(distinct // CHUNK)]
     sent = acked = last_seq = 0
     cpu, start = time.process_time(), time.perf_counter()
     deadline = start + seconds
