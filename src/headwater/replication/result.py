@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,26 +13,28 @@ from urllib.parse import quote
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from headwater.disk import RealDisk
 from headwater.errors import DiskError
 from headwater.model.adopted import Adopted
 from headwater.replication.sums import adopted_of
 from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
+from headwater.table.data_chunk import DataChunk
 from headwater.table.file_sums import MOST_SUBJECTS, FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileStats, FileWriter
-from headwater.table.rows import Rows, bytes_of, concat
+from headwater.table.rows import Rows, concat
 from headwater.wire import column_bytes
 
 # Of each message beside its bytes: sequence, time and three lengths; and once what frames the columns.
 _ROW_BYTES = 28
 _FRAME_BYTES = 64
 SYNC_BYTES = 8 << 20
-SAMPLE_BYTES = 256 << 10
-PAYS = 0.6
-_SNAPPY = pa.Codec("snappy")
+UNSYNCED_BYTES = 48 << 20
+"""With so much of a file not on the disk yet it is the disk that a copy waits for."""
+LEAST_SPLICED_ROWS = MAX_GROUP_ROWS // 4
+LEAST_SPLICED_BYTES = MAX_GROUP_BYTES // 4
+"""A row group with less of both is joined with its neighbours."""
 SUMS_BYTES = 128 << 10
 """Sums over files that are longer than this travel in a file of their own."""
 
@@ -65,9 +66,29 @@ class Result:
         for path in self._paths:
             _remove(self._disk, path)
 
+    @property
+    def keeps_times(self) -> bool:
+        """Return whether messages keep the times they have; else they get that of their copy."""
+        return self._work.mirrored or not self._work.adoptive
+
+    def splices(self, chunk: DataChunk) -> bool:
+        """Return whether data that lies in a file is taken as it is: a row group's worth, packed as wanted.
+
+        Where the disk cannot keep up, time is better spent on having less to write.
+        """
+        is_packed = chunk.codec != "UNCOMPRESSED"
+        return (
+            (chunk.rows >= LEAST_SPLICED_ROWS or chunk.packed_bytes >= LEAST_SPLICED_BYTES)
+            and (self._work.compression == "none" or chunk.codec == "ZSTD")
+            and (is_packed or self._open is None or not self._open.is_held_up)
+        )
+
     def append(self, rows: Rows) -> None:
         """Take messages; memory holds no more of them than a receipt or a row group does."""
         if not len(rows):
+            return
+        if isinstance(rows.datas, DataChunk):
+            self._splice(rows)
             return
         size = _ROW_BYTES * len(rows) + _subject_bytes(rows) + rows.payload_bytes
         if self._open is not None and (
@@ -80,6 +101,14 @@ class Result:
         self._waiting_bytes += size
         if self._open is None and (self._paths or self._waiting_bytes + _FRAME_BYTES > INLINE_BYTES):
             self._begin()
+
+    def _splice(self, rows: Rows) -> None:
+        """Write messages as the row group that they already are."""
+        self._begin()
+        self._write()
+        assert self._open is not None
+        self._open.append(rows)
+        self._rows += len(rows)
 
     def link(self, file: FileRange, sums: FileSums) -> None:
         """Take all messages of a file that the target can have as it is."""
@@ -122,8 +151,7 @@ class Result:
     def _begin(self) -> None:
         if self._open is None:
             stem = f"{self._stem}-{len(self._paths)}"
-            packed = _packed(self._work, self._waiting[0])
-            self._open = _StagedFile(self._work, self._disk, self._directory, stem, packed)
+            self._open = _StagedFile(self._work, self._disk, self._directory, stem)
 
     def _end(self) -> None:
         """Finish the file that is being written, if there is one."""
@@ -158,9 +186,7 @@ class Result:
 class _StagedFile:
     """A file in the making under a name that no other attempt at the same work has."""
 
-    def __init__(
-        self, work: Work, disk: RealDisk, directory: Path, stem: str, packed: Mapping[str, str]
-    ) -> None:
+    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str) -> None:
         self._disk = disk
         self._directory = directory
         self._stem = stem
@@ -174,16 +200,24 @@ class _StagedFile:
                 0,
                 work.compression,
                 most_subjects=None if work.adoptive else MOST_SUBJECTS,
-                packed=packed,
+                # Where a message came from differs from its neighbour's in a digit or two.
+                packed={"headers": "zstd"} if work.source_header is not None else {},
                 may_demand=False,
+                spliced=True,
             )
             self._syncing = _EarlySync(self._temporary)
         except OSError as error:
             raise self._refused(error) from error
 
+    @property
+    def is_held_up(self) -> bool:
+        """Return whether the disk is slower than we are."""
+        return self._syncing.behind(self._writer.size_bytes) > UNSYNCED_BYTES
+
     def append(self, rows: Rows) -> None:
         if self._renumber:
             rows = self._anew(rows)
+        self._writer.packs_data = self.is_held_up
         try:
             for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES * 3 // 2):
                 self._writer.append_group(part)
@@ -229,6 +263,11 @@ class _EarlySync:
         self._thread = ThreadPoolExecutor(1)
         self._under_way: Future[None] | None = None
         self._asked = 0
+        self._synced = 0
+
+    def behind(self, size: int) -> int:
+        """Return how much of a file of this length is not on the disk yet, as far as is known."""
+        return size - (self._asked if self._under_way and self._under_way.done() else self._synced)
 
     def reached(self, size: int) -> None:
         """Take note of the file's length; OSError if what was written before could not be synced."""
@@ -236,7 +275,7 @@ class _EarlySync:
             return
         if self._under_way is not None:
             self._under_way.result()
-        self._asked = size
+        self._synced, self._asked = self._asked, size
         self._under_way = self._thread.submit(os.fdatasync, self._fd)
 
     def end(self) -> None:
@@ -254,19 +293,6 @@ def _remove(disk: RealDisk, path: Path) -> None:
         disk.remove(path)
     except DiskError:
         pass
-
-
-def _packed(work: Work, sample: Rows) -> dict[str, str]:
-    """Return the columns that are worth compressing, going by some of the messages.
-
-    Where a message came from differs from its neighbour's in a digit or two. Data is compressed where that
-    saves more time at the disk than it takes.
-    """
-    packed = {"headers": "zstd"} if work.source_header is not None else {}
-    data = bytes(bytes_of(sample.datas)[:SAMPLE_BYTES])
-    if data and len(_SNAPPY.compress(data)) < PAYS * len(data):
-        packed["data"] = "snappy"
-    return packed
 
 
 def _subject_bytes(rows: Rows) -> int:

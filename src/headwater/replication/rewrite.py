@@ -48,6 +48,10 @@ class Rewrite:
         """Return whether messages on any of these subjects are wanted."""
         return not self._looks_at_subjects or any(self._wanted(text) is not None for text in texts)
 
+    def wants_all(self, texts: Collection[str]) -> bool:
+        """Return whether messages on each of these subjects are wanted."""
+        return not self._looks_at_subjects or all(self._wanted(text) is not None for text in texts)
+
     def apply(self, rows: Rows) -> Rows:
         """Return what is wanted of the messages, as the target takes it."""
         if len(rows) and self._looks_at_subjects:

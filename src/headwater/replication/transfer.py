@@ -5,6 +5,7 @@ This is what Spark's executors run. It needs the store's files or the origin's A
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,18 +19,28 @@ from headwater.replication.result import Result
 from headwater.replication.rewrite import Rewrite
 from headwater.replication.work import FileRange, Receipt, Work
 from headwater.table import parquet
+from headwater.table.data_chunk import DataChunk
 from headwater.table.file_sums import FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.parquet import Footer
 from headwater.table.rows import Rows
+from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
 _decode_work = msgspec.msgpack.Decoder(Work).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def ready(_: int) -> None:
+    """Do nothing but what is done once: who can call this has imported all that a transfer needs."""
+    if not gc.get_freeze_count():
+        # Spark's worker collects garbage after each task, and would look at every module each time.
+        gc.freeze()
+
+
 def transfer_all(works: list[bytes]) -> list[bytes]:
     """Do pieces of work one after the other; they come as bytes, and so go their receipts."""
+    ready(0)
     return [_encode(transfer(_decode_work(work))) for work in works]
 
 
@@ -89,8 +100,10 @@ def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
         if sums is not None and rewrite.is_plain and _is_whole(work, file, sums, removed):
             result.link(file, sums)
             continue
-        for rows in _live_rows(work, file, footer, removed):
-            result.append(rewrite.apply(rows))
+        with StoredFile(Path(file.path), footer, file.base_seq) as stored:
+            for index in _wanted_groups(work, file, footer, removed):
+                rows = _live_rows(work, stored.group(index), removed, rewrite, result)
+                result.append(rewrite.apply(rows))
 
 
 def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
@@ -107,21 +120,38 @@ def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) ->
     )
 
 
-def _live_rows(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[Rows]:
-    """Yield what is left of a file's messages in a range; row groups that hold none are not read."""
+def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[int]:
+    """Yield which row groups of a file hold messages of a range."""
     for index, (first_offset, last_offset) in enumerate(footer.bounds):
         first, last = file.base_seq + first_offset, file.base_seq + last_offset
-        if last < work.start_seq or first > work.stop_seq:
-            continue
-        gone = removed.range_cardinality(first, last + 1)
-        if gone == last - first + 1:
-            continue
-        rows = _between(parquet.read_rows(Path(file.path), footer, index, file.base_seq), work)
-        if gone and len(rows):
-            seqs = rows.seqs
-            marked = (removed & BitMap64(range(first, last + 1))).to_array()
-            rows = rows.filter(~np.isin(seqs, np.array(marked, np.int64), assume_unique=True))
-        yield rows
+        is_near = first <= work.stop_seq and last >= work.start_seq
+        if is_near and removed.range_cardinality(first, last + 1) < last - first + 1:
+            yield index
+
+
+def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewrite, result: Result) -> Rows:
+    """Return what is left of a group's messages in a range, as it lies in the file if that is all of it."""
+    stored = group.rows(timed=result.keeps_times)
+    texts = stored.texts
+    if not rewrite.wants_any(texts):
+        return stored.none()
+    seqs = stored.seqs
+    first, last = int(seqs[0]), int(seqs[-1])
+    gone = removed & BitMap64(range(first, last + 1)) if removed.range_cardinality(first, last + 1) else None
+    if (
+        isinstance(stored.datas, DataChunk)
+        and work.start_seq <= first
+        and last <= work.stop_seq
+        and not gone
+        and rewrite.wants_all(texts)
+        and result.splices(stored.datas)
+    ):
+        return stored
+    rows = _between(group.opened(stored), work)
+    if gone and len(rows):
+        marked = np.array(gone.to_array(), np.int64)
+        rows = rows.filter(~np.isin(rows.seqs, marked, assume_unique=True))
+    return rows
 
 
 def _between(rows: Rows, work: Work) -> Rows:

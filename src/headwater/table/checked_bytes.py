@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
+
+from headwater.checksum import crc32
 
 
 class ChecksumSink:
@@ -12,6 +13,7 @@ class ChecksumSink:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb", buffering=0)
         self._crc = 0
+        self._held: list[bytes] | None = None
         self.size = 0
 
     @property
@@ -19,14 +21,26 @@ class ChecksumSink:
         """Return whether the file is closed."""
         return self._file.closed
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Write all of the data."""
+        if self._held is not None:
+            self._held.append(bytes(data))
+            return len(data)
         view = memoryview(data)
         while view:
             view = view[self._file.write(view) :]
-        self._crc = zlib.crc32(data, self._crc)
+        self._crc = crc32(data, self._crc)
         self.size += len(data)
         return len(data)
+
+    def hold(self) -> None:
+        """Keep back what is written from now on."""
+        self._held = []
+
+    def release(self) -> bytes:
+        """Return what was kept back, for the caller to write."""
+        held, self._held = self._held or [], None
+        return b"".join(held)
 
     def take_crc(self) -> int:
         """Return the checksum of what was written since this was last asked."""
@@ -48,7 +62,7 @@ class ChecksumSink:
 class ByteRange:
     """A range of a file's bytes in memory, read at the places where they stand in the file."""
 
-    def __init__(self, content: bytes, start: int) -> None:
+    def __init__(self, content: bytes | memoryview, start: int) -> None:
         self._content = memoryview(content)
         self._start = start
         self._at = 0
@@ -64,13 +78,13 @@ class ByteRange:
         """Return the place in the file."""
         return self._at
 
-    def read(self, length: int) -> bytes:
-        """Return the bytes at this place."""
+    def read(self, length: int) -> memoryview:
+        """Return the bytes at this place, not copied."""
         begin = self._at - self._start
         assert begin >= 0, "only the range is read"
         piece = self._content[begin : begin + length]
         self._at += len(piece)
-        return bytes(piece)
+        return piece
 
     def close(self) -> None:
         """Let the bytes go."""

@@ -9,7 +9,8 @@ from pyroaring import BitMap64
 
 from headwater.model.columns import Int64s
 from headwater.model.headers import DEMANDS
-from headwater.table.rows import bytes_of, nbytes
+from headwater.table.data_chunk import DataChunk
+from headwater.table.rows import bytes_of, data_nbytes, nbytes
 from headwater.table.schema import subject_bytes
 
 MOST_SUBJECTS = 4096
@@ -76,7 +77,7 @@ class Tally:
         ts: Int64s,
         subjects: pa.DictionaryArray,
         headers: pa.BinaryArray,
-        datas: pa.BinaryArray,
+        datas: pa.BinaryArray | DataChunk,
     ) -> None:
         """Take one part."""
         if self._given_up:
@@ -86,7 +87,7 @@ class Tally:
         self._last = (int(offsets[-1]), int(ts[-1]))
         self._rows += len(offsets)
         self._with_headers += len(headers) - headers.null_count
-        self._payload_bytes += nbytes(headers) + nbytes(datas) + self._count(subjects, offsets)
+        self._payload_bytes += nbytes(headers) + data_nbytes(datas) + self._count(subjects, offsets)
         if self._may_demand and not self._demands and headers.null_count < len(headers):
             block = bytes(bytes_of(headers))
             self._demands = any(mark in block for mark in _MARKS)

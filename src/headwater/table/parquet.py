@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,14 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headwater.checksum import crc32
 from headwater.errors import CorruptionError
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
-from headwater.table import file_sums
+from headwater.table import data_chunk, file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
+from headwater.table.data_chunk import DataChunk
 from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
 from headwater.table.row_group import RowGroup
 from headwater.table.rows import Rows
-from headwater.table.schema import FILE, TIME, subject_text
+from headwater.table.schema import DATA, FILE, OTHERS, TIME, subject_text
+from headwater.table.spliced import SplicedWriter
 
 Compression = Literal["none", "s2"]
 
@@ -88,12 +90,17 @@ class FileWriter:
         most_subjects: int | None = MOST_SUBJECTS,
         packed: Mapping[str, str] = _UNPACKED,
         may_demand: bool = True,
+        spliced: bool = False,
     ) -> None:
         """Begin a file; `packed` names codecs of columns to be compressed where nothing else is.
 
         Without `may_demand` no header makes demands on the stream, as in a copy, and none is looked for.
+        A file that is `spliced` also takes data as it lies in other files.
         """
         self._path = path
+        self.packs_data = False
+        """Whether data is compressed, if only a little, that is not compressed otherwise."""
+        self._compression = compression
         self._tally = Tally(most_subjects, may_demand=may_demand)
         self._base_seq = base_seq
         self._rest: Columns | None = None
@@ -104,17 +111,20 @@ class FileWriter:
         self._subjects: list[str] = []
         self._group_crcs: list[int] = []
         self._sink = ChecksumSink(path)
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._sink, mode="w"),
-            FILE,
-            use_dictionary=["subject"],
-            column_encoding=dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
-            write_statistics=["offset", "subject", "time"],
-            write_page_checksum=True,
-            write_batch_size=MAX_GROUP_ROWS,
-            store_schema=False,
+        options = {
+            "use_dictionary": ["subject"],
+            "column_encoding": dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
+            "write_statistics": ["offset", "subject", "time"],
+            "write_page_checksum": True,
+            "write_batch_size": MAX_GROUP_ROWS,
+            "store_schema": False,
             **_codec(compression, packed),
-        )
+        }
+        self._writer: pq.ParquetWriter | SplicedWriter
+        if spliced:
+            self._writer = SplicedWriter(self._sink, **options)
+        else:
+            self._writer = pq.ParquetWriter(pa.PythonFile(self._sink, mode="w"), FILE, **options)
 
     @property
     def size_bytes(self) -> int:
@@ -159,7 +169,7 @@ class FileWriter:
             max(self._subjects),
             self._headerless_rows,
             self._path.stat().st_size,
-            zlib.crc32(footer),
+            crc32(footer),
             sums,
         )
 
@@ -185,7 +195,10 @@ class FileWriter:
         assert len(offsets) == 1 or (np.diff(offsets) > 0).all(), "sequences ascend"
         assert offsets[0] >= 0, "the base is not above the first sequence"
         self._sink.take_crc()
-        self._writer.write_table(file_table(rows, self._base_seq), row_group_size=MAX_GROUP_ROWS)
+        if isinstance(self._writer, SplicedWriter):
+            self._writer.write(other_columns(rows, self._base_seq), self._chunk_of(rows.datas))
+        else:
+            self._writer.write_table(file_table(rows, self._base_seq), row_group_size=MAX_GROUP_ROWS)
         self._group_crcs.append(self._sink.take_crc())
         self._tally.add(offsets, rows.ts, rows.subjects, rows.headers, rows.datas)
         self._subjects += pc.min_max(rows.subjects.dictionary).as_py().values()
@@ -193,6 +206,15 @@ class FileWriter:
         self._headerless_rows += rows.headers.null_count
         self._first_offset = int(offsets[0]) if self._first_offset < 0 else self._first_offset
         self._last_offset = int(offsets[-1])
+
+    def _chunk_of(self, datas: pa.BinaryArray | DataChunk) -> DataChunk:
+        """Return the data of a row group as pages."""
+        if isinstance(datas, DataChunk):
+            return datas
+        codec = _CODECS[self._compression]
+        if self.packs_data and self._compression == "none":
+            codec = {"compression": "lz4"}
+        return data_chunk.encode(datas, **codec)
 
 
 def arrow_table(columns: Columns, base_seq: int = 0) -> pa.Table:
@@ -213,6 +235,11 @@ def rows_of(columns: Columns) -> Rows:
 
 def file_table(rows: Rows, base_seq: int = 0) -> pa.Table:
     """Return messages as the columns of a file."""
+    return other_columns(rows, base_seq).append_column(FILE.field(DATA), rows.datas)
+
+
+def other_columns(rows: Rows, base_seq: int = 0) -> pa.Table:
+    """Return messages as the columns of a file, without their data."""
     micros, nanos = np.divmod(rows.ts, 1000)
     arrays = [
         pa.array(rows.seqs - base_seq),
@@ -220,9 +247,8 @@ def file_table(rows: Rows, base_seq: int = 0) -> pa.Table:
         pa.array(micros).view(TIME),
         pa.array(nanos.astype(np.int16)),
         rows.headers,
-        rows.datas,
     ]
-    return pa.Table.from_arrays(arrays, schema=FILE)
+    return pa.Table.from_arrays(arrays, schema=OTHERS)
 
 
 def cuts(columns: Columns) -> Iterator[Columns]:
@@ -258,7 +284,7 @@ def read_footer_bytes(path: Path) -> bytes:
 def read_footer(path: Path, crc: int | None) -> Footer:
     """Return the footer, whose checksum must be the given one when one is given."""
     raw = read_footer_bytes(path)
-    if crc is not None and zlib.crc32(raw) != crc:
+    if crc is not None and crc32(raw) != crc:
         raise CorruptionError(path, path.stat().st_size - len(raw), "the footer's checksum does not match")
     try:
         metadata = pq.read_metadata(pa.BufferReader(raw))
@@ -273,34 +299,38 @@ def read_footer(path: Path, crc: int | None) -> Footer:
 
 def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGroup:
     """Return one row group, whose bytes are those that were written."""
-    return RowGroup(_read(path, footer, index), base_seq)
-
-
-def read_rows(path: Path, footer: Footer, index: int, base_seq: int) -> Rows:
-    """Return one row group as Arrow arrays, whose bytes are those that were written."""
-    table = _read(path, footer, index).combine_chunks()
-    offset, subject, time, nanos, headers, data = (
-        table[name].chunk(0) if table[name].num_chunks else pa.array([], table[name].type)
-        for name in FILE.names
-    )
-    ts = time.cast(pa.int64()).to_numpy() * 1000 + nanos.to_numpy()
-    return Rows(offset.to_numpy() + base_seq, ts, subject, headers, data)
-
-
-def _read(path: Path, footer: Footer, index: int) -> pa.Table:
-    """Return the columns of one row group once its checksum is verified."""
     start, stop = footer.places[index]
     with path.open("rb", buffering=0) as file:
         content = os.pread(file.fileno(), stop - start, start)
+    verify(path, footer, index, content)
+    return RowGroup(decode(path, footer, index, content), base_seq)
+
+
+def verify(path: Path, footer: Footer, index: int, content: bytes | memoryview) -> None:
+    """Raise if these are not the bytes that were written as a row group."""
     # The pages' own checksums, there for other readers, leave out the page headers.
-    if zlib.crc32(content) != footer.group_crcs[index]:
-        raise CorruptionError(path, start, f"row group {index}: the checksum does not match")
-    source = pa.PythonFile(ByteRange(content, start), mode="r")
+    if crc32(content) != footer.group_crcs[index]:
+        raise _damaged(path, footer, index, "the checksum does not match")
+
+
+def _damaged(path: Path, footer: Footer, index: int, problem: str) -> CorruptionError:
+    return CorruptionError(path, footer.places[index][0], f"row group {index}: {problem}")
+
+
+def decode(
+    path: Path,
+    footer: Footer,
+    index: int,
+    content: bytes | memoryview,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return columns of one row group, all unless some are named, from its verified bytes."""
+    source = pa.PythonFile(ByteRange(content, footer.places[index][0]), mode="r")
     try:
         with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
-            return parquet.read_row_group(index, use_threads=False)
+            return parquet.read_row_group(index, columns=columns, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise CorruptionError(path, start, f"row group {index}: {error}") from error
+        raise _damaged(path, footer, index, str(error)) from error
 
 
 def read_sums(footer: Footer) -> FileSums | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.model.columns import Columns, Int64s, Lengths
+from headwater.table.data_chunk import DataChunk
 from headwater.table.schema import subject_bytes
 
 
@@ -22,7 +23,8 @@ class Rows:
     ts: Int64s
     subjects: pa.DictionaryArray
     headers: pa.BinaryArray
-    datas: pa.BinaryArray
+    datas: pa.BinaryArray | DataChunk
+    """A chunk stands for the data of exactly these messages: none of them can be taken out or added then."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -42,7 +44,7 @@ class Rows:
     @property
     def payload_bytes(self) -> int:
         """Return how long headers and data are, all together."""
-        return nbytes(self.headers) + nbytes(self.datas)
+        return nbytes(self.headers) + data_nbytes(self.datas)
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return only the rows where the mask is true."""
@@ -54,7 +56,7 @@ class Rows:
             self.ts[mask],
             _recoded(self.subjects.dictionary, self.codes[mask]),
             self.headers.filter(chosen),
-            self.datas.filter(chosen),
+            _at_hand(self.datas).filter(chosen),
         )
 
     def slice(self, start: int, stop: int) -> Rows:
@@ -64,13 +66,18 @@ class Rows:
             self.ts[start:stop],
             _recoded(self.subjects.dictionary, self.codes[start:stop]),
             self.headers[start:stop],
-            self.datas[start:stop],
+            _at_hand(self.datas)[start:stop],
         )
+
+    def none(self) -> Rows:
+        """Return none of the rows."""
+        nothing = pa.array([], pa.binary())
+        return Rows(self.seqs[:0], self.ts[:0], self.subjects[:0], nothing, nothing)
 
     def cuts(self, most_rows: int, most_bytes: int) -> Iterator[Rows]:
         """Yield equal parts of about at most so many rows and bytes, of one row at the least."""
         count = max(-(-len(self) // most_rows), -(-self.payload_bytes // most_bytes), 1)
-        if count == 1:
+        if count == 1 or isinstance(self.datas, DataChunk):
             yield self
             return
         bounds = [len(self) * number // count for number in range(count + 1)]
@@ -89,7 +96,7 @@ class Rows:
             lengths,
             b"".join([subjects[code] for code in codes.tolist()]),
             *_joined(self.headers),
-            *_joined(self.datas),
+            *_joined(_at_hand(self.datas)),
         )
 
 
@@ -102,7 +109,7 @@ def concat(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.ts for part in parts]),
         pa.concat_arrays([part.subjects for part in parts]),
         pa.concat_arrays([part.headers for part in parts]),
-        pa.concat_arrays([part.datas for part in parts]),
+        pa.concat_arrays([_at_hand(part.datas) for part in parts]),
     )
 
 
@@ -124,6 +131,16 @@ def nbytes(values: pa.BinaryArray) -> int:
     """Return how long all values are together."""
     ends = ends_of(values)
     return int(ends[-1]) - int(ends[0])
+
+
+def data_nbytes(values: pa.BinaryArray | DataChunk) -> int:
+    """Return how long all values are together, wherever they lie."""
+    return values.nbytes if isinstance(values, DataChunk) else nbytes(values)
+
+
+def _at_hand(datas: pa.BinaryArray | DataChunk) -> pa.BinaryArray:
+    assert not isinstance(datas, DataChunk), "pages are taken whole"
+    return datas
 
 
 def _joined(values: pa.BinaryArray) -> tuple[Lengths, memoryview]:

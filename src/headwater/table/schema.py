@@ -33,6 +33,8 @@ def _fields(subject: pa.DataType) -> list[pa.Field]:
 
 
 FILE = pa.schema(_fields(_SUBJECT_CODES))
+DATA = "data"
+OTHERS = pa.schema([field for field in FILE if field.name != DATA])
 TABLE = pa.schema([pa.field(PARTITION, pa.int64(), nullable=False), *_fields(_SUBJECT_TEXT)])
 
 # Reader 1 and writer 2 is what every Delta reader copes with; nothing here may ask for a table feature.

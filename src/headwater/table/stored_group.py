@@ -1,0 +1,107 @@
+"""Row groups as they lie in a file, verified; of each only as much is decoded as a copy needs."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.model.columns import Int64s
+from headwater.table import data_chunk, parquet
+from headwater.table.data_chunk import DataChunk
+from headwater.table.parquet import Footer
+from headwater.table.rows import Rows
+from headwater.table.schema import DATA
+
+
+class StoredFile:
+    """A data file, mapped: what is copied as it lies is copied once.
+
+    Files of a table are never changed. Should the disk fail under one, the process ends that reads it.
+    """
+
+    def __init__(self, path: Path, footer: Footer, base_seq: int) -> None:
+        self.path = path
+        self.footer = footer
+        self.base_seq = base_seq
+        with path.open("rb") as file:
+            self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._view = memoryview(self._mapped)
+
+    def __enter__(self) -> StoredFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What was taken out of the map keeps it; the last of that closes it.
+        self._view.release()
+
+    def group(self, index: int) -> StoredGroup:
+        """Return one row group; CorruptionError if its bytes are not those that were written."""
+        start, stop = self.footer.places[index]
+        content = self._view[start:stop]
+        parquet.verify(self.path, self.footer, index, content)
+        return StoredGroup(self, index, content)
+
+
+class StoredGroup:
+    """A row group, whose bytes are those that were written."""
+
+    def __init__(self, file: StoredFile, index: int, content: memoryview) -> None:
+        self._file = file
+        self._index = index
+        self._content = content
+
+    def rows(self, *, timed: bool = True) -> Rows:
+        """Return the messages with their data left as it lies in the file, if that is possible.
+
+        Whoever has no use for their times need not have them decoded.
+        """
+        chunk = self._chunk()
+        first, last = self._file.footer.bounds[self._index]
+        rows = self._file.footer.metadata.row_group(self._index).num_rows
+        is_dense = last - first + 1 == rows
+        names = ["subject", "headers"]
+        names += ["time", "nanos"] if timed else []
+        names += [] if is_dense else ["offset"]
+        table = self._decode(names)
+        subject, headers = (_single(table[name]) for name in ("subject", "headers"))
+        offsets: Int64s = np.arange(first, last + 1) if is_dense else _single(table["offset"]).to_numpy()
+        ts = np.zeros(rows, np.int64)
+        if timed:
+            micros, nanos = (_single(table[name]) for name in ("time", "nanos"))
+            ts = micros.cast(pa.int64()).to_numpy() * 1000 + nanos.to_numpy()
+        datas = self._datas() if chunk is None else chunk
+        return Rows(offsets + self._file.base_seq, ts, subject, headers, datas)
+
+    def opened(self, rows: Rows) -> Rows:
+        """Return all messages of the group with their data at hand."""
+        return replace(rows, datas=self._datas()) if isinstance(rows.datas, DataChunk) else rows
+
+    def _datas(self) -> pa.BinaryArray:
+        return _single(self._decode([DATA])[DATA])
+
+    def _decode(self, columns: Sequence[str]) -> pa.Table:
+        return parquet.decode(self._file.path, self._file.footer, self._index, self._content, columns)
+
+    def _chunk(self) -> DataChunk | None:
+        """Return what the data is stored as, if others can have that."""
+        group = self._file.footer.metadata.row_group(self._index)
+        column = group.column(group.num_columns - 1)
+        start = column.data_page_offset - self._file.footer.places[self._index][0]
+        content = self._content[start:]
+        if column.path_in_schema != DATA or len(content) != column.total_compressed_size:
+            return None
+        return data_chunk.find(content, column)
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
