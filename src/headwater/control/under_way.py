@@ -23,6 +23,11 @@ class Planned:
         """Return about how much of a plan they take."""
         return sum(len(w.tail) + len(w.removed) + 200 * len(w.files) + 1000 for w in self.works)
 
+    @property
+    def read_bytes(self) -> int:
+        """Return about how much of files they read."""
+        return sum(work.read_bytes for work in self.works)
+
 
 NOTHING = Planned("", ())
 

@@ -30,7 +30,7 @@ from headwater.control.under_way import NOTHING, Planned, UnderWay
 from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSourceInfo
-from headwater.replication.planner import Extent, plan_local, plan_remote
+from headwater.replication.planner import SLOT_BYTES, Extent, plan_local, plan_remote
 from headwater.replication.upstream import Upstream, upstreams_of
 from headwater.replication.work import (
     EXCHANGE_BYTES,
@@ -248,7 +248,7 @@ class Upstreams:
             logger.warning("a replicator's question is not understood: %s", error)
             return
         self._under_way.asked(question, self._clock.now_ns())
-        self._begin("plan", self._answer_plan(frame[1]))
+        self._begin("plan", self._answer_plan(frame[1], max(question.slots, 1)))
 
     def _commit_for(self, frame: Frame) -> None:
         if not _is_asked(frame):
@@ -260,13 +260,13 @@ class Upstreams:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer_plan(self, reply: bytes) -> None:
+    async def _answer_plan(self, reply: bytes, slots: int) -> None:
         """Answer with what there is to copy, as soon as there is something or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
             self._restless.grown.clear()
             async with self._planning:
-                works = await self._plan()
+                works = await self._plan(slots)
             left_s = deadline - asyncio.get_running_loop().time()
             if works or left_s <= 0:
                 break
@@ -278,41 +278,45 @@ class Upstreams:
                 pass
         self._connection.publish(reply, encode(Plan(works=tuple(works))))
 
-    async def _plan(self) -> list[Work]:
+    async def _plan(self, slots: int) -> list[Work]:
+        """Return what there is to copy: as much as a message holds, and slots read within seconds."""
         works: list[Work] = []
-        size = 0
+        size = read_bytes = 0
         now_ns = self._clock.now_ns()
         due = [u for u in self._restless if u.leased_until_ns <= now_ns and u.next_try_ns <= now_ns]
         # Who was copied last comes last, so that a plan that is full leaves out nobody for long.
         due.sort(key=lambda upstream: upstream.handed_ns)
         # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
         elsewhere = [u for u in due if u.source.external is not None]
-        asked = await asyncio.gather(*(self._planned(upstream, now_ns) for upstream in elsewhere))
+        asked = await asyncio.gather(*(self._planned(upstream, now_ns, slots) for upstream in elsewhere))
         found = dict(zip(elsewhere, asked, strict=True))
         for upstream in due:
-            planned = found[upstream] if upstream in found else await self._planned(upstream, now_ns)
+            planned = found[upstream] if upstream in found else await self._planned(upstream, now_ns, slots)
             size += planned.exchange_bytes
             if works and size > EXCHANGE_BYTES:
                 break
+            if planned.read_bytes and read_bytes > slots * SLOT_BYTES:
+                continue
+            read_bytes += planned.read_bytes
             if planned.works:
                 self._under_way.give(upstream, planned, now_ns)
             works += planned.works
         return works
 
-    async def _planned(self, upstream: Upstream, now_ns: int) -> Planned:
+    async def _planned(self, upstream: Upstream, now_ns: int, slots: int) -> Planned:
         """Return the next pieces of work of an upstream; trouble is shown, not raised."""
         with self._showing(upstream, now_ns):
             if upstream.source.external is None:
-                return await self._planned_here(upstream, now_ns)
+                return await self._planned_here(upstream, now_ns, slots)
             return await self._planned_elsewhere(upstream, now_ns)
         return NOTHING
 
-    async def _planned_here(self, upstream: Upstream, now_ns: int) -> Planned:
+    async def _planned_here(self, upstream: Upstream, now_ns: int, slots: int) -> Planned:
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
         if start_seq > extent.last_seq:
             return NOTHING
         origin = self._domain.stream(upstream.source.name)
-        return Planned(extent.identity, await plan_local(upstream, origin, extent, start_seq))
+        return Planned(extent.identity, await plan_local(upstream, origin, extent, start_seq, slots))
 
     async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""

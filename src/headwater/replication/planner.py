@@ -17,12 +17,13 @@ from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import MAX_GROUP_ROWS
 
-WORK_BYTES = 512 << 20
-"""About how much of an origin one piece of work reads, so that a long catch-up shows progress."""
-TAIL_BYTES = 192 << 10
-PIECE_BYTES = 8 << 20
+SLOT_BYTES = 512 << 20
+"""About how much a plan has each of a replicator's slots read, so that a long catch-up shows progress."""
+SLOT_PIECES = 8
+"""In how many pieces, so that all slots end at about the same time."""
+PIECE_BYTES = 32 << 20
 """How much a task reads at the least before its work is shared out."""
-MOST_PIECES = 8
+TAIL_BYTES = 192 << 10
 LINK_FILES = 256
 """How many files one piece of work takes as they are."""
 ASKED_LEAST = 2_000
@@ -57,7 +58,9 @@ class CursorAt:
         return Cursor(self.identity, seq).encode()
 
 
-async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_seq: int) -> list[Work]:
+async def plan_local(
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, slots: int = 2
+) -> list[Work]:
     """Return the next pieces of work on a stream of the same engine: its files first, then its head.
 
     The pieces follow on each other, and each expects the cursor that the one before it leaves.
@@ -65,12 +68,15 @@ async def plan_local(upstream: Upstream, origin: Stream, extent: Extent, start_s
     if _has_passed(upstream, extent, start_seq):
         return []
     whole = _whole_files(upstream, origin, start_seq)
-    files = whole or _files_to_read(upstream, origin, start_seq)
+    files = whole or _files_to_read(upstream, origin, start_seq, slots * SLOT_BYTES)
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
-        cut = [(start_seq, stop_seq)] if whole else pieces(start_seq, stop_seq, files)
+        if whole:
+            work = _piece_of_files(upstream, origin, extent, files, start_seq, stop_seq, is_first=True)
+            return [msgspec.structs.replace(work, read_bytes=0)]
+        cut = pieces(start_seq, stop_seq, files, slots * SLOT_PIECES)
         return [
-            _piece_of_files(upstream, origin, extent, files, first, last, first == start_seq)
+            _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
             for first, last in cut
         ]
     if origin.copying.folds_first(start_seq):
@@ -103,15 +109,15 @@ def _whole_files(upstream: Upstream, origin: Stream, start_seq: int) -> list[Dat
             break
         # Headers may hold what a copy leaves out, and then the file is read and written anew.
         read_bytes += file.size_bytes if file.headerless_rows != file.rows else 0
-        if chosen and read_bytes > WORK_BYTES // MOST_PIECES:
+        if chosen and read_bytes > SLOT_BYTES // SLOT_PIECES:
             break
         chosen.append(file)
     return chosen
 
 
-def _files_to_read(upstream: Upstream, origin: Stream, start_seq: int) -> list[DataFile]:
+def _files_to_read(upstream: Upstream, origin: Stream, start_seq: int, max_bytes: int) -> list[DataFile]:
     """Return the next files, up to one that the target may take as it is."""
-    files = origin.copying.files_from(start_seq, WORK_BYTES)
+    files = origin.copying.files_from(start_seq, max_bytes)
     if not _links(upstream, origin):
         return files
     return files[:1] + list(takewhile(lambda file: not _is_whole(origin, file, start_seq), files[1:]))
@@ -138,17 +144,17 @@ def is_linkable(origin: Stream, target: Stream) -> bool:
     )
 
 
-def pieces(start_seq: int, stop_seq: int, files: Sequence[DataFile]) -> list[tuple[int, int]]:
-    """Return a range cut so that tasks can share it, each with at least some megabytes to read.
+def pieces(start_seq: int, stop_seq: int, files: Sequence[DataFile], most: int) -> list[tuple[int, int]]:
+    """Return a range cut into so many pieces at the most, each with at least some megabytes to read.
 
     Cuts are where row groups most often begin, so that few are read twice.
     """
-    goal = max(PIECE_BYTES, sum(file.size_bytes for file in files) // MOST_PIECES)
+    goal = max(PIECE_BYTES, sum(file.size_bytes for file in files) // most)
     cuts, held = [start_seq], 0.0
     for file in files:
         size = file.size_bytes / (file.last_seq - file.first_seq + 1)
         for seq in range(file.first_seq, file.last_seq + 1, MAX_GROUP_ROWS):
-            if held >= goal and cuts[-1] < seq <= stop_seq and len(cuts) < MOST_PIECES:
+            if held >= goal and cuts[-1] < seq <= stop_seq and len(cuts) < most:
                 cuts.append(seq)
                 held = 0
             held += size * (min(seq + MAX_GROUP_ROWS - 1, file.last_seq) - seq + 1)
@@ -162,8 +168,10 @@ def _piece_of_files(
     files: Sequence[DataFile],
     first: int,
     last: int,
+    *,
     is_first: bool,
 ) -> Work:
+    touched = [file for file in files if file.first_seq <= last and file.last_seq >= first]
     return _work(
         upstream,
         extent,
@@ -171,13 +179,19 @@ def _piece_of_files(
         last,
         files=tuple(
             FileRange(str(origin.copying.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq)
-            for f in files
-            if f.first_seq <= last and f.last_seq >= first
+            for f in touched
         ),
+        read_bytes=sum(_share(file, first, last) for file in touched),
         removed=origin.copying.removed_between(first, last),
         expected=None if is_first else CursorAt(extent.identity)(first - 1),
         linkable=is_linkable(origin, upstream.target),
     )
+
+
+def _share(file: DataFile, first: int, last: int) -> int:
+    """Return about how many bytes of a file lie in a range."""
+    within = min(file.last_seq, last) - max(file.first_seq, first) + 1
+    return file.size_bytes * within // (file.last_seq - file.first_seq + 1)
 
 
 def plan_remote(
@@ -210,6 +224,7 @@ def _work(
     stop_seq: int,
     *,
     files: tuple[FileRange, ...] = (),
+    read_bytes: int = 0,
     removed: bytes = b"",
     tail: bytes = b"",
     origin: NatsOrigin | None = None,
@@ -226,6 +241,7 @@ def _work(
         start_seq=start_seq,
         stop_seq=stop_seq,
         files=files,
+        read_bytes=read_bytes,
         removed=removed,
         tail=tail,
         origin=origin,

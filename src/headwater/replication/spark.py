@@ -17,7 +17,7 @@ import msgspec
 
 from headwater.errors import Error
 from headwater.replication import handover
-from headwater.replication.transfer import failed, transfer_all
+from headwater.replication.transfer import failed, ready, transfer_all
 from headwater.replication.work import Receipt, Work
 
 logger = logging.getLogger(__name__)
@@ -82,6 +82,10 @@ def spark_options(
         "spark.python.worker.reuse": "true",
         # Jobs of different threads share the cores, so that a long one does not hold up a short one.
         "spark.scheduler.mode": "FAIR",
+        # By TCP each task would wait 40 ms for an acknowledgement that its peer holds back.
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Java only hands out tasks here: to compile it to the utmost takes cores from them for minutes.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     if local := _LOCAL.fullmatch(master):
         # A local master takes the number of attempts from its own name, and needs no door to the network.
@@ -113,10 +117,19 @@ class SparkCluster:
         logging.getLogger("py4j").setLevel(logging.WARNING)
         self._stopping = False
         self._context = SparkContext(conf=SparkConf().setAll(list(options.items())))
+        threading.Thread(target=self._warm, name="warm", daemon=True).start()
+
+    def _warm(self) -> None:
+        """Have a Python ready in every slot before there is work for it: to start one takes a second."""
+        try:
+            slots = self.slots
+            self._context.parallelize(range(slots), slots).foreach(ready)
+        except Exception as error:
+            logger.debug("slots were not made ready: %s", _first_line(error))
 
     def run(self, works: Sequence[Work]) -> list[Receipt]:
         """Return one receipt for each piece of work, in the same order, whatever happens to the tasks."""
-        tasks = shared_out(works, self._parallelism())
+        tasks = shared_out(works, self.slots)
         encoded = [[_encode(works[index]) for index in task] for task in tasks]
         try:
             self._context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
@@ -131,10 +144,11 @@ class SparkCluster:
         logger.warning("the job failed; its pieces of work run one by one", extra={"works": len(works)})
         return [receipt for work in works for receipt in self.run([work])]
 
-    def _parallelism(self) -> int:
+    @property
+    def slots(self) -> int:
         """Return how many tasks run at once; without a living Spark there is nothing left to do here."""
         try:
-            return self._context.defaultParallelism
+            return int(self._context.defaultParallelism)
         except Exception as error:
             raise SparkLostError(f"Spark is gone: {_first_line(error)}") from None
 

@@ -64,6 +64,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     start_seq: int
     stop_seq: int
     files: tuple[FileRange, ...] = ()
+    read_bytes: int = 0
+    """About how much of them is read."""
     removed: bytes = b""
     """Serialized BitMap64 of the sequences in the files that hold no message any more."""
     tail: bytes = b""
@@ -120,6 +122,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Its own for as long as it runs; one that is started anew has another."""
     under_way: tuple[str, ...] = ()
     """Works that it has been given and is still busy with."""
+    slots: int = 2
+    """How many of its tasks run at once."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
