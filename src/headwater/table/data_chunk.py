@@ -60,7 +60,7 @@ def find(content: memoryview, column: Any) -> DataChunk | None:
         return None
     try:
         nbytes = _value_bytes(content, column.num_values)
-    except (thrift.ThriftError, KeyError):
+    except (thrift.ThriftError, LookupError, TypeError):
         return None
     if nbytes is None:
         return None
@@ -83,12 +83,19 @@ def encode(values: pa.BinaryArray, compression: str, compression_level: int | No
         full = int(np.searchsorted(ends, ends[start] + PAGE_BYTES, side="right")) - 1
         stop = min(max(full, start + 1), len(values))
         page = plain[ends[start] : ends[stop]]
-        body = page if packer is None else memoryview(packer.compress(page))
+        body = page if packer is None else _packed(packer, page)
         header = memoryview(thrift.write_struct(_header(len(page), body, stop - start)))
         parts += (header, body)
         unpacked += len(header) + len(page)
         start = stop
     return DataChunk(tuple(parts), codec, len(values), unpacked, int(lengths.sum()))
+
+
+def _packed(packer: pa.Codec, page: memoryview) -> memoryview:
+    """Return a page compressed."""
+    packed = packer.compress(page)
+    # A view has the length that pyarrow made room for, not the one that it came to.
+    return memoryview(packed)[: packed.size]
 
 
 def _plain(values: pa.BinaryArray, lengths: Any) -> memoryview:
@@ -132,8 +139,11 @@ def _value_bytes(content: memoryview, rows: int) -> int | None:
         page = header.get(_PAGE)
         if header[_PAGE_TYPE][1] != _DATA_PAGE or page is None or page[1][_PAGE_ENCODING][1] != _PLAIN:
             return None
+        size = header[_PACKED_SIZE][1]
+        if size < 0:
+            return None
         values += page[1][_PAGE_VALUES][1]
         # No levels stand before the values, since each message has data, if none of a length.
         nbytes += header[_UNPACKED_SIZE][1] - _LENGTH_BYTES * page[1][_PAGE_VALUES][1]
-        at += header[_PACKED_SIZE][1]
+        at += size
     return nbytes if at == len(content) and values == rows else None

@@ -47,26 +47,28 @@ class SplicedWriter:
         self._sink = sink
         self._writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), OTHERS, **options)
         self._chunks: list[tuple[int, DataChunk]] = []
+        self._is_whole = False
 
     def write(self, others: pa.Table, chunk: DataChunk) -> None:
         """Write one row group; `others` has every column but the data."""
         assert others.num_rows == chunk.rows
+        self._is_whole = False
         self._writer.write_table(others, row_group_size=max(chunk.rows, 1))
         self._chunks.append((self._sink.size, chunk))
         for part in chunk.parts:
             self._sink.write(part)
+        self._is_whole = True
 
     def add_key_value_metadata(self, told: Mapping[str, str]) -> None:
         """Have the footer tell this as well."""
         self._writer.add_key_value_metadata(dict(told))
 
     def close(self) -> None:
-        """Write the footer."""
+        """Write the footer, unless an earlier write failed."""
         self._sink.hold()
         self._writer.close()
         written = self._sink.release()
-        # Nothing is written here where an earlier write failed.
-        if not written.endswith(_MAGIC) or not self._chunks:
+        if not self._is_whole:
             return
         length, _ = _TAIL.unpack(written[-_TAIL.size :])
         start = len(written) - _TAIL.size - length

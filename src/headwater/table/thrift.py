@@ -16,6 +16,7 @@ _STOP = 0
 _DOUBLE_BYTES = 8
 _LONG_LIST = 15
 _MOST_DELTA = 15
+_NUMBER_BITS = 64
 
 
 class ThriftError(ValueError):
@@ -97,6 +98,8 @@ def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     at += 1
     value, shift = byte & 127, 7
     while byte & 128:
+        if shift >= _NUMBER_BITS:
+            raise ThriftError("a number has no end")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
