@@ -151,3 +151,24 @@ def test_a_wrong_length_is_not_believed() -> None:
         raw = frame(block(1, 0), b"one") + wrong + frame(block(3, 2), b"three")
         assert bulk.feed(raw) == frame(block(1, 0), b"one"), "the rest of a long frame has yet to come"
     assert bulk.taken() == []
+
+
+def test_the_end_of_a_batch_is_known_by_its_last_bytes() -> None:
+    bulk = BulkAnswers(INBOX, SID, STREAM)
+    headers = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: 12\r\nNats-Last-Sequence: 7\r\n\r\n"
+    end, message = frame(headers, b""), frame(block(7, 6), b"seven")
+    assert bulk.end_in(b"...\r\n" + message + end) == (12, 7)
+    assert bulk.end_in(message + END) == (0, 0)
+    for other in (
+        b"",
+        message,
+        end[:-1],
+        message + end[:-20],
+        message + end + b"PING\r\n",
+        end + message[:9],
+    ):
+        assert bulk.end_in(b"...\r\n" + other) is None
+    assert bulk.end_in(frame(block(8, 7), b"\r\n" + end)[:-2]) is not None, "only as part of a message"
+    assert bulk.end_in(frame(block(8, 7), b"\r\n" + end)) is None
+    other_inbox = BulkAnswers(b"_INBOX.other", SID, STREAM)
+    assert other_inbox.end_in(b"...\r\n" + message + end) is None

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.model import headers as header_block
 from headwater.model.columns import Columns, Int64s
 from headwater.table.rows import bytes_of, ends_of
 from headwater.wire.frames import CRLF
@@ -46,12 +47,26 @@ class BulkAnswers:
         self._rest = b""
         self._taken: list[Answers] = []
 
-    def feed(self, data: bytes) -> bytes:
+    def end_in(self, tail: bytes) -> tuple[int, int] | None:
+        """Return what the end of a batch tells, if these last bytes are one: messages left, last sequence."""
+        at = tail.rfind(CRLF + self._head) + len(CRLF)
+        if at < len(CRLF):
+            return None
+        length = _frame_length(tail, at, len(self._head))
+        headers = tail[tail.find(CRLF, at) + len(CRLF) :]
+        if length != len(tail) - at or not headers.startswith(b"NATS/1.0 204 "):
+            return None
+        pending, last = (
+            header_block.get(headers, name) for name in (b"Nats-Num-Pending", b"Nats-Last-Sequence")
+        )
+        return int(pending or 0), int(last or 0)
+
+    def feed(self, data: bytes | memoryview) -> bytes:
         """Take the messages in what was read; return the frames, all whole, that somebody else must look at.
 
         Should it begin with anything but a frame of the inbox, all of it is returned as it is.
         """
-        buffer = self._rest + data if self._rest else data
+        buffer = b"".join((self._rest, data))
         self._rest = b""
         if not buffer.startswith(self._head):
             return self._kept_or_not(buffer, 0)

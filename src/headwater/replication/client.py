@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +16,7 @@ from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
+from headwater.replication.backlog import Backlog
 from headwater.replication.bulk_answers import Answers, BulkAnswers
 from headwater.replication.exports import unanswered
 from headwater.wire import frames
@@ -49,9 +51,14 @@ class Inbox:
         taken, self.items[:] = list(self.items), []
         return taken
 
-    def read_bulk(self, bulk: BulkAnswers, timeout_s: float) -> tuple[list[Answers], list[Frame]]:
-        """Return what one read of the socket brings: first what was taken in bulk, then single frames."""
-        self._client.receive_in_bulk(bulk, timeout_s)
+    def read_bulk(
+        self, bulk: BulkAnswers, timeout_s: float, is_cut: Callable[[bytes], bool]
+    ) -> tuple[list[Answers], list[Frame]]:
+        """Return some of what has come: first what was taken in bulk, then single frames.
+
+        Whenever something comes, `is_cut` sees the last bytes of it, long before they are returned.
+        """
+        self._client.receive_in_bulk(bulk, timeout_s, is_cut)
         taken, self.items[:] = list(self.items), []
         return bulk.taken(), taken
 
@@ -62,6 +69,7 @@ class BlockingClient:
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
         self._parser = FrameParser()
+        self._backlog = Backlog()
         self._inboxes: dict[bytes, Sink] = {}
         self._sids = 0
         problems = []
@@ -83,6 +91,11 @@ class BlockingClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._socket.close()
+
+    @property
+    def received(self) -> int:
+        """Return how many bytes the server has sent."""
+        return self._backlog.received
 
     def open(self, prefix: str = "") -> Inbox:
         """Return a new inbox, below a prefix if there is one."""
@@ -125,26 +138,36 @@ class BlockingClient:
         while not inbox.items:
             self._receive(deadline - time.monotonic())
 
-    def receive_in_bulk(self, bulk: BulkAnswers, timeout_s: float) -> None:
-        """Read from the socket once; what the bulk does not take goes the usual way."""
-        self._receive(timeout_s, bulk)
+    def receive_in_bulk(self, bulk: BulkAnswers, timeout_s: float, is_cut: Callable[[bytes], bool]) -> None:
+        """Read what has come, and look at some of it; what the bulk does not take goes the usual way."""
+        self._await(timeout_s)
+        self._backlog.drain(self._socket, is_cut)
+        self._look(bulk)
 
     def end_bulk(self, bulk: BulkAnswers) -> None:
         """Have what comes next go the usual way, from where the bulk stopped: perhaps within a frame."""
         self._parser.feed(bulk.left(), self._inboxes)
 
-    def _receive(self, timeout_s: float, bulk: BulkAnswers | None = None) -> None:
+    def _receive(self, timeout_s: float) -> None:
+        self._await(timeout_s)
+        self._look()
+
+    def _await(self, timeout_s: float) -> None:
+        """Return once there is something to look at."""
+        if self._backlog:
+            return
         if timeout_s <= 0:
             raise SilentError("the server did not answer in time")
-        self._socket.settimeout(timeout_s)
         try:
-            data = self._socket.recv(READ_BYTES)
+            if not self._backlog.receive(self._socket, timeout_s):
+                raise BusError("the server closed the connection")
         except TimeoutError:
             raise SilentError("the server did not answer in time") from None
-        if not data:
-            raise BusError("the server closed the connection")
-        if bulk is not None and self._parser.is_between_frames:
-            data = bulk.feed(data)
+
+    def _look(self, bulk: BulkAnswers | None = None) -> None:
+        """Look at what came first."""
+        chunk = self._backlog.take()
+        data = bulk.feed(chunk) if bulk is not None and self._parser.is_between_frames else bytes(chunk)
         for verb, rest in self._parser.feed(data, self._inboxes):
             if verb == b"PING":
                 self._send(frames.PONG)

@@ -42,77 +42,109 @@ class DirectReader:
         # Only one pattern can be asked for at a time; with more, all messages come and are chosen from here.
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
+        self._max_messages = origin.max_messages
+        self._max_bytes = origin.max_bytes
         self._inbox: Inbox | None = None
         self._bulk: BulkAnswers | None = None
-        self._pending = 0
-        """How many messages the batch that was read last has left behind it."""
+        self._range = (0, 0)
+        self._ahead = False
+        """Whether the next batch was asked for before the last one was looked at."""
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Columns]:
         """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
+        self._range = (start_seq, stop_seq)
+        self._inbox = inbox = self._client.open()
+        self._bulk = bulk = BulkAnswers(inbox.subject, inbox.sid, self._stream)
         seq = start_seq
         while seq <= stop_seq:
-            self._pending = 0
-            last_seq = 0
-            for columns in self._batch(seq, min(BATCH_MESSAGES, stop_seq - seq + 1)):
-                yield columns
-                last_seq = int(columns.seqs[-1])
-            if not (self._pending and last_seq):
+            if not self._ahead:
+                self._ask(seq, BATCH_MESSAGES, BATCH_BYTES)
+            self._ahead = False
+            pending = last_seq = 0
+            for columns, left in self._batch(inbox, bulk):
+                if columns is not None:
+                    yield columns
+                    last_seq = int(columns.seqs[-1])
+                pending = left
+            if not (pending and last_seq):
                 return
             seq = last_seq + 1
 
     def close(self) -> None:
-        """Take no more answers; there is nothing at the origin to take back."""
-        if self._inbox is not None:
-            self._end_batch(self._inbox)
+        """Take no more answers, however many are still to come; nothing is left behind at the origin."""
+        if self._inbox is not None and self._bulk is not None:
+            self._client.end_bulk(self._bulk)
+            self._client.shut(self._inbox)
+            self._inbox = None
 
-    def _batch(self, seq: int, count: int) -> Iterator[Columns]:
-        """Yield the messages of one batch as they come; at its end it is told how many are left after it."""
-        self._inbox = inbox = self._client.open()
-        self._bulk = bulk = BulkAnswers(inbox.subject, inbox.sid, self._stream)
-        asked = {"seq": seq, "batch": count, "max_bytes": BATCH_BYTES, **self._filter}
-        self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
+    def _ask(self, seq: int, most_messages: int, most_bytes: int) -> None:
+        """Ask for a batch."""
+        assert self._inbox is not None
+        count = min(most_messages, self._range[1] - seq + 1)
+        asked = {"seq": seq, "batch": count, "max_bytes": most_bytes, **self._filter}
+        self._client.publish(self._subject, json.dumps(asked).encode(), self._inbox.subject)
+
+    def _look_ahead(self, tail: bytes) -> bool:
+        """Return whether a batch ends with what has come; if the next one is wanted for sure, ask for it.
+
+        What has come may wait for long until it is looked at, and the origin has nothing to do meanwhile.
+        """
+        assert self._bulk is not None
+        end = self._bulk.end_in(tail)
+        if end is None or self._ahead:
+            return end is not None
+        pending, last_seq = end
+        start_seq, stop_seq = self._range
+        # If there are gaps it is less that has come; then it is asked for later.
+        messages, size = (
+            self._max_messages - (last_seq + 1 - start_seq),
+            self._max_bytes - self._client.received,
+        )
+        if pending and start_seq <= last_seq < stop_seq and messages > 0 and size > 0:
+            self._ask(last_seq + 1, min(messages, BATCH_MESSAGES), min(size, BATCH_BYTES))
+            self._ahead = True
+        return True
+
+    def _batch(self, inbox: Inbox, bulk: BulkAnswers) -> Iterator[tuple[Columns | None, int]]:
+        """Yield the messages of one batch as they come, and at its end how many are left after it."""
         previous = 0
-        ended = False
-        while not ended:
+        while True:
             answers, frames = self._arrived(inbox, bulk)
             for columns, before in answers:
                 _require_order(before, previous, int(columns.seqs[0]))
                 previous = int(columns.seqs[-1])
-                yield columns
+                yield columns, 0
             messages = []
+            pending: int | None = None
             for _, _, headers, data in frames:
-                if ended := self._is_end(headers):
+                pending = self._pending_at_end(headers)
+                if pending is not None:
                     break
                 message, before = self._message(headers, data)
                 _require_order(before, previous, message.seq)
                 previous = message.seq
                 messages.append(message)
             if messages:
-                yield columns_of(messages)
-        self._end_batch(inbox)
-
-    def _end_batch(self, inbox: Inbox) -> None:
-        """Take nothing more of a batch, however much of it is still to come."""
-        if self._bulk is not None:
-            self._client.end_bulk(self._bulk)
-        self._client.shut(inbox)
+                yield columns_of(messages), 0
+            if pending is not None:
+                yield None, pending
+                return
 
     def _arrived(self, inbox: Inbox, bulk: BulkAnswers) -> tuple[list[Answers], list[Frame]]:
         """Return what has come; of an account that exports one answer only, the rest never comes."""
         try:
-            return inbox.read_bulk(bulk, ANSWER_S)
+            return inbox.read_bulk(bulk, ANSWER_S, self._look_ahead)
         except SilentError:
             raise UnsuitableError("the batch breaks off") from None
 
-    def _is_end(self, headers: bytes) -> bool:
-        """Return whether these are the headers of the end of a batch, which tells how many are left."""
+    def _pending_at_end(self, headers: bytes) -> int | None:
+        """Return how many messages are left, if these are the headers of the end of a batch."""
         status = header_block.status(headers) if headers.startswith(b"NATS/1.0 ") else None
         if status is None:
-            return False
+            return None
         if status.code not in (204, 404):
             raise UnsuitableError(status.description.decode(errors="replace"))
-        self._pending = int(header_block.get(headers, b"Nats-Num-Pending") or 0)
-        return True
+        return int(header_block.get(headers, b"Nats-Num-Pending") or 0)
 
     def _message(self, headers: bytes, data: bytes) -> tuple[Message, int]:
         """Return a message as it is stored, and the sequence before it in the batch."""
