@@ -1,0 +1,174 @@
+"""Row groups of a mapped file hold the messages that were written, their data as it lies there or at hand."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.errors import CorruptionError
+from headwater.model.message import Message
+from headwater.table import parquet
+from headwater.table.data_chunk import DataChunk
+from headwater.table.parquet import MAX_GROUP_ROWS, FileWriter, rows_of
+from headwater.table.rows import Rows
+from headwater.table.stored_group import StoredFile
+from replication.works import messages_in
+from table.samples import TS, columns_of, message, runs_of_messages
+
+
+def stored(
+    path: Path, messages: Sequence[Message], base_seq: int = 0, compression: str = "none"
+) -> StoredFile:
+    """Return messages as a mapped file."""
+    parquet.write(path, columns_of(messages), base_seq, compression)
+    return StoredFile(path, parquet.read_footer(path, None), base_seq)
+
+
+def opened(file: StoredFile) -> list[Message]:
+    """Return every message of a file."""
+    groups = [file.group(index) for index in range(len(file.footer.bounds))]
+    return [each for group in groups for each in messages_in(group.opened(group.rows()).columns())]
+
+
+@given(runs_of_messages(), st.sampled_from(["none", "s2"]), st.booleans())
+def test_any_messages_are_those_that_were_written(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[Message], compression: str, based: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.parquet"
+    base_seq = messages[0].seq if based else 0
+    with stored(path, messages, base_seq, compression) as file:
+        group = file.group(0)
+        rows = group.rows()
+        assert isinstance(rows.datas, DataChunk)
+        assert rows.datas.codec == {"none": "UNCOMPRESSED", "s2": "ZSTD"}[compression]
+        assert rows.payload_bytes == sum(len(m.headers) + len(m.data) for m in messages)
+        assert opened(file) == messages
+        twice = group.opened(group.opened(rows))
+        assert messages_in(twice.columns()) == messages
+
+
+def test_all_groups_of_a_file_are_there(tmp_path: Path) -> None:
+    messages = [message(seq) for seq in range(1, 2 * MAX_GROUP_ROWS + 10)]
+    with stored(tmp_path / "x", messages) as file:
+        assert len(file.footer.bounds) == 3
+        assert opened(file) == messages
+
+
+@pytest.mark.parametrize("seqs", [range(5, 50), [5, 7, 8, 49]], ids=["dense", "with gaps"])
+def test_sequences_and_times_stay_unless_nobody_wants_the_times(tmp_path: Path, seqs: Sequence[int]) -> None:
+    with stored(tmp_path / "x", [message(seq) for seq in seqs], 5) as file:
+        rows = file.group(0).rows()
+        assert rows.seqs.tolist() == list(seqs)
+        assert rows.ts.tolist() == [message(seq).ts for seq in seqs]
+        untimed = file.group(0).rows(timed=False)
+        assert untimed.seqs.tolist() == list(seqs)
+        assert untimed.ts.tolist() == [0] * len(seqs)
+        assert untimed.subjects.to_pylist() == rows.subjects.to_pylist()
+        assert untimed.headers.equals(rows.headers)
+
+
+def test_only_the_columns_that_are_needed_are_decoded(tmp_path: Path) -> None:
+    with (
+        stored(tmp_path / "x", [message(seq) for seq in range(1, 9)]) as file,
+        patch.object(parquet, "decode", wraps=parquet.decode) as decode,
+    ):
+        rows = file.group(0).rows(timed=False)
+        assert [call.args[-1] for call in decode.call_args_list] == [["subject", "headers"]]
+        file.group(0).opened(rows)
+        assert decode.call_args.args[-1] == ["data"]
+
+
+@pytest.mark.parametrize("size", [0, 5 << 20])
+def test_data_without_length_and_of_great_length_stays_as_it_lies(tmp_path: Path, size: int) -> None:
+    messages = [Message(seq, TS, b"a", b"", bytes([seq]) * size) for seq in (1, 2, 3)]
+    with stored(tmp_path / "x", messages) as file:
+        chunks = [file.group(index).rows().datas for index in range(len(file.footer.bounds))]
+        assert all(isinstance(chunk, DataChunk) for chunk in chunks)
+        assert sum(chunk.nbytes for chunk in chunks) == 3 * size
+        assert opened(file) == messages
+
+
+def test_pages_of_a_chunk_are_taken_all(tmp_path: Path) -> None:
+    messages = [Message(seq, TS, b"a", b"", b"%d" % seq * 50_000) for seq in range(1, 60)]
+    path = tmp_path / "x"
+    writer = FileWriter(path, 0, spliced=True)
+    writer.append_group(rows_of(columns_of(messages)))
+    writer.finish()
+    with StoredFile(path, parquet.read_footer(path, None), 0) as file:
+        assert len(file.footer.bounds) == 1
+        chunk = file.group(0).rows().datas
+        assert isinstance(chunk, DataChunk)
+        assert (chunk.rows, chunk.nbytes) == (59, sum(len(m.data) for m in messages))
+        assert opened(file) == messages
+
+
+def test_pages_of_another_kind_are_decoded(tmp_path: Path) -> None:
+    messages = [message(seq) for seq in range(1, 30)]
+    with patch.dict(parquet._CODECS, {"none": {"compression": "snappy"}}):
+        file = stored(tmp_path / "x", messages)
+    with file:
+        rows = file.group(0).rows()
+        assert not isinstance(rows.datas, DataChunk)
+        assert messages_in(rows.columns()) == messages
+        assert file.group(0).opened(rows) is rows
+
+
+def test_every_flipped_byte_of_a_group_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with stored(path, [message(seq) for seq in range(1, 9)]) as file:
+        footer = file.footer
+    ((start, stop),) = footer.places
+    whole = path.read_bytes()
+    for at in range(start, stop):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+        with StoredFile(path, footer, 0) as file, pytest.raises(CorruptionError):
+            file.group(0)
+
+
+def test_a_file_that_lost_its_end_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with stored(path, [message(seq) for seq in range(1, 9)]) as file:
+        footer = file.footer
+    path.write_bytes(path.read_bytes()[: footer.places[0][1] - 1])
+    with StoredFile(path, footer, 0) as file, pytest.raises(CorruptionError):
+        file.group(0)
+
+
+def test_what_was_taken_from_a_file_outlives_it(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    messages = [message(seq) for seq in range(1, 5000)]
+    with stored(path, messages) as file:
+        # As compaction does with a file whose rows are in another one now.
+        path.unlink()
+        group = file.group(0)
+        rows = group.rows()
+    del file
+    gc.collect()
+    copy = tmp_path / "copy"
+    writer = FileWriter(copy, 0, spliced=True)
+    writer.append_group(rows)
+    writer.finish()
+    assert messages_in(group.opened(rows).columns()) == messages
+    with StoredFile(copy, parquet.read_footer(copy, None), 0) as spliced:
+        assert opened(spliced) == messages
+        assert bytes(_chunk(spliced.group(0).rows()).parts[0]) == bytes(_chunk(rows).parts[0])
+
+
+def _chunk(rows: Rows) -> DataChunk:
+    assert isinstance(rows.datas, DataChunk)
+    return rows.datas
+
+
+def test_none_of_the_rows_are_none(tmp_path: Path) -> None:
+    with stored(tmp_path / "x", [message(seq) for seq in range(1, 9)]) as file:
+        nothing = file.group(0).rows().none()
+    assert len(nothing) == 0
+    assert nothing.seqs.dtype == np.int64
+    assert messages_in(nothing.columns()) == []
