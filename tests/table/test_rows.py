@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.model.columns import Columns, keep
 from headwater.model.message import Message
+from headwater.table import data_chunk
 from headwater.table.parquet import rows_of
-from headwater.table.rows import bytes_of, concat, nbytes
-from table.samples import columns_of, runs_of_messages
+from headwater.table.rows import Rows, bytes_of, concat, data_nbytes, nbytes
+from table.samples import columns, columns_of, runs_of_messages
 
 
 def same(one: Columns, two: Columns) -> bool:
@@ -44,3 +46,33 @@ def test_cut_rows_joined_are_the_whole(messages: list[Message], most_rows: int, 
     parts = list(rows.cuts(most_rows, most_bytes))
     assert all(0 < len(part) <= most_rows for part in parts)
     assert same(concat(parts).columns(), rows.columns())
+
+
+def chunked(seqs: range) -> Rows:
+    """Return messages whose data is pages."""
+    rows = rows_of(columns(seqs))
+    chunk = data_chunk.encode(rows.datas, "none")
+    return Rows(rows.seqs, rows.ts, rows.subjects, rows.headers, chunk)
+
+
+def test_rows_with_pages_are_taken_whole() -> None:
+    rows, pages = rows_of(columns(range(1, 30))), chunked(range(1, 30))
+    assert pages.payload_bytes == rows.payload_bytes
+    assert data_nbytes(pages.datas) == data_nbytes(rows.datas)
+    assert pages.filter(np.ones(29, np.bool_)) is pages
+    assert list(pages.cuts(10, 50)) == [pages]
+    assert concat([pages]) is pages
+    for partly in (
+        lambda: pages.filter(np.arange(29) > 3),
+        lambda: pages.slice(1, 5),
+        lambda: concat([pages, rows]),
+        pages.columns,
+    ):
+        with pytest.raises(AssertionError):
+            partly()
+
+
+def test_none_of_the_rows_has_no_message() -> None:
+    for rows in (rows_of(columns(range(1, 30))), chunked(range(1, 30))):
+        assert len(rows.none()) == len(rows.none().columns()) == 0
+        assert rows.none().payload_bytes == 0
