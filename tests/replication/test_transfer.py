@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,9 @@ from headwater.model.message import Message
 from headwater.replication import result
 from headwater.replication.transfer import transfer, transfer_all
 from headwater.replication.work import FileRange, Receipt, Work
+from headwater.table import parquet
+from headwater.table.checked_bytes import ChecksumSink
+from headwater.table.stored_group import StoredFile
 from replication.works import TS, adopted_by, brought, expected_of, file_of, removed_of, tail_of, work_of
 from table.samples import message
 
@@ -175,8 +179,7 @@ def test_a_file_of_which_something_is_left_out_is_written_anew(tmp_path: Path, f
 
 def test_files_without_a_wanted_subject_are_passed_over(tmp_path: Path) -> None:
     file = file_of(tmp_path, [message(seq) for seq in range(1, 100)])
-    Path(file.path).chmod(0o600)
-    with patch("headwater.table.parquet.read_rows", side_effect=AssertionError("read")):
+    with patch("headwater.replication.transfer.StoredFile", side_effect=AssertionError("read")):
         receipt = transfer(mirror_work(tmp_path, file, filters=("other",)))
     assert (receipt.error, receipt.rows, receipt.through) == ("", 0, 99)
 
@@ -189,22 +192,282 @@ def test_sums_over_very_many_subjects_travel_in_a_file(tmp_path: Path) -> None:
     assert len(msgspec.msgpack.encode(receipt)) < 1000
 
 
-@pytest.mark.parametrize("packs", [True, False])
-def test_a_source_s_file_is_numbered_anew_and_small_where_that_pays(tmp_path: Path, packs: bool) -> None:
-    noise = Random(1)
-    data = [bytes(200) if packs else noise.randbytes(200) for _ in range(30_000)]
-    messages = [Message(seq, TS, b"a", b"", each) for seq, each in enumerate(data, start=1)]
-    work = work_of(
-        stop_seq=30_000,
-        files=(file_of(tmp_path, messages),),
-        source_header=("O", ">", ">", "I"),
-        adoptive=True,
-        staging=str(tmp_path / "staging"),
+def source_work(tmp_path: Path, *files: FileRange, removed: Iterable[int] = (), **fields: Any) -> Work:
+    """Return a source's work on files, whose result its target can adopt."""
+    usual: dict[str, Any] = {"stop_seq": files[-1].last_seq, "source_header": ("O", ">", ">", "I")}
+    return work_of(
+        **usual
+        | {
+            "files": files,
+            "removed": removed_of(removed) if removed else b"",
+            "adoptive": True,
+            "staging": str(tmp_path / "staging"),
+        }
+        | fields
     )
-    receipt = transfer(work)
+
+
+def numbered(messages: list[Message], size: int = 200) -> list[Message]:
+    """Return messages with data that compresses well and is like no other."""
+    return [m._replace(headers=b"", data=(b"%09d" % m.seq).ljust(size, b".")) for m in messages]
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_source_s_file_is_numbered_anew_and_small_while_the_disk_is_behind(
+    tmp_path: Path, behind: bool
+) -> None:
+    messages = numbered([message(seq) for seq in range(1, 40_001)])
+    work = source_work(tmp_path, file_of(tmp_path, messages))
+    with patch.object(result, "UNSYNCED_BYTES", -1 if behind else 1 << 40):
+        receipt = transfer(work)
     found = adopted_by(receipt, tmp_path / "staging")
-    assert [m.seq for m in found] == list(range(30_000))
-    assert [m.data for m in found] == data
-    assert found[7].headers == b"NATS/1.0\r\nNats-Stream-Source: O 8 > > a I\r\n\r\n"
+    assert [m.seq for m in found] == list(range(40_000))
+    assert [m.data for m in found] == [m.data for m in messages]
+    assert found[7].headers == b"NATS/1.0\r\nNats-Stream-Source: O 8 > > orders.1 I\r\n\r\n"
     (file,) = receipt.adopted
-    assert (file.size_bytes < 30_000 * 50) is packs
+    groups = layout(tmp_path / "staging" / file.name)
+    # The first row group is written before there is anything that the disk could be behind with.
+    assert [group.codec for group in groups] == ["UNCOMPRESSED", *["LZ4" if behind else "UNCOMPRESSED"] * 2]
+    assert (file.size_bytes < 40_000 * 120) is behind
+
+
+def test_data_is_compressed_only_for_as_long_as_the_disk_is_behind(tmp_path: Path) -> None:
+    messages = numbered([message(seq) for seq in range(1, 100_001)], 50)
+    limits = iter([1 << 40, -1, -1, 1 << 40, 1 << 40, 1 << 40, 1 << 40])
+    held_up = result._StagedFile.is_held_up
+    answers: dict[int, bool] = {}
+
+    def is_held_up(file: result._StagedFile) -> bool:
+        # One answer for each length of the file, asked for before a row group and at its writing.
+        size = file._writer.size_bytes
+        if size not in answers:
+            with patch.object(result, "UNSYNCED_BYTES", next(limits)):
+                answers[size] = held_up.__get__(file)
+        return answers[size]
+
+    with patch.object(result._StagedFile, "is_held_up", property(is_held_up)):
+        receipt = transfer(source_work(tmp_path, file_of(tmp_path, messages)))
+    (file,) = receipt.adopted
+    codecs = [group.codec for group in layout(tmp_path / "staging" / file.name)]
+    assert codecs == ["UNCOMPRESSED"] + ["LZ4"] * 2 + ["UNCOMPRESSED"] * 4
+    assert [m.data for m in adopted_by(receipt, tmp_path / "staging")] == [m.data for m in messages]
+
+
+class Group(NamedTuple):
+    """The data of a row group in a file."""
+
+    codec: str
+    rows: int
+    pages: bytes
+
+
+def layout(path: Path) -> list[Group]:
+    """Return the data of each row group as it lies in a file, which pyarrow finds to be whole."""
+    content = path.read_bytes()
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        file.read()
+        metadata = file.metadata
+    columns = [metadata.row_group(index).column(5) for index in range(metadata.num_row_groups)]
+    return [
+        Group(
+            column.compression,
+            column.num_values,
+            content[column.data_page_offset :][: column.total_compressed_size],
+        )
+        for column in columns
+    ]
+
+
+def copied(tmp_path: Path, work: Work) -> tuple[list[Message], list[Group]]:
+    """Return what a work brings in one file, and how it lies there."""
+    receipt = transfer(work)
+    assert receipt.error == ""
+    (file,) = receipt.adopted
+    return adopted_by(receipt, tmp_path / "staging"), layout(tmp_path / "staging" / file.name)
+
+
+MESSAGES = [message(seq) for seq in range(1, 40_001)]
+FULL = 16_384
+
+
+def test_whole_row_groups_of_a_source_are_the_pages_of_its_origin(tmp_path: Path) -> None:
+    file = file_of(tmp_path, MESSAGES)
+    work = source_work(tmp_path, file)
+    messages, groups = copied(tmp_path, work)
+    assert groups == layout(Path(file.path))
+    wanted = [m._replace(seq=m.seq - 1) for m in expected_of(work, MESSAGES)]
+    assert [m._replace(ts=0) for m in messages] == [m._replace(ts=0) for m in wanted]
+    times = [m.ts for m in messages]
+    assert times == list(range(times[0], times[0] + len(times)))
+
+
+def test_a_transform_that_keeps_all_messages_keeps_the_pages(tmp_path: Path) -> None:
+    file = file_of(tmp_path, MESSAGES)
+    work = source_work(tmp_path, file, transforms=(("orders.*", "in.$1"),), stream_transform=(">", "x.>"))
+    messages, groups = copied(tmp_path, work)
+    assert groups == layout(Path(file.path))
+    assert {m.subject for m in messages} == {b"x.in.%d" % number for number in range(7)}
+    assert [m.headers for m in messages] == [m.headers for m in expected_of(work, MESSAGES)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"start_seq": 10}, [False, True, True]),
+        ({"start_seq": FULL + 1}, [True, True]),
+        ({"start_seq": FULL}, [True, True]),
+        ({"stop_seq": 2 * FULL - 1}, [True, False]),
+        ({"removed": [FULL + 7]}, [True, False, True]),
+        ({"removed": range(1, FULL + 1)}, [True, True]),
+        ({"filters": ("orders.>",)}, [True, True, True]),
+        ({"filters": ("orders.1", "orders.2")}, None),
+        ({"transforms": (("orders.1", "one"),)}, None),
+    ],
+)
+def test_a_group_of_which_something_is_left_out_is_encoded_anew(
+    tmp_path: Path, fields: dict[str, Any], kept: list[bool] | None
+) -> None:
+    file = file_of(tmp_path, MESSAGES)
+    work = source_work(tmp_path, file, **fields)
+    messages, groups = copied(tmp_path, work)
+    gone = set(fields.get("removed", ()))
+    wanted = expected_of(work, [m for m in MESSAGES if m.seq not in gone])
+    assert [m[2:] for m in messages] == [m[2:] for m in wanted]
+    pages = {group.pages for group in layout(Path(file.path))}
+    found = [group.pages in pages for group in groups]
+    # A single message before a group is one of its own.
+    found = found[1:] if fields == {"start_seq": FULL} else found
+    assert found == kept if kept is not None else not any(found)
+
+
+def test_small_row_groups_are_joined(tmp_path: Path) -> None:
+    parts = [MESSAGES[start : start + 1000] for start in range(0, 20_000, 1000)]
+    files = [file_of(tmp_path, part, part[0].seq) for part in parts]
+    messages, groups = copied(tmp_path, source_work(tmp_path, *files))
+    assert [m.data for m in messages] == [m.data for m in MESSAGES[:20_000]]
+    assert [group.rows for group in groups] == [16_000, 4_000]
+
+
+def test_small_row_groups_stand_in_order_between_whole_ones(tmp_path: Path) -> None:
+    cuts = [0, 100, 20_000, 20_100, 20_200, 40_000]
+    parts = [MESSAGES[start:stop] for start, stop in pairwise(cuts)]
+    files = [file_of(tmp_path, part, part[0].seq) for part in parts]
+    messages, groups = copied(tmp_path, source_work(tmp_path, *files))
+    assert [m.data for m in messages] == [m.data for m in MESSAGES]
+    # The last 3,516 rows of the second file are too few to stay alone.
+    assert [group.rows for group in groups] == [100, FULL, 3_516 + 200, FULL, 3_416]
+
+
+@pytest.mark.parametrize("size", [0, 2 << 20, 5 << 20])
+def test_messages_of_any_length_are_spliced(tmp_path: Path, size: int) -> None:
+    count = 5 if size else 5000
+    messages = [Message(seq, TS, b"a", b"", bytes([seq % 256]) * size) for seq in range(1, count + 1)]
+    file = file_of(tmp_path, messages)
+    found, groups = copied(tmp_path, source_work(tmp_path, file))
+    assert [m.data for m in found] == [m.data for m in messages]
+    assert groups == layout(Path(file.path))
+
+
+@pytest.mark.parametrize("target", ["none", "s2"])
+@pytest.mark.parametrize("origin", ["none", "s2"])
+def test_pages_are_compressed_for_a_target_that_wants_it(tmp_path: Path, origin: str, target: str) -> None:
+    file = file_of(tmp_path, MESSAGES, compression=origin)
+    messages, groups = copied(tmp_path, source_work(tmp_path, file, compression=target))
+    assert [m.data for m in messages] == [m.data for m in MESSAGES]
+    assert (groups == layout(Path(file.path))) is ((origin, target) != ("none", "s2"))
+    assert {group.codec for group in groups} == {"ZSTD" if "s2" in (origin, target) else "UNCOMPRESSED"}
+
+
+@pytest.mark.parametrize("target", ["none", "s2"])
+def test_a_copy_of_a_copy_has_the_pages_that_were_made_while_the_disk_was_behind(
+    tmp_path: Path, target: str
+) -> None:
+    messages = numbered(MESSAGES)
+    with patch.object(result, "UNSYNCED_BYTES", -1):
+        receipt = transfer(source_work(tmp_path, file_of(tmp_path, messages)))
+    (made,) = receipt.adopted
+    first = tmp_path / "staging" / made.name
+    work = source_work(
+        tmp_path, FileRange(str(first), 0, 0, len(messages) - 1), start_seq=0, compression=target
+    )
+    found, groups = copied(tmp_path, work)
+    assert [m.data for m in found] == [m.data for m in messages]
+    before = layout(first)
+    assert [group.codec for group in before] == ["UNCOMPRESSED", "LZ4", "LZ4"]
+    assert (groups == before) is (target == "none")
+    assert target == "none" or {group.codec for group in groups} == {"ZSTD"}
+
+
+def test_several_pages_of_a_row_group_are_taken(tmp_path: Path) -> None:
+    messages = numbered([message(seq) for seq in range(1, 16_001)], 250)
+    # What is filtered is encoded here, in pages of a megabyte.
+    other = [m._replace(subject=b"other") for m in messages[5::50]]
+    mixed = [m if m.seq % 50 != 6 else other[m.seq // 50] for m in messages]
+    receipt = transfer(source_work(tmp_path, file_of(tmp_path, mixed), filters=("orders.*",)))
+    (made,) = receipt.adopted
+    first = tmp_path / "staging" / made.name
+    found, groups = copied(
+        tmp_path, source_work(tmp_path, FileRange(str(first), 0, 0, made.rows - 1), start_seq=0)
+    )
+    assert [m.data for m in found] == [m.data for m in mixed if m.subject != b"other"]
+    assert groups == layout(first)
+    assert max(len(group.pages) for group in groups) > 3 << 20
+
+
+def test_spliced_groups_of_a_mirror_keep_their_sequences_and_times(tmp_path: Path) -> None:
+    messages = [m for m in MESSAGES if m.seq % 1000]
+    file = file_of(tmp_path, messages, 1)
+    # Removed are those that were gone when the file was written, and one more.
+    removed = {*range(1000, 40_001, 1000), 20_005}
+    found, groups = copied(tmp_path, mirror_work(tmp_path, file, removed=removed))
+    assert found == [m for m in messages if m.seq != 20_005]
+    pages = [group.pages for group in layout(Path(file.path))]
+    assert [group.pages in pages for group in groups] == [True, False, True]
+
+
+def test_a_file_that_is_removed_while_it_is_copied_is_copied_whole(tmp_path: Path) -> None:
+    file = file_of(tmp_path, MESSAGES)
+
+    def and_removed(*arguments: Any) -> StoredFile:
+        mapped = StoredFile(*arguments)
+        Path(file.path).unlink()
+        return mapped
+
+    with patch("headwater.replication.transfer.StoredFile", and_removed):
+        messages, _ = copied(tmp_path, source_work(tmp_path, file))
+    assert [m.data for m in messages] == [m.data for m in MESSAGES]
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_no_flipped_bit_of_an_origin_s_row_group_is_copied(tmp_path: Path, mirrored: bool) -> None:
+    with patch.object(result, "LEAST_SPLICED_ROWS", 1):
+        file = file_of(tmp_path, [message(seq) for seq in range(1, 12)])
+        # What a mirror links is not read; one that leaves out a message reads.
+        work = mirror_work(tmp_path, file, removed=[11]) if mirrored else source_work(tmp_path, file)
+        path = Path(file.path)
+        whole = path.read_bytes()
+        ((start, stop),) = parquet.read_footer(path, None).places
+        for at in range(start, stop):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
+            receipt = transfer(work)
+            assert "is damaged" in receipt.error
+            assert (receipt.rows, receipt.data, receipt.path, receipt.adopted) == (0, b"", "", ())
+        path.write_bytes(whole)
+        assert transfer(work).error == ""
+    assert len(list((tmp_path / "staging").iterdir() if (tmp_path / "staging").exists() else [])) <= 1
+
+
+@pytest.mark.parametrize("room", [0, 5, 15, 16, 40, 41, 42])
+def test_a_disk_that_is_full_is_told_and_leaves_no_file(tmp_path: Path, room: int) -> None:
+    file = file_of(tmp_path, MESSAGES)
+    write, left = ChecksumSink.write, iter(range(room))
+
+    def full(sink: ChecksumSink, data: bytes | memoryview) -> int:
+        if next(left, None) is None:
+            raise OSError(28, "No space left on device")
+        return write(sink, data)
+
+    with patch.object(ChecksumSink, "write", full):
+        receipt = transfer(source_work(tmp_path, file))
+    assert receipt.error.endswith("the disk is full")
+    assert list((tmp_path / "staging").iterdir()) == []

@@ -23,9 +23,11 @@ from table.samples import columns_of
 TS = 1_790_000_000_123_456_789
 
 
-def file_of(directory: Path, messages: Sequence[Message], base_seq: int = 0) -> FileRange:
+def file_of(
+    directory: Path, messages: Sequence[Message], base_seq: int = 0, compression: str = "none"
+) -> FileRange:
     """Write the messages as a file of a table."""
-    with Output(directory, RealDisk(sync=False), base_seq, "none") as output:
+    with Output(directory, RealDisk(sync=False), base_seq, compression) as output:
         output.append(columns_of(messages))
         file = output.finish()
     return FileRange(str(directory / file.path), base_seq, file.first_seq, file.last_seq)

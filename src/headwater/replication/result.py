@@ -207,6 +207,7 @@ class _StagedFile:
             )
             self._syncing = _EarlySync(self._temporary)
         except OSError as error:
+            _remove(disk, self._temporary)
             raise self._refused(error) from error
 
     @property

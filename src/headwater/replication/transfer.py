@@ -14,6 +14,7 @@ import numpy as np
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, Error
+from headwater.model.columns import Int64s
 from headwater.replication.origin import OriginReader
 from headwater.replication.result import Result
 from headwater.replication.rewrite import Rewrite
@@ -137,7 +138,7 @@ def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewri
         return stored.none()
     seqs = stored.seqs
     first, last = int(seqs[0]), int(seqs[-1])
-    gone = removed & BitMap64(range(first, last + 1)) if removed.range_cardinality(first, last + 1) else None
+    gone = _gone(seqs, removed)
     if (
         isinstance(stored.datas, DataChunk)
         and work.start_seq <= first
@@ -152,6 +153,15 @@ def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewri
         marked = np.array(gone.to_array(), np.int64)
         rows = rows.filter(~np.isin(rows.seqs, marked, assume_unique=True))
     return rows
+
+
+def _gone(seqs: Int64s, removed: BitMap64) -> BitMap64:
+    """Return which of these sequences are removed."""
+    first, last = int(seqs[0]), int(seqs[-1])
+    if not removed.range_cardinality(first, last + 1):
+        return BitMap64()
+    is_dense = last - first + 1 == len(seqs)
+    return removed & BitMap64(range(first, last + 1) if is_dense else seqs.tolist())
 
 
 def _between(rows: Rows, work: Work) -> Rows:

@@ -64,11 +64,12 @@ class SplicedWriter:
         self._writer.add_key_value_metadata(dict(told))
 
     def close(self) -> None:
-        """Write the footer, unless an earlier write failed."""
+        """Write the footer, unless a write failed before."""
+        is_whole, self._is_whole = self._is_whole, False
         self._sink.hold()
         self._writer.close()
         written = self._sink.release()
-        if not self._is_whole:
+        if not is_whole:
             return
         length, _ = _TAIL.unpack(written[-_TAIL.size :])
         start = len(written) - _TAIL.size - length
