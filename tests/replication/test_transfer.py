@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication import result
-from headwater.replication.transfer import transfer, transfer_all
+from headwater.replication.transfer import ready, transfer, transfer_all
 from headwater.replication.work import FileRange, Receipt, Work
 from headwater.table import parquet
 from headwater.table.checked_bytes import ChecksumSink
@@ -97,7 +98,25 @@ def test_a_range_over_many_row_groups_is_copied_whole(tmp_path: Path) -> None:
     assert brought(receipt) == [m for m in messages[9:59_999] if m.seq not in removed]
 
 
-def test_work_and_receipts_travel_as_bytes() -> None:
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """Have what a task froze be collected again, or the end of the tests tells of leaks."""
+    yield
+    gc.unfreeze()
+
+
+def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(thawed: None) -> None:
+    gc.unfreeze()
+    ready(0)
+    frozen = gc.get_freeze_count()
+    assert frozen > 1000
+    later = [[number] for number in range(100)]
+    ready(1)
+    assert gc.get_freeze_count() <= frozen
+    assert gc.is_tracked(later)
+
+
+def test_work_and_receipts_travel_as_bytes(thawed: None) -> None:
     works = [work_of(id=str(seq), stop_seq=3, tail=tail_of([message(seq)])) for seq in (1, 2)]
     answered = transfer_all([msgspec.msgpack.encode(work) for work in works])
     receipts = [msgspec.msgpack.decode(receipt, type=Receipt) for receipt in answered]
