@@ -36,6 +36,7 @@ class Copier:
         self._connection = connection
         self._store_id = door.store_id
         self.works: list[Work] = []
+        self.slots = 2
         self.between: Callable[[list[Receipt]], list[Receipt]] = lambda receipts: receipts
 
     async def tick(self) -> int:
@@ -49,7 +50,7 @@ class Copier:
 
     async def asked(self, under_way: Sequence[str] = ()) -> tuple[Work, ...]:
         """Return what there is to copy besides what is under way."""
-        question = encode(Question(name="copier", under_way=tuple(under_way)))
+        question = encode(Question(name="copier", under_way=tuple(under_way), slots=self.slots))
         frame = await self._connection.request(plan_subject(self._store_id).encode(), question, 20)
         return decode_plan(frame[3]).works
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
 import pytest
 
 from headwater.control import under_way
-from headwater.control.under_way import Planned, UnderWay
+from headwater.control.under_way import NOTHING, Planned, UnderWay
 from headwater.model.upstream import StreamSource
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import Question, Work
@@ -73,3 +74,11 @@ def test_very_old_pieces_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     works.give(upstream, planned("a", "b", "c"), 1)
     assert list(works.identities) == ["b", "c"]
     assert works.came_in(upstream, ["a", "b", "c"]) == 2
+
+
+def test_pieces_tell_together_how_much_they_read_and_how_much_of_a_plan_they_take() -> None:
+    one, two = planned("a", "b").works
+    many = Planned("origin", [msgspec.structs.replace(one, read_bytes=7, removed=b"12345"), two])
+    assert many.read_bytes == 7
+    assert many.exchange_bytes == one.exchange_bytes + two.exchange_bytes + 5
+    assert (NOTHING.read_bytes, NOTHING.exchange_bytes) == (0, 0)

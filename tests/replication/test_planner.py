@@ -17,6 +17,8 @@ from headwater.model.upstream import StreamSource
 from headwater.replication.planner import (
     ASKED_LEAST,
     ASKED_LEAST_BYTES,
+    PIECE_BYTES,
+    SLOT_PIECES,
     CursorAt,
     Extent,
     pieces,
@@ -24,9 +26,10 @@ from headwater.replication.planner import (
     plan_remote,
 )
 from headwater.replication.upstream import Upstream
-from headwater.replication.work import NatsOrigin
+from headwater.replication.work import NatsOrigin, Plan, encode
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
+from headwater.table.parquet import MAX_GROUP_ROWS
 from headwater.wire import column_bytes
 
 NOW_NS = 1_790_000_000_000_000_000
@@ -183,3 +186,104 @@ async def test_a_long_head_becomes_a_file_before_it_is_copied(streams: tuple[Str
     await asyncio.wait_for(grown.wait(), 60)
     (work,) = await plan_local(mirror_of(target), origin, extent, 1)
     assert (work.stop_seq, work.tail, len(work.files)) == (100, b"", 1)
+
+
+def thousand_files(size: int) -> list[DataFile]:
+    """Return files of full row groups that follow on each other."""
+    rows = 10 * MAX_GROUP_ROWS
+    return [
+        DataFile(f"{number}", 0, rows, number * rows + 1, (number + 1) * rows, size, 0, 0)
+        for number in range(1000)
+    ]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 8, 64])
+def test_pieces_follow_the_slots_and_are_of_about_one_size(slots: int) -> None:
+    files = thousand_files(64 << 20)
+    found = pieces(1, files[-1].last_seq, files, slots * SLOT_PIECES)
+    assert slots * SLOT_PIECES * 3 / 4 < len(found) <= slots * SLOT_PIECES
+    lengths = sorted(last - first + 1 for first, last in found[:-1])
+    assert lengths[-1] - lengths[0] <= MAX_GROUP_ROWS
+    assert all((first - 1) % MAX_GROUP_ROWS == 0 for first, _ in found)
+
+
+def test_little_is_not_shared_out() -> None:
+    files = thousand_files(64 << 20)[:1]
+    assert len(pieces(1, files[-1].last_seq, files, 100)) == 2
+    assert pieces(1, 100, [DataFile("x", 0, 100, 1, 100, PIECE_BYTES - 1, 0, 0)], 100) == [(1, 100)]
+
+
+async def several_files(origin: Stream, count: int) -> None:
+    for _ in range(count):
+        await offered(origin, 10)
+        await origin.checkpoint()
+
+
+async def test_a_plan_reads_as_much_as_its_replicator_has_slots_for(
+    streams: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, target = streams
+    await several_files(origin, 12)
+    source = Upstream(target, StreamSource(name="O"), mirrored=False)
+    extent = Extent(origin.identity, 1, 120)
+    size = min(file.size_bytes for file in origin.copying.files_from(1, 1 << 40))
+    monkeypatch.setattr("headwater.replication.planner.SLOT_BYTES", 2 * size)
+    monkeypatch.setattr("headwater.replication.planner.PIECE_BYTES", 1)
+    stops = []
+    for slots in (1, 2, 3):
+        works = await plan_local(source, origin, extent, 1, slots)
+        assert len(works) <= slots * SLOT_PIECES
+        read = origin.copying.files_from(1, slots * 2 * size)
+        assert sum(work.read_bytes for work in works) == pytest.approx(
+            sum(f.size_bytes for f in read), abs=50
+        )
+        stops.append(works[-1].stop_seq)
+    assert stops == [20, 40, 60]
+
+
+async def test_a_file_is_read_only_as_far_as_a_piece_goes(
+    streams: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, target = streams
+    await offered(origin, 100)
+    await origin.checkpoint()
+    monkeypatch.setattr("headwater.replication.planner.PIECE_BYTES", 100)
+    monkeypatch.setattr("headwater.replication.planner.MAX_GROUP_ROWS", 10)
+    source = Upstream(target, StreamSource(name="O"), mirrored=False)
+    works = await plan_local(source, origin, Extent(origin.identity, 1, 100), 51)
+    (file,) = origin.copying.files_from(1, 1)
+    assert sum(work.read_bytes for work in works) == pytest.approx(file.size_bytes / 2, abs=20)
+
+
+async def test_files_that_are_linked_are_not_read(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    await several_files(origin, 3)
+    (work,) = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 30), 1)
+    assert (len(work.files), work.read_bytes) == (3, 0)
+
+
+async def test_however_many_slots_there_are_a_plan_fits_a_message(
+    streams: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, target = streams
+    await several_files(origin, 12)
+    for seq in range(1, 121, 2):
+        await origin.remove(seq)
+    monkeypatch.setattr("headwater.replication.planner.PIECE_BYTES", 1)
+    monkeypatch.setattr("headwater.replication.planner.MAX_GROUP_ROWS", 5)
+    source = Upstream(target, StreamSource(name="O"), mirrored=False)
+    extent = Extent(origin.identity, 1, 120)
+    every = await plan_local(source, origin, extent, 1, 1000)
+    assert every[-1].stop_seq == 120
+    limit = sum(work.exchange_bytes for work in every) // 3
+    monkeypatch.setattr("headwater.replication.planner.EXCHANGE_BYTES", limit)
+    start, seen = 1, 0
+    while start <= 120:
+        works = await plan_local(source, origin, extent, start, 1000)
+        assert works[0].start_seq == start
+        assert sum(work.exchange_bytes for work in works) <= limit
+        assert len(encode(Plan(works=tuple(works)))) <= limit
+        start, seen = works[-1].stop_seq + 1, seen + 1
+    assert seen >= 3
+    monkeypatch.setattr("headwater.replication.planner.EXCHANGE_BYTES", 1)
+    assert len(await plan_local(source, origin, extent, 1, 1000)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from headwater.replication.work import (
@@ -9,11 +10,13 @@ from headwater.replication.work import (
     FileRange,
     NatsOrigin,
     Plan,
+    Question,
     Receipt,
     Work,
     commit_subject,
     decode_committed,
     decode_plan,
+    decode_question,
     decode_receipts,
     encode,
     plan_subject,
@@ -64,3 +67,15 @@ def test_receipts_and_the_answer_to_them_come_through() -> None:
 def test_each_store_has_subjects_of_its_own() -> None:
     assert plan_subject("one") != plan_subject("two")
     assert plan_subject("one") != commit_subject("one")
+
+
+def test_a_question_comes_through_and_one_that_tells_no_slots_means_two() -> None:
+    question = Question(name="one", under_way=("a", "b"), slots=16)
+    assert decode_question(encode(question)) == question
+    assert decode_question(msgspec.msgpack.encode({"name": "before"})) == Question(name="before", slots=2)
+
+
+def test_a_piece_of_work_knows_about_how_much_of_a_plan_it_takes() -> None:
+    assert WORK.exchange_bytes >= len(encode(Plan(works=(WORK,))))
+    larger = msgspec.structs.replace(WORK, tail=bytes(5000), removed=bytes(300), files=WORK.files * 3)
+    assert larger.exchange_bytes == WORK.exchange_bytes + 4999 + 299 + 400

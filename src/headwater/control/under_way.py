@@ -21,7 +21,7 @@ class Planned:
     @property
     def exchange_bytes(self) -> int:
         """Return about how much of a plan they take."""
-        return sum(len(w.tail) + len(w.removed) + 200 * len(w.files) + 1000 for w in self.works)
+        return sum(work.exchange_bytes for work in self.works)
 
     @property
     def read_bytes(self) -> int:

@@ -292,11 +292,11 @@ class Upstreams:
         found = dict(zip(elsewhere, asked, strict=True))
         for upstream in due:
             planned = found[upstream] if upstream in found else await self._planned(upstream, now_ns, slots)
+            if planned.read_bytes and read_bytes > slots * SLOT_BYTES:
+                continue
             size += planned.exchange_bytes
             if works and size > EXCHANGE_BYTES:
                 break
-            if planned.read_bytes and read_bytes > slots * SLOT_BYTES:
-                continue
             read_bytes += planned.read_bytes
             if planned.works:
                 self._under_way.give(upstream, planned, now_ns)

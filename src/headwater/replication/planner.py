@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
@@ -12,7 +12,7 @@ from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
 from headwater.replication.upstream import Upstream
-from headwater.replication.work import FileRange, NatsOrigin, Work
+from headwater.replication.work import EXCHANGE_BYTES, FileRange, NatsOrigin, Work
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import MAX_GROUP_ROWS
@@ -75,10 +75,10 @@ async def plan_local(
             work = _piece_of_files(upstream, origin, extent, files, start_seq, stop_seq, is_first=True)
             return [msgspec.structs.replace(work, read_bytes=0)]
         cut = pieces(start_seq, stop_seq, files, slots * SLOT_PIECES)
-        return [
+        return _exchangeable(
             _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
             for first, last in cut
-        ]
+        )
     if origin.copying.folds_first(start_seq):
         return []
     tail, stop_seq = await origin.copying.tail_from(start_seq, TAIL_BYTES)
@@ -159,6 +159,18 @@ def pieces(start_seq: int, stop_seq: int, files: Sequence[DataFile], most: int) 
                 held = 0
             held += size * (min(seq + MAX_GROUP_ROWS - 1, file.last_seq) - seq + 1)
     return [(first, after - 1) for first, after in pairwise([*cuts, stop_seq + 1])]
+
+
+def _exchangeable(works: Iterable[Work]) -> list[Work]:
+    """Return the first pieces of work, as many as a plan holds, at least one."""
+    chosen: list[Work] = []
+    size = 0
+    for work in works:
+        size += work.exchange_bytes
+        if chosen and size > EXCHANGE_BYTES:
+            break
+        chosen.append(work)
+    return chosen
 
 
 def _piece_of_files(

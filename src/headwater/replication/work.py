@@ -89,6 +89,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     adoptive: bool = False
     """Whether the target can take a staged file as it is; then a source's file is numbered from 0 anew."""
 
+    @property
+    def exchange_bytes(self) -> int:
+        """Return about how much of a plan it takes."""
+        return len(self.tail) + len(self.removed) + 200 * len(self.files) + 1000
+
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a piece of work: messages in a staged file or here, or the reason why there are none."""
