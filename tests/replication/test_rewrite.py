@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.model import headers as header_block
 from headwater.model.message import Message
@@ -75,6 +78,31 @@ def test_a_mirror_loses_what_a_publisher_demanded_and_keeps_all_else() -> None:
 def test_a_header_block_with_nothing_left_is_no_header_block() -> None:
     messages = [plain(1, b"a", Nats_Expected_Stream="S"), plain(2, b"a", Color="red")]
     assert [m.headers for m in rewritten(messages, mirrored=True)] == [b"", messages[1].headers]
+
+
+LINES = [
+    b"Color: red",
+    b"Nats-Expected-Stream: S",
+    b"Nats-Batch-Id: x",
+    b"Nats-Stream-Source: O 1 > > a",
+    b"Nats-Stream-Sources: no",
+    b"Empty:",
+    "Grüße: ä".encode("latin-1"),
+    b"Odd: a\rb",
+]
+
+
+@given(
+    st.lists(st.none() | st.lists(st.sampled_from(LINES), max_size=4), min_size=1, max_size=8), st.booleans()
+)
+def test_headers_that_are_left_out_together_are_those_left_out_one_by_one(
+    blocks: list[list[bytes] | None], mirrored: bool
+) -> None:
+    raw = [None if each is None else b"\r\n".join([b"NATS/1.0", *each, b"", b""]) for each in blocks]
+    rewrite = Rewrite(work_of(stop_seq=9, mirrored=mirrored, source_header=None if mirrored else SOURCE))
+    found = rewrite._all_cleaned(pa.array(raw, pa.binary()), b"".join(each or b"" for each in raw))
+    assert found.to_pylist() == [(rewrite._cleaned(each) if each else None) for each in raw]
+    assert found.null_count == sum(each is None for each in found.to_pylist())
 
 
 def test_a_sourced_message_names_where_it_was_in_the_form_of_nats_server() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from headwater.model.columns import Columns, keep
 from headwater.model.message import Message
 from headwater.table import data_chunk
 from headwater.table.parquet import rows_of
-from headwater.table.rows import Rows, bytes_of, concat, data_nbytes, nbytes
+from headwater.table.rows import Rows, bytes_of, concat, data_nbytes, empty_as_null, nbytes
 from table.samples import columns, columns_of, runs_of_messages
 
 
@@ -76,3 +77,10 @@ def test_none_of_the_rows_has_no_message() -> None:
     for rows in (rows_of(columns(range(1, 30))), chunked(range(1, 30))):
         assert len(rows.none()) == len(rows.none().columns()) == 0
         assert rows.none().payload_bytes == 0
+
+
+def test_empty_values_can_stand_as_null() -> None:
+    values = pa.array([b"a", b"", None, b"bc", b""], pa.binary())
+    found = empty_as_null(values)
+    assert found.to_pylist() == [b"a", None, None, b"bc", None]
+    assert found.null_count == 3

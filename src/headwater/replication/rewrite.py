@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import numpy as np
@@ -13,7 +14,7 @@ from headwater.model.headers import DEMANDS
 from headwater.model.subject import Filter
 from headwater.model.transform import SubjectTransform
 from headwater.replication.work import Work
-from headwater.table.rows import Rows, bytes_of
+from headwater.table.rows import Rows, bytes_of, empty_as_null
 from headwater.table.schema import subject_bytes, subject_text
 
 SOURCE_HEADER = b"Nats-Stream-Source"
@@ -109,8 +110,7 @@ class Rewrite:
         if headers.null_count < len(headers):
             block = bytes(bytes_of(headers))
             if any(mark in block for mark in self._marks):
-                cleaned = [self._cleaned(each) if each else None for each in headers.to_pylist()]
-                headers = pa.array(cleaned, pa.binary())
+                headers = self._all_cleaned(headers, block)
         if self._source_line is None:
             return headers
         before, between, after = self._source_line
@@ -124,6 +124,18 @@ class Rewrite:
             return pc.binary_join_element_wise(first, numbers, ends, nothing)
         name = pa.scalar(before, pa.binary())
         return pc.binary_join_element_wise(_opened(headers, start), name, numbers, ends, nothing)
+
+    def _all_cleaned(self, headers: pa.BinaryArray, joined: bytes) -> pa.BinaryArray:
+        """Return header blocks without what a copy leaves out; null where nothing is left."""
+        has_whole_lines = joined.count(b"\r") == joined.count(b"\r\n")
+        if not (has_whole_lines and pc.all(pc.ends_with(headers, pattern="\r\n\r\n")).as_py()):
+            return pa.array(
+                [self._cleaned(each) if each else None for each in headers.to_pylist()], pa.binary()
+            )
+        lines = b"|".join(re.escape(mark) for mark in self._marks).decode()
+        cleaned = pc.replace_substring_regex(headers, pattern=f"(?:{lines})[^\r]*", replacement="")
+        nothing = pc.equal(cleaned, pa.scalar(header_block.EMPTY, pa.binary())).fill_null(True)
+        return empty_as_null(pc.if_else(nothing, pa.scalar(b"", pa.binary()), cleaned))
 
     def _cleaned(self, block: bytes) -> bytes | None:
         for name in DEMANDS:

@@ -133,6 +133,15 @@ def nbytes(values: pa.BinaryArray) -> int:
     return int(ends[-1]) - int(ends[0])
 
 
+def empty_as_null(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Return values with null instead of each that is empty, not copied."""
+    present = np.diff(ends_of(values)) > 0
+    _, offsets, joined = values.buffers()
+    assert not values.offset
+    buffers = [pa.py_buffer(np.packbits(present, bitorder="little")), offsets, joined]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
 def data_nbytes(values: pa.BinaryArray | DataChunk) -> int:
     """Return how long all values are together, wherever they lie."""
     return values.nbytes if isinstance(values, DataChunk) else nbytes(values)
