@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
-from headwater.replication.spark import SparkMissingError, check_java, shared_out, spark_options
+from headwater.replication.spark import (
+    WORKER_ENVIRONMENT,
+    SparkCluster,
+    SparkLostError,
+    SparkMissingError,
+    check_java,
+    shared_out,
+    spark_options,
+)
 from headwater.replication.work import FileRange, NatsOrigin
 from replication.works import work_of
 
@@ -63,6 +73,101 @@ def test_a_cluster_is_named_as_it_was_given() -> None:
 def test_under_spark_submit_nothing_that_was_said_there_is_overruled() -> None:
     options = spark_options("local[*]", "1g", {"PYSPARK_GATEWAY_PORT": "1"})
     assert not {"spark.master", "spark.driver.memory"} & set(options)
+
+
+def test_tasks_are_spoken_to_by_sockets_of_this_machine_and_java_stays_small() -> None:
+    for master in ("local[*]", "spark://hub:7077"):
+        options = spark_options(master, "1g", {})
+        assert options["spark.python.unix.domain.socket.enabled"] == "true"
+        assert options["spark.python.worker.reuse"] == "true"
+        assert "TieredStopAtLevel=1" in options["spark.driver.extraJavaOptions"]
+    said = spark_options("local[*]", "1g", {"PYSPARK_GATEWAY_PORT": "1"})
+    assert not {"spark.python.unix.domain.socket.enabled", "spark.driver.extraJavaOptions"} & set(said)
+
+
+def test_tasks_keep_the_memory_they_free_wherever_they_run() -> None:
+    for environ in ({}, {"PYSPARK_GATEWAY_PORT": "1"}):
+        options = spark_options("yarn", "1g", environ)
+        assert {f"spark.executorEnv.{name}": value for name, value in WORKER_ENVIRONMENT.items()}.items() <= (
+            options.items()
+        )
+
+
+class SlowSpark:
+    """Stands for Spark's context: a job lasts until Spark is stopped, and fails then."""
+
+    def __init__(self, conf: object) -> None:
+        self.began = threading.Event()
+        self.stopped = threading.Event()
+        self.jobs: list[tuple[int, int]] = []
+        self.threads: list[threading.Thread] = []
+
+    @property
+    def defaultParallelism(self) -> int:
+        if self.stopped.is_set():
+            raise AttributeError("'NoneType' object has no attribute 'sc'")
+        return 3
+
+    def parallelize(self, items: Collection[int], slices: int) -> SlowSpark:
+        self.jobs.append((len(items), slices))
+        return self
+
+    def foreach(self, function: Callable[[int], None]) -> None:
+        self.threads.append(threading.current_thread())
+        self.began.set()
+        assert self.stopped.wait(60)
+        raise RuntimeError("Job 0 cancelled because SparkContext was shut down")
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+class Conf:
+    """Stands for Spark's settings."""
+
+    def setAll(self, pairs: list[tuple[str, str]]) -> Conf:
+        return self
+
+
+@pytest.fixture
+def slow_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have clusters be started on a Spark without Java."""
+    pytest.importorskip("pyspark", reason="Spark is not installed")
+    monkeypatch.setattr("pyspark.SparkContext", SlowSpark)
+    monkeypatch.setattr("pyspark.SparkConf", Conf)
+    monkeypatch.setattr("headwater.replication.spark.check_java", lambda environ: None)
+
+
+def context_of(cluster: SparkCluster) -> SlowSpark:
+    context: object = cluster._context
+    assert isinstance(context, SlowSpark)
+    return context
+
+
+def test_every_slot_is_made_ready_while_others_go_on_and_a_stop_ends_that(slow_spark: None) -> None:
+    cluster = SparkCluster("spark://hub:7077")
+    context = context_of(cluster)
+    assert context.began.wait(60)
+    assert context.jobs == [(3, 3)]
+    assert cluster.slots == 3
+    cluster.stop()
+    (warming,) = context.threads
+    warming.join(60)
+    assert not warming.is_alive()
+    assert warming is not threading.current_thread()
+    with pytest.raises(SparkLostError, match="Spark is gone"):
+        _ = cluster.slots
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_spark_that_is_stopped_before_its_slots_are_ready_is_no_error(
+    slow_spark: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SlowSpark, "defaultParallelism", property(lambda spark: 1 // 0))
+    cluster = SparkCluster("spark://hub:7077")
+    cluster.stop()
+    cluster._warm()
+    assert context_of(cluster).jobs == []
 
 
 def test_executors_are_told_where_they_have_the_file_that_says_who_they_are() -> None:

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
+from pyspark.sql import SparkSession
+
 from doors import connected
 from headwater.replication import spark
 from headwater.replication.driver import Driver
@@ -17,7 +19,7 @@ from headwater.replication.transfer import transfer_all
 from headwater.replication.work import FileRange
 from replication.fake_engine import STORE_ID, FakeEngine, serving
 from replication.origins import site_of
-from replication.works import brought, expected_of, file_of, tail_of, work_of
+from replication.works import brought, expected_of, file_of, removed_of, tail_of, work_of
 from servers import nats_server
 from table.samples import message
 
@@ -38,6 +40,25 @@ def test_a_plan_of_many_kinds_of_work_is_one_job(cluster: SparkCluster, tmp_path
     assert brought(by_work["filtered"]) == expected_of(filtered, messages)
     assert all(brought(by_work[f"t{seq}"]) == [message(seq)] for seq in range(1, 20))
     assert "is gone" in by_work["broken"].error
+
+
+def test_spark_reads_what_a_job_spliced(cluster: SparkCluster, tmp_path: Path) -> None:
+    messages = [message(seq) for seq in range(1, 30_001)]
+    work = work_of(
+        stop_seq=30_000,
+        files=(file_of(tmp_path, messages[:20_000]), file_of(tmp_path, messages[20_000:], 1, "s2")),
+        removed=removed_of([25_000]),
+        source_header=("O", ">", ">", "I"),
+        adoptive=True,
+        staging=str(tmp_path / "staging"),
+    )
+    (receipt,) = cluster.run([work])
+    (file,) = receipt.adopted
+    frame = SparkSession.builder.getOrCreate().read.parquet(str(tmp_path / "staging" / file.name))
+    found = [tuple(row) for row in frame.select("offset", "subject", "data").orderBy("offset").collect()]
+    wanted = [m for m in messages if m.seq != 25_000]
+    assert found == [(number, m.subject.decode(), m.data) for number, m in enumerate(wanted)]
+    assert frame.filter("data = 'payload 17'").count() == 1
 
 
 def test_a_task_that_takes_its_worker_down_stops_no_other(cluster: SparkCluster) -> None:
