@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication.rewrite import Rewrite
+from headwater.table import data_chunk
 from headwater.table.parquet import rows_of
 from replication.works import TS, messages_in, work_of
 from table.samples import columns_of
@@ -136,3 +138,43 @@ def test_percent_signs_in_names_and_subjects_stay_what_they_are() -> None:
 @pytest.mark.parametrize("source_header", [None, SOURCE])
 def test_nothing_wanted_leaves_columns_without_a_message(source_header: Any) -> None:
     assert rewritten([plain(1, b"a", Color="red")], filters=("b",), source_header=source_header) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "any_wanted", "all_wanted"),
+    [
+        ({}, True, True),
+        ({"source_header": SOURCE}, True, True),
+        ({"filters": ("a.*",)}, True, False),
+        ({"filters": ("a.*", "b.>")}, True, True),
+        ({"filters": ("c",)}, False, False),
+        ({"transforms": (("a.*", "x.$1"),)}, True, False),
+        ({"transforms": (("a.*", "x.$1"), ("", ""))}, True, True),
+        ({"stream_transform": ("a.*", "x.$1")}, True, True),
+    ],
+)
+def test_it_is_known_beforehand_whether_any_or_all_of_some_subjects_are_wanted(
+    fields: dict[str, Any], any_wanted: bool, all_wanted: bool
+) -> None:
+    rewrite = Rewrite(work_of(stop_seq=10, **fields))
+    texts = ["a.1", "a.2", "b.1"]
+    assert (rewrite.wants_any(texts), rewrite.wants_all(texts)) == (any_wanted, all_wanted)
+    made = rewritten([plain(seq, text.encode()) for seq, text in enumerate(texts, start=1)], **fields)
+    assert (len(made) > 0, len(made) == 3) == (any_wanted, all_wanted)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"source_header": SOURCE},
+        {"transforms": ((">", "x.{{random(100)}}.>"),), "source_header": SOURCE},
+        {"filters": ("a.*", "b.>")},
+    ],
+)
+def test_data_that_lies_in_pages_stays_in_them(fields: dict[str, Any]) -> None:
+    rows = rows_of(columns_of([plain(1, b"a.1", Color="red"), plain(2, b"b.1")]))
+    pages = data_chunk.encode(rows.datas, "none")
+    rewrite = Rewrite(work_of(stop_seq=2, **fields))
+    made = rewrite.apply(replace(rows, datas=pages))
+    assert made.datas is pages
+    assert made.headers.equals(rewrite.apply(rows).headers)

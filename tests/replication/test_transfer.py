@@ -76,15 +76,19 @@ def works(draw: st.DrawFn, directory: Path) -> tuple[Work, list[Message]]:
     )
 
 
-@given(st.data(), st.booleans())
-def test_any_work_brings_what_plain_python_says(data: st.DataObject, stage: bool) -> None:
-    with tempfile.TemporaryDirectory() as name, patch.object(result, "INLINE_BYTES", 200 if stage else 10**6):
+@given(st.data(), st.booleans(), st.booleans())
+def test_any_work_brings_what_plain_python_says(data: st.DataObject, stage: bool, splice: bool) -> None:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        patch.object(result, "INLINE_BYTES", 200 if stage else 10**6),
+        patch.object(result, "LEAST_SPLICED_ROWS", 1 if splice else 10**6),
+    ):
         work, messages = data.draw(works(Path(name)))
         receipt = transfer(work)
         wanted = expected_of(work, messages)
         assert brought(receipt) == wanted
         assert (receipt.rows, receipt.through) == (len(wanted), work.stop_seq)
-        assert bool(receipt.path) <= stage
+        assert bool(receipt.path) <= (stage or splice)
 
 
 def test_a_range_over_many_row_groups_is_copied_whole(tmp_path: Path) -> None:
