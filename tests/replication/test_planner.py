@@ -156,6 +156,29 @@ async def test_pieces_of_files_follow_on_each_other(
     assert works[-1].stop_seq == 100
 
 
+async def test_as_much_is_read_of_files_as_was_copied_within_seconds(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    for _ in range(5):
+        await offered(origin, 100)
+        await origin.checkpoint()
+    extent, upstream = (
+        Extent(origin.identity, 1, 500),
+        Upstream(target, StreamSource(name="O"), mirrored=False),
+    )
+
+    async def planned(start_seq: int, now_ns: int) -> int:
+        return (await plan_local(upstream, origin, extent, start_seq, now_ns=now_ns))[-1].stop_seq
+
+    assert await planned(1, NOW_NS) == 500, "nothing was measured yet"
+    upstream.pace.saw(1, 500, NOW_NS)
+    upstream.pace.handed_out(NOW_NS)
+    later = NOW_NS + 10_000_000_000
+    upstream.pace.committed(100, 100, 100, later)
+    assert await planned(101, later) == 200, "ten a second: one file at the least"
+    upstream.pace.committed(1_000, 1_000, 1_100, later)
+    assert await planned(101, later) == 500
+
+
 async def test_whole_files_of_a_mirror_are_one_piece_of_work(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
     for _ in range(3):

@@ -316,7 +316,8 @@ class Upstreams:
         if start_seq > extent.last_seq:
             return NOTHING
         origin = self._domain.stream(upstream.source.name)
-        return Planned(extent.identity, await plan_local(upstream, origin, extent, start_seq, slots))
+        works = await plan_local(upstream, origin, extent, start_seq, slots, now_ns)
+        return Planned(extent.identity, works)
 
     async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""

@@ -30,7 +30,7 @@ ASKED_LEAST = 2_000
 ASKED_LEAST_BYTES = 1 << 20
 """So much is asked for of an origin elsewhere whatever came before."""
 ROUND_S = 6.0
-"""How long what is asked for of an origin elsewhere should take to come."""
+"""How long a range should take, going by what came before."""
 REMOVED_SPAN = 1 << 20
 """Over how many sequences a piece of work tells which are removed, if some are."""
 
@@ -59,16 +59,20 @@ class CursorAt:
 
 
 async def plan_local(
-    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, slots: int = 2
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, slots: int = 2, now_ns: int = 0
 ) -> list[Work]:
     """Return the next pieces of work on a stream of the same engine: its files first, then its head.
 
-    The pieces follow on each other, and each expects the cursor that the one before it leaves.
+    The pieces follow on each other, and each expects the cursor that the one before it leaves. Of files to be
+    read as much is taken as was copied within a few seconds before, if that is known: so there is progress to
+    be seen on a slow disk, too.
     """
     if _has_passed(upstream, extent, start_seq):
         return []
     whole = _whole_files(upstream, origin, start_seq)
     files = whole or _files_to_read(upstream, origin, start_seq, slots * SLOT_BYTES)
+    if files and not whole and (goal := int(upstream.pace.seqs.at(now_ns) * ROUND_S)):
+        files = files[:1] + [file for file in files[1:] if file.last_seq - start_seq < goal]
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
         if whole:
