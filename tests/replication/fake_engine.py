@@ -35,6 +35,7 @@ class FakeEngine:
         self._open: list[list[Work]] = []
         self.receipts: asyncio.Queue[Receipt] = asyncio.Queue()
         self.plans_asked = 0
+        self.slots_told: set[int] = set()
         self.commits = 0
         self.refuse: Callable[[Receipt], str] = lambda receipt: receipt.error
 
@@ -73,7 +74,9 @@ class FakeEngine:
         """Answer on NATS."""
 
         async def answer_plan(message: Msg) -> None:
-            await message.respond(encode(await self.plan(decode_question(message.data).under_way)))
+            question = decode_question(message.data)
+            self.slots_told.add(question.slots)
+            await message.respond(encode(await self.plan(question.under_way)))
 
         async def answer_commit(message: Msg) -> None:
             await message.respond(encode(await self.commit(decode_receipts(message.data))))
@@ -96,6 +99,8 @@ async def serving(url: str, engine: FakeEngine) -> AsyncIterator[None]:
 
 class Inline:
     """A cluster of this process alone."""
+
+    slots = 3
 
     def __init__(self) -> None:
         self.runs: list[list[str]] = []
