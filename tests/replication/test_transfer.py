@@ -235,13 +235,26 @@ def numbered(messages: list[Message], size: int = 200) -> list[Message]:
     return [m._replace(headers=b"", data=(b"%09d" % m.seq).ljust(size, b".")) for m in messages]
 
 
+def disk_behind(*answers: bool) -> Any:
+    """Have the disk be behind or not at each row group; the last answer holds from then on."""
+    given: dict[int, bool] = {}
+
+    def is_held_up(file: result._StagedFile) -> bool:
+        # Asked for before a row group is read and again when it is written.
+        rows = file._writer.rows
+        given.setdefault(rows, answers[min(len(given), len(answers) - 1)])
+        return given[rows]
+
+    return patch.object(result._StagedFile, "is_held_up", property(is_held_up))
+
+
 @pytest.mark.parametrize("behind", [False, True])
 def test_a_source_s_file_is_numbered_anew_and_small_while_the_disk_is_behind(
     tmp_path: Path, behind: bool
 ) -> None:
     messages = numbered([message(seq) for seq in range(1, 40_001)])
     work = source_work(tmp_path, file_of(tmp_path, messages))
-    with patch.object(result, "UNSYNCED_BYTES", -1 if behind else 1 << 40):
+    with disk_behind(behind):
         receipt = transfer(work)
     found = adopted_by(receipt, tmp_path / "staging")
     assert [m.seq for m in found] == list(range(40_000))
@@ -249,26 +262,14 @@ def test_a_source_s_file_is_numbered_anew_and_small_while_the_disk_is_behind(
     assert found[7].headers == b"NATS/1.0\r\nNats-Stream-Source: O 8 > > orders.1 I\r\n\r\n"
     (file,) = receipt.adopted
     groups = layout(tmp_path / "staging" / file.name)
-    # The first row group is written before there is anything that the disk could be behind with.
+    # When the first row group is read there is no file yet that the disk could be behind with.
     assert [group.codec for group in groups] == ["UNCOMPRESSED", *["LZ4" if behind else "UNCOMPRESSED"] * 2]
     assert (file.size_bytes < 40_000 * 120) is behind
 
 
 def test_data_is_compressed_only_for_as_long_as_the_disk_is_behind(tmp_path: Path) -> None:
     messages = numbered([message(seq) for seq in range(1, 100_001)], 50)
-    limits = iter([1 << 40, -1, -1, 1 << 40, 1 << 40, 1 << 40, 1 << 40])
-    held_up = result._StagedFile.is_held_up
-    answers: dict[int, bool] = {}
-
-    def is_held_up(file: result._StagedFile) -> bool:
-        # One answer for each length of the file, asked for before a row group and at its writing.
-        size = file._writer.size_bytes
-        if size not in answers:
-            with patch.object(result, "UNSYNCED_BYTES", next(limits)):
-                answers[size] = held_up.__get__(file)
-        return answers[size]
-
-    with patch.object(result._StagedFile, "is_held_up", property(is_held_up)):
+    with disk_behind(False, True, True, False):
         receipt = transfer(source_work(tmp_path, file_of(tmp_path, messages)))
     (file,) = receipt.adopted
     codecs = [group.codec for group in layout(tmp_path / "staging" / file.name)]
@@ -406,7 +407,7 @@ def test_a_copy_of_a_copy_has_the_pages_that_were_made_while_the_disk_was_behind
     tmp_path: Path, target: str
 ) -> None:
     messages = numbered(MESSAGES)
-    with patch.object(result, "UNSYNCED_BYTES", -1):
+    with disk_behind(True):
         receipt = transfer(source_work(tmp_path, file_of(tmp_path, messages)))
     (made,) = receipt.adopted
     first = tmp_path / "staging" / made.name

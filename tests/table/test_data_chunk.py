@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.table import data_chunk, thrift
-from headwater.table.checked_bytes import ChecksumSink
 from headwater.table.data_chunk import PAGE_BYTES, DataChunk, encode, find
-from headwater.table.parquet import other_columns, rows_of
-from headwater.table.spliced import SplicedWriter
+from headwater.table.parquet import FileWriter, rows_of
 from table.samples import columns
 
 COMPRESSIONS = ["none", "lz4", "zstd"]
@@ -33,11 +32,9 @@ def array(values: Sequence[bytes]) -> pa.BinaryArray:
 def read_back(directory: Path, chunk: DataChunk) -> list[bytes]:
     """Return the values of a chunk as pyarrow reads them, page checksums and all."""
     path = directory / "chunk.parquet"
-    sink = ChecksumSink(path)
-    writer = SplicedWriter(sink)
-    writer.write(other_columns(rows_of(columns(range(1, chunk.rows + 1)))), chunk)
-    writer.close()
-    sink.close()
+    writer = FileWriter(path, 0, spliced=True)
+    writer.append_group(replace(rows_of(columns(range(1, chunk.rows + 1))), datas=chunk))
+    writer.finish()
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         values: list[bytes] = file.read(columns=["data"])["data"].to_pylist()
     return values
