@@ -109,6 +109,15 @@ def test_pages_of_a_chunk_are_taken_all(tmp_path: Path) -> None:
         assert opened(file) == messages
 
 
+def test_subjects_that_are_too_long_for_a_dictionary_are_there(tmp_path: Path) -> None:
+    messages = [Message(seq, TS, (b"s.%d." % seq).ljust(200, b"x"), b"", b"d") for seq in range(1, 16_001)]
+    with stored(tmp_path / "x", messages) as file:
+        assert "PLAIN" in file.footer.metadata.row_group(0).column(1).encodings
+        rows = file.group(0).rows()
+        assert isinstance(rows.datas, DataChunk)
+        assert opened(file) == messages
+
+
 def test_pages_of_another_kind_are_decoded(tmp_path: Path) -> None:
     messages = [message(seq) for seq in range(1, 30)]
     with patch.dict(parquet._CODECS, {"none": {"compression": "snappy"}}):
