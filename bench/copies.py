@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ class Copied:
 
 def copy(api: Api, name: str, expected: int, config: Mapping[str, Any], scanned: int = 0) -> Copied:
     """Create the target and return once its state shows everything, with the origin's messages counted."""
+    # What others have written and not synced would be synced together with the first file of whoever syncs.
+    os.sync()
     began = time.perf_counter()
     api.create(name, **config)
     while (state := api.state(name))["messages"] < expected:

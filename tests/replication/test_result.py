@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future, wait
 from pathlib import Path
-from threading import Semaphore
 
 import msgspec
 import pytest
 
 from headwater.errors import DiskError
-from headwater.replication.result import (
-    LEAST_SPLICED_BYTES,
-    LEAST_SPLICED_ROWS,
-    SYNC_BYTES,
-    Result,
-    _EarlySync,
-)
+from headwater.replication.result import LEAST_SPLICED_BYTES, LEAST_SPLICED_ROWS, Result
 from headwater.replication.work import INLINE_BYTES, Receipt, Work, encode
 from headwater.table.data_chunk import CODECS, DataChunk
 from headwater.table.parquet import rows_of
@@ -130,16 +122,21 @@ def test_data_is_taken_that_is_packed_as_the_target_wants_it(
     assert found == taken
 
 
-def test_while_the_disk_is_behind_only_packed_data_is_taken_as_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("adoptive", [True, False])
+def test_while_the_disk_is_slow_only_packed_data_is_taken_as_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adoptive: bool
 ) -> None:
-    with Result(staged_work(tmp_path)) as result:
-        monkeypatch.setattr("headwater.replication.result.UNSYNCED_BYTES", -1)
-        assert result.splices(chunk(20_000, 10))
-        result.append(rows(range(1, 40_000)))
-        assert not result.splices(chunk(20_000, 10))
+    work = msgspec.structs.replace(staged_work(tmp_path), adoptive=adoptive)
+    with Result(work) as result:
+        monkeypatch.setattr("headwater.replication.result.SLOW_BYTES_PER_S", 1e18)
+        assert result.splices(chunk(20_000, 10)), "nothing was written yet"
+        for start in range(0, 300_000, 10_000):
+            result.append(rows(range(start + 1, start + 10_001)))
+        assert result.splices(chunk(20_000, 10)) is not adoptive, (
+            "how fast it is shows where no cache is between"
+        )
         assert result.splices(chunk(20_000, 10, "ZSTD"))
-        monkeypatch.setattr("headwater.replication.result.UNSYNCED_BYTES", 1 << 40)
+        monkeypatch.setattr("headwater.replication.result.SLOW_BYTES_PER_S", 1e-6)
         assert result.splices(chunk(20_000, 10))
 
 
@@ -150,72 +147,6 @@ def test_times_matter_to_mirrors(tmp_path: Path, mirrored: bool, adoptive: bool,
     work = msgspec.structs.replace(staged_work(tmp_path), mirrored=mirrored, adoptive=adoptive)
     with Result(work) as result:
         assert result.keeps_times is keeps
-
-
-class SlowDisk:
-    """Syncs when it is let, and says what went wrong if something did."""
-
-    def __init__(self) -> None:
-        self.began = Semaphore(0)
-        self.may_end = Semaphore(0)
-        self.error: OSError | None = None
-
-    def fdatasync(self, fd: int) -> None:
-        self.began.release()
-        assert self.may_end.acquire(timeout=60)
-        if self.error is not None:
-            raise self.error
-
-
-@pytest.fixture
-def slow_disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
-    """Have files be synced only when they are let."""
-    disk = SlowDisk()
-    monkeypatch.setattr("os.fdatasync", disk.fdatasync)
-    return disk
-
-
-def test_the_disk_is_behind_by_what_is_known_not_to_be_on_it(tmp_path: Path, slow_disk: SlowDisk) -> None:
-    (tmp_path / "x").touch()
-    sync = _EarlySync(tmp_path / "x")
-    sync.reached(SYNC_BYTES - 1)
-    assert not slow_disk.began.acquire(blocking=False)
-    assert sync.behind(SYNC_BYTES - 1) == SYNC_BYTES - 1
-    sync.reached(SYNC_BYTES)
-    assert slow_disk.began.acquire(timeout=60)
-    sync.reached(9 * SYNC_BYTES)
-    assert sync.behind(9 * SYNC_BYTES) == 9 * SYNC_BYTES
-    slow_disk.may_end.release()
-    wait([_under_way(sync)], 60)
-    assert sync.behind(9 * SYNC_BYTES) == 8 * SYNC_BYTES
-    sync.reached(10 * SYNC_BYTES)
-    assert slow_disk.began.acquire(timeout=60)
-    # What the first one synced is on the disk whatever becomes of the second.
-    assert sync.behind(10 * SYNC_BYTES) == 9 * SYNC_BYTES
-    slow_disk.may_end.release()
-    wait([_under_way(sync)], 60)
-    assert sync.behind(10 * SYNC_BYTES) == 0
-    sync.end()
-
-
-def test_a_sync_that_failed_is_told_at_the_next_one_and_at_the_end(
-    tmp_path: Path, slow_disk: SlowDisk
-) -> None:
-    (tmp_path / "x").touch()
-    sync = _EarlySync(tmp_path / "x")
-    slow_disk.error = OSError(5, "Input/output error")
-    slow_disk.may_end.release()
-    sync.reached(SYNC_BYTES)
-    wait([_under_way(sync)], 60)
-    with pytest.raises(OSError, match="Input/output error"):
-        sync.reached(2 * SYNC_BYTES)
-    with pytest.raises(OSError, match="Input/output error"):
-        sync.end()
-
-
-def _under_way(sync: _EarlySync) -> Future[None]:
-    assert sync._under_way is not None
-    return sync._under_way
 
 
 def test_a_staging_directory_that_cannot_be_written_is_an_error_of_the_disk(tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import zlib
+from io import FileIO
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
+from headwater.table.direct_file import DirectFile
 
 
-def test_the_sink_writes_and_sums_since_last_asked(tmp_path: Path) -> None:
-    sink = ChecksumSink(tmp_path / "x")
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_the_sink_writes_and_sums_since_last_asked(tmp_path: Path, is_direct: bool) -> None:
+    sink = ChecksumSink(DirectFile(tmp_path / "x") if is_direct else FileIO(tmp_path / "x", "wb"))
     sink.write(b"head")
     assert sink.take_crc() == zlib.crc32(b"head")
     sink.write(b"one")
@@ -25,7 +28,7 @@ def test_the_sink_writes_and_sums_since_last_asked(tmp_path: Path) -> None:
 
 
 def test_the_sink_keeps_back_what_is_held(tmp_path: Path) -> None:
-    sink = ChecksumSink(tmp_path / "x")
+    sink = ChecksumSink(FileIO(tmp_path / "x", "wb"))
     sink.write(b"head")
     sink.hold()
     assert sink.write(b"one") == sink.write(memoryview(b"two")) == 3
@@ -39,7 +42,7 @@ def test_the_sink_keeps_back_what_is_held(tmp_path: Path) -> None:
 
 
 def test_a_write_that_the_system_takes_in_part_goes_on(tmp_path: Path) -> None:
-    sink = ChecksumSink(tmp_path / "x")
+    sink = ChecksumSink(FileIO(tmp_path / "x", "wb"))
     file = sink._file
     with patch.object(sink, "_file") as slow:
         slow.write.side_effect = lambda view: file.write(view[:3])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -29,9 +27,8 @@ from headwater.wire import column_bytes
 # Of each message beside its bytes: sequence, time and three lengths; and once what frames the columns.
 _ROW_BYTES = 28
 _FRAME_BYTES = 64
-SYNC_BYTES = 8 << 20
-UNSYNCED_BYTES = 48 << 20
-"""With so much of a file not on the disk yet it is the disk that a copy waits for."""
+SLOW_BYTES_PER_S = 250e6
+"""Where the disk takes less than this, to compress data saves more time at the disk than it takes."""
 LEAST_SPLICED_ROWS = MAX_GROUP_ROWS // 4
 LEAST_SPLICED_BYTES = MAX_GROUP_BYTES // 4
 """A row group with less of both is joined with its neighbours."""
@@ -204,16 +201,18 @@ class _StagedFile:
                 packed={"headers": "zstd"} if work.source_header is not None else {},
                 may_demand=False,
                 spliced=True,
+                # Others are read again at once, and then removed.
+                direct=work.adoptive,
             )
-            self._syncing = _EarlySync(self._temporary)
         except OSError as error:
             _remove(disk, self._temporary)
             raise self._refused(error) from error
 
     @property
     def is_held_up(self) -> bool:
-        """Return whether the disk is slower than we are."""
-        return self._syncing.behind(self._writer.size_bytes) > UNSYNCED_BYTES
+        """Return whether it is the disk that takes the time."""
+        rate = self._writer.disk_bytes_per_s
+        return rate is not None and rate < SLOW_BYTES_PER_S
 
     def append(self, rows: Rows) -> None:
         if self._renumber:
@@ -222,7 +221,6 @@ class _StagedFile:
         try:
             for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES * 3 // 2):
                 self._writer.append_group(part)
-            self._syncing.reached(self._writer.size_bytes)
         except OSError as error:
             raise self._refused(error) from error
 
@@ -235,7 +233,6 @@ class _StagedFile:
         """Return the file once its content survives a power cut; its name tells the footer's checksum."""
         try:
             stats = self._writer.finish()
-            self._syncing.end()
         except OSError as error:
             raise self._refused(error) from error
         path = self._directory / f"{self._stem}-{stats.footer_crc:08x}.parquet"
@@ -245,48 +242,14 @@ class _StagedFile:
 
     def abandon(self) -> None:
         """Remove the unfinished file; should even that fail, the engine sweeps the directory."""
-        for end in (self._writer.abandon, self._syncing.end):
-            try:
-                end()
-            except OSError:
-                pass
+        try:
+            self._writer.abandon()
+        except OSError:
+            pass
         _remove(self._disk, self._temporary)
 
     def _refused(self, error: OSError) -> DiskError:
         return DiskError(self._temporary, "write", error.errno or 0)
-
-
-class _EarlySync:
-    """Has a file make its way to the disk while it is written, so that its end waits for little."""
-
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._thread = ThreadPoolExecutor(1)
-        self._under_way: Future[None] | None = None
-        self._asked = 0
-        self._synced = 0
-
-    def behind(self, size: int) -> int:
-        """Return how much of a file of this length is not on the disk yet, as far as is known."""
-        return size - (self._asked if self._under_way and self._under_way.done() else self._synced)
-
-    def reached(self, size: int) -> None:
-        """Take note of the file's length; OSError if what was written before could not be synced."""
-        if size - self._asked < SYNC_BYTES or (self._under_way and not self._under_way.done()):
-            return
-        if self._under_way is not None:
-            self._under_way.result()
-        self._synced, self._asked = self._asked, size
-        self._under_way = self._thread.submit(os.fdatasync, self._fd)
-
-    def end(self) -> None:
-        """Return once nothing is under way; OSError if a sync has failed."""
-        self._thread.shutdown()
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        if self._under_way is not None:
-            self._under_way.result()
 
 
 def _remove(disk: RealDisk, path: Path) -> None:

@@ -26,6 +26,7 @@ JAVA_VERSION = 17
 INSTALL_JAVA = "apt-get install -y openjdk-17-jre-headless"
 INSTALL_SPARK = "pip install 'headwater[spark]'"
 APP_NAME = "headwater-replicator"
+WARM_S = 30.0
 _TASK_ATTEMPTS = 4
 _SMALL_PER_TASK = 8
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
@@ -126,15 +127,24 @@ class SparkCluster:
             for name, value in WORKER_ENVIRONMENT.items():
                 os.environ.setdefault(name, value)
         logging.getLogger("py4j").setLevel(logging.WARNING)
-        self._stopping = False
+        self._is_local = master.startswith("local")
+        self._stopped = threading.Event()
         self._context = SparkContext(conf=SparkConf().setAll(list(options.items())))
         threading.Thread(target=self._warm, name="warm", daemon=True).start()
 
     def _warm(self) -> None:
-        """Have a Python ready in every slot before there is work for it: to start one takes a second."""
+        """Have a Python ready in every slot before there is work for it: to start one takes a second.
+
+        Spark ends those that had nothing to do for a minute. On this machine they are kept; executors of a
+        cluster may be wanted by others.
+        """
         try:
-            slots = self.slots
-            self._context.parallelize(range(slots), slots).foreach(ready)
+            while not self._stopped.is_set():
+                slots = self.slots
+                self._context.parallelize(range(slots), slots).foreach(ready)
+                if not self._is_local:
+                    return
+                self._stopped.wait(WARM_S)
         except Exception as error:
             logger.debug("slots were not made ready: %s", _first_line(error))
 
@@ -148,7 +158,7 @@ class SparkCluster:
             receipts = zip(chain(*tasks), chain(*answered), strict=True)
             return [_decode(receipt) for _, receipt in sorted(receipts)]
         except Exception as error:  # Spark's own kinds are many, and py4j's are not among them
-            if len(works) == 1 or self._stopping:
+            if len(works) == 1 or self._stopped.is_set():
                 reason = f"Spark could not run the transfer: {_first_line(error)}"
                 return [failed(work, reason) for work in works]
         # One task that takes its executor down must not stop the others.
@@ -165,7 +175,7 @@ class SparkCluster:
 
     def stop(self) -> None:
         """End what runs, and Spark with it, unless it has ended already."""
-        self._stopping = True
+        self._stopped.set()
         try:
             self._context.stop()
         except Exception as error:

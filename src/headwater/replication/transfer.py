@@ -6,6 +6,7 @@ This is what Spark's executors run. It needs the store's files or the origin's A
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,12 +29,19 @@ from headwater.table.rows import Rows
 from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
+READY_S = 0.05
 _decode_work = msgspec.msgpack.Decoder(Work).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def ready(_: int) -> None:
-    """Do nothing but what is done once: who can call this has imported all that a transfer needs."""
+    """Take a moment, so that no two of the tasks that are begun at once share a worker."""
+    _settle()
+    time.sleep(READY_S)
+
+
+def _settle() -> None:
+    """Do what a worker does once, with all that a transfer needs imported."""
     if not gc.get_freeze_count():
         # Spark's worker collects garbage after each task, and would look at every module each time.
         gc.freeze()
@@ -41,7 +49,7 @@ def ready(_: int) -> None:
 
 def transfer_all(works: list[bytes]) -> list[bytes]:
     """Do pieces of work one after the other; they come as bytes, and so go their receipts."""
-    ready(0)
+    _settle()
     return [_encode(transfer(_decode_work(work))) for work in works]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from io import FileIO
 
 from headwater.checksum import crc32
+from headwater.table.direct_file import DirectFile
 
 
 class ChecksumSink:
     """A file being written that knows its length and the CRC-32 of what was written lately."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb", buffering=0)
+    def __init__(self, file: FileIO | DirectFile) -> None:
+        self._file = file
         self._crc = 0
         self._held: list[bytes] | None = None
         self.size = 0
@@ -28,7 +29,7 @@ class ChecksumSink:
             return len(data)
         view = memoryview(data)
         while view:
-            view = view[self._file.write(view) :]
+            view = view[self._file.write(view) or 0 :]
         self._crc = crc32(data, self._crc)
         self.size += len(data)
         return len(data)

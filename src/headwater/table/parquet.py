@@ -7,6 +7,7 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
 from headwater.table import data_chunk, file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
 from headwater.table.data_chunk import DataChunk
+from headwater.table.direct_file import DirectFile
 from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
 from headwater.table.row_group import RowGroup
 from headwater.table.rows import Rows
@@ -91,11 +93,12 @@ class FileWriter:
         packed: Mapping[str, str] = _UNPACKED,
         may_demand: bool = True,
         spliced: bool = False,
+        direct: bool = False,
     ) -> None:
         """Begin a file; `packed` names codecs of columns to be compressed where nothing else is.
 
         Without `may_demand` no header makes demands on the stream, as in a copy, and none is looked for.
-        A file that is `spliced` also takes data as it lies in other files.
+        A `spliced` file also takes data as it lies in other files; a `direct` one passes by the cache.
         """
         self._path = path
         self.packs_data = False
@@ -110,7 +113,8 @@ class FileWriter:
         self._ts: list[int] = []
         self._subjects: list[str] = []
         self._group_crcs: list[int] = []
-        self._sink = ChecksumSink(path)
+        self._direct = DirectFile(path) if direct else None
+        self._sink = ChecksumSink(self._direct or FileIO(path, "wb"))
         options = {
             "use_dictionary": ["subject"],
             "column_encoding": dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
@@ -130,6 +134,11 @@ class FileWriter:
     def size_bytes(self) -> int:
         """Return the length of the file so far."""
         return self._sink.size
+
+    @property
+    def disk_bytes_per_s(self) -> float | None:
+        """Return how fast the disk takes a direct file, as soon as that is known."""
+        return self._direct.bytes_per_s if self._direct is not None else None
 
     def append(self, columns: Columns) -> None:
         """Take messages; those that do not fill a row group wait for more."""
@@ -179,8 +188,10 @@ class FileWriter:
 
     def _close(self) -> None:
         """Write the footer and close the file."""
-        self._writer.close()
-        self._sink.close()
+        try:
+            self._writer.close()
+        finally:
+            self._sink.close()
 
     def _write_rest(self) -> None:
         """Write what waits as a row group."""
