@@ -12,7 +12,7 @@ from headwater.errors import DiskError
 from headwater.replication.result import LEAST_SPLICED_BYTES, LEAST_SPLICED_ROWS, Result
 from headwater.replication.work import INLINE_BYTES, Receipt, Work, encode
 from headwater.table.data_chunk import CODECS, DataChunk
-from headwater.table.parquet import rows_of
+from headwater.table.parquet import FileWriter, rows_of
 from headwater.table.rows import Rows
 from replication.works import brought, work_of
 from table.samples import columns, message
@@ -122,22 +122,19 @@ def test_data_is_taken_that_is_packed_as_the_target_wants_it(
     assert found == taken
 
 
-@pytest.mark.parametrize("adoptive", [True, False])
 def test_while_the_disk_is_slow_only_packed_data_is_taken_as_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adoptive: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = msgspec.structs.replace(staged_work(tmp_path), adoptive=adoptive)
-    with Result(work) as result:
-        monkeypatch.setattr("headwater.replication.result.SLOW_BYTES_PER_S", 1e18)
+    rates: list[float | None] = [1e6]
+    monkeypatch.setattr(FileWriter, "disk_bytes_per_s", property(lambda writer: rates[-1]))
+    with Result(staged_work(tmp_path)) as result:
         assert result.splices(chunk(20_000, 10)), "nothing was written yet"
-        for start in range(0, 300_000, 10_000):
-            result.append(rows(range(start + 1, start + 10_001)))
-        assert result.splices(chunk(20_000, 10)) is not adoptive, (
-            "how fast it is shows where no cache is between"
-        )
+        result.append(rows(range(1, 40_000)))
+        assert not result.splices(chunk(20_000, 10))
         assert result.splices(chunk(20_000, 10, "ZSTD"))
-        monkeypatch.setattr("headwater.replication.result.SLOW_BYTES_PER_S", 1e-6)
-        assert result.splices(chunk(20_000, 10))
+        for quick in (None, 10e9):
+            rates.append(quick)
+            assert result.splices(chunk(20_000, 10))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -157,6 +158,27 @@ def test_every_slot_is_made_ready_while_others_go_on_and_a_stop_ends_that(slow_s
     assert warming is not threading.current_thread()
     with pytest.raises(SparkLostError, match="Spark is gone"):
         _ = cluster.slots
+
+
+def test_on_this_machine_slots_are_kept_ready_until_spark_is_stopped(
+    slow_spark: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.replication.spark.WARM_S", 0.001)
+    rounds = threading.Semaphore(0)
+
+    def at_once(spark: SlowSpark, function: Callable[[int], None]) -> None:
+        spark.threads.append(threading.current_thread())
+        rounds.release()
+
+    monkeypatch.setattr(SlowSpark, "foreach", at_once)
+    with patch.dict("os.environ"):
+        cluster = SparkCluster("local[3]")
+    for _ in range(5):
+        assert rounds.acquire(timeout=60)
+    cluster.stop()
+    (warming,) = set(context_of(cluster).threads)
+    warming.join(60)
+    assert not warming.is_alive()
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")

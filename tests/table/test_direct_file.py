@@ -7,6 +7,7 @@ import os
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -74,6 +75,30 @@ def test_the_rate_is_known_once_a_block_was_written(tmp_path: Path) -> None:
     rate = write(tmp_path / "x", NOISE).bytes_per_s
     assert rate is not None
     assert rate > 0
+
+
+def test_a_block_that_is_still_being_written_does_not_count_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_end, pwrite = Semaphore(0), Semaphore(0), os.pwrite
+
+    def slow(fd: int, data: Any, place: int) -> int:
+        began.release()
+        assert may_end.acquire(timeout=60)
+        return pwrite(fd, data, place)
+
+    monkeypatch.setattr("os.pwrite", slow)
+    file = DirectFile(tmp_path / "x")
+    file.write(memoryview(NOISE[:BLOCK_BYTES]))
+    assert began.acquire(timeout=60)
+    assert file.bytes_per_s is None
+    may_end.release()
+    file.write(memoryview(NOISE[BLOCK_BYTES : 2 * BLOCK_BYTES]))
+    assert began.acquire(timeout=60)
+    assert file.bytes_per_s == BLOCK_BYTES / file._busy_s
+    may_end.release()
+    file.close()
+    assert file.bytes_per_s == 2 * BLOCK_BYTES / file._busy_s
 
 
 def test_a_file_system_that_has_no_other_way_than_the_cache_is_written_all_the_same(

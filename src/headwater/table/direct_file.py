@@ -33,13 +33,14 @@ class DirectFile:
         self._thread: ThreadPoolExecutor | None = None
         self._under_way: Future[None] | None = None
         self._is_direct = False
+        self._written_bytes = 0
         self._busy_s = 0.0
         self.closed = False
 
     @property
     def bytes_per_s(self) -> float | None:
         """Return how fast the disk takes what is written; None as long as that is not known."""
-        return self._place / self._busy_s if self._busy_s else None
+        return self._written_bytes / self._busy_s if self._busy_s else None
 
     def write(self, data: memoryview) -> int:
         """Take all of the data."""
@@ -108,6 +109,7 @@ class DirectFile:
             view.release()
         if not self._is_direct:
             os.fdatasync(self._fd)
+        self._written_bytes += length
         self._busy_s += time.monotonic() - began
 
 
