@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -494,4 +495,23 @@ def test_a_disk_that_is_full_is_told_and_leaves_no_file(tmp_path: Path, room: in
     with patch.object(ChecksumSink, "write", full):
         receipt = transfer(source_work(tmp_path, file))
     assert receipt.error.endswith("the disk is full")
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2])
+def test_a_disk_that_refuses_a_block_in_the_background_is_told_and_leaves_no_file(
+    tmp_path: Path, blocks: int
+) -> None:
+    file = file_of(tmp_path, numbered(MESSAGES, 250))
+    pwrite, left = os.pwrite, iter(range(blocks))
+
+    def full(fd: int, data: memoryview, place: int) -> int:
+        if next(left, None) is None:
+            raise OSError(28, "No space left on device")
+        return pwrite(fd, data, place)
+
+    with patch("os.pwrite", full):
+        receipt = transfer(source_work(tmp_path, file))
+    assert receipt.error.endswith("the disk is full")
+    assert (receipt.rows, receipt.adopted) == (0, ())
     assert list((tmp_path / "staging").iterdir()) == []
