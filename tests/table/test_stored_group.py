@@ -77,7 +77,7 @@ def test_sequences_and_times_stay_unless_nobody_wants_the_times(tmp_path: Path, 
 def test_only_the_columns_that_are_needed_are_decoded(tmp_path: Path) -> None:
     with (
         stored(tmp_path / "x", [message(seq) for seq in range(1, 9)]) as file,
-        patch.object(parquet, "decode", wraps=parquet.decode) as decode,
+        patch.object(StoredFile, "decode", autospec=True, side_effect=StoredFile.decode) as decode,
     ):
         rows = file.group(0).rows(timed=False)
         assert [call.args[-1] for call in decode.call_args_list] == [["subject", "headers"]]

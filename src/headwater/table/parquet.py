@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -314,34 +314,24 @@ def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGrou
     with path.open("rb", buffering=0) as file:
         content = os.pread(file.fileno(), stop - start, start)
     verify(path, footer, index, content)
-    return RowGroup(decode(path, footer, index, content), base_seq)
+    source = pa.PythonFile(ByteRange(content, start), mode="r")
+    try:
+        with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
+            return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise damaged(path, footer, index, str(error)) from error
 
 
 def verify(path: Path, footer: Footer, index: int, content: bytes | memoryview) -> None:
     """Raise if these are not the bytes that were written as a row group."""
     # The pages' own checksums, there for other readers, leave out the page headers.
     if crc32(content) != footer.group_crcs[index]:
-        raise _damaged(path, footer, index, "the checksum does not match")
+        raise damaged(path, footer, index, "the checksum does not match")
 
 
-def _damaged(path: Path, footer: Footer, index: int, problem: str) -> CorruptionError:
+def damaged(path: Path, footer: Footer, index: int, problem: str) -> CorruptionError:
+    """Return what to raise when a row group is not what was written."""
     return CorruptionError(path, footer.places[index][0], f"row group {index}: {problem}")
-
-
-def decode(
-    path: Path,
-    footer: Footer,
-    index: int,
-    content: bytes | memoryview,
-    columns: Sequence[str] | None = None,
-) -> pa.Table:
-    """Return columns of one row group, all unless some are named, from its verified bytes."""
-    source = pa.PythonFile(ByteRange(content, footer.places[index][0]), mode="r")
-    try:
-        with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
-            return parquet.read_row_group(index, columns=columns, use_threads=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _damaged(path, footer, index, str(error)) from error
 
 
 def read_sums(footer: Footer) -> FileSums | None:

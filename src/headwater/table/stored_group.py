@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from headwater.model.columns import Int64s
 from headwater.table import data_chunk, parquet
@@ -30,8 +30,10 @@ class StoredFile:
         self.footer = footer
         self.base_seq = base_seq
         with path.open("rb") as file:
-            self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._view = memoryview(self._mapped)
+            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        # What was taken out of the map keeps it; the last of that closes it.
+        mapped = pa.BufferReader(pa.py_buffer(self._view))
+        self._parquet = pq.ParquetFile(mapped, metadata=footer.metadata, read_dictionary=["subject"])
 
     def __enter__(self) -> StoredFile:
         return self
@@ -39,8 +41,7 @@ class StoredFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What was taken out of the map keeps it; the last of that closes it.
-        self._view.release()
+        self._parquet.close()
 
     def group(self, index: int) -> StoredGroup:
         """Return one row group; CorruptionError if its bytes are not those that were written."""
@@ -48,6 +49,13 @@ class StoredFile:
         content = self._view[start:stop]
         parquet.verify(self.path, self.footer, index, content)
         return StoredGroup(self, index, content)
+
+    def decode(self, index: int, columns: list[str]) -> pa.Table:
+        """Return columns of a row group that was verified."""
+        try:
+            return self._parquet.read_row_group(index, columns=columns, use_threads=False)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise parquet.damaged(self.path, self.footer, index, str(error)) from error
 
 
 class StoredGroup:
@@ -70,7 +78,7 @@ class StoredGroup:
         names = ["subject", "headers"]
         names += ["time", "nanos"] if timed else []
         names += [] if is_dense else ["offset"]
-        table = self._decode(names)
+        table = self._file.decode(self._index, names)
         subject, headers = (_single(table[name]) for name in ("subject", "headers"))
         offsets: Int64s = np.arange(first, last + 1) if is_dense else _single(table["offset"]).to_numpy()
         ts = np.zeros(rows, np.int64)
@@ -85,10 +93,7 @@ class StoredGroup:
         return replace(rows, datas=self._datas()) if isinstance(rows.datas, DataChunk) else rows
 
     def _datas(self) -> pa.BinaryArray:
-        return _single(self._decode([DATA])[DATA])
-
-    def _decode(self, columns: Sequence[str]) -> pa.Table:
-        return parquet.decode(self._file.path, self._file.footer, self._index, self._content, columns)
+        return _single(self._file.decode(self._index, [DATA])[DATA])
 
     def _chunk(self) -> DataChunk | None:
         """Return what the data is stored as, if others can have that."""
