@@ -7,7 +7,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 4 << 20
 MOST_BYTES = 8 << 20
 """More than that is left with the system, which has the sender wait."""
 TAIL_BYTES = 1024

@@ -16,7 +16,7 @@ from headwater.replication.client import BlockingClient, Inbox, SilentError
 from headwater.replication.work import NatsOrigin
 from headwater.wire.frames import Frame
 
-BATCH_MESSAGES = 10_000
+BATCH_MESSAGES = 25_000
 BATCH_BYTES = 8 << 20
 ANSWER_S = 10.0
 _MARK = b"\r\nNats-Stream: "
