@@ -9,11 +9,12 @@ from statistics import median, quantiles
 
 import psutil
 
-from bench.copies import POLL_S, Api, copy
+from bench.copies import Api, copy
 from bench.generator import Connection
 from bench.servers import Site
 
 RATE = 100
+LOOK_S = 0.0025
 _ORIGINS = 50
 _SETTLE_S = 5.0
 
@@ -59,7 +60,7 @@ def _latencies(api: Api, port: int, seconds: float) -> list[float]:
         watching = Api(Connection(port, b"_INBOX.watcher"), api.prefix)
         while not (done.is_set() and seen and seen[-1][0] >= len(acked)):
             seen.append((watching.state("TRICKLED")["last_seq"], time.perf_counter()))
-            time.sleep(POLL_S / 2)
+            time.sleep(LOOK_S)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

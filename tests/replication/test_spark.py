@@ -82,6 +82,7 @@ def test_tasks_are_spoken_to_by_sockets_of_this_machine_and_java_stays_small() -
         assert options["spark.python.unix.domain.socket.enabled"] == "true"
         assert options["spark.python.worker.reuse"] == "true"
         assert "TieredStopAtLevel=1" in options["spark.driver.extraJavaOptions"]
+    assert "spark.python.unix.domain.socket.enabled" not in spark_options("yarn", "1g", {})
     said = spark_options("local[*]", "1g", {"PYSPARK_GATEWAY_PORT": "1"})
     assert not {"spark.python.unix.domain.socket.enabled", "spark.driver.extraJavaOptions"} & set(said)
 

@@ -92,11 +92,13 @@ def spark_options(
         "spark.python.worker.reuse": "true",
         # Jobs of different threads share the cores, so that a long one does not hold up a short one.
         "spark.scheduler.mode": "FAIR",
-        # By TCP each task would wait 40 ms for an acknowledgement that its peer holds back.
-        "spark.python.unix.domain.socket.enabled": "true",
         # Java only hands out tasks here: to compile it to the utmost takes cores from them for minutes.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
+    if master.startswith(("local", "spark://")):
+        # By TCP each task would wait 40 ms for an acknowledgement that its peer holds back. Elsewhere the
+        # temporary directory of an executor may have a longer name than such a socket can.
+        options["spark.python.unix.domain.socket.enabled"] = "true"
     if local := _LOCAL.fullmatch(master):
         # A local master takes the number of attempts from its own name, and needs no door to the network.
         options |= {
