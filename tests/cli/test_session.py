@@ -136,3 +136,27 @@ async def test_once_flushed_the_server_has_read_what_was_sent_before() -> None:
             await flushed(client)
             assert b"SUB" in lines[: len(lines) - lines[::-1].index(b"PING")]
         await client.close()
+
+
+async def test_a_cancellation_that_comes_with_an_answer_is_not_forgotten() -> None:
+    asked = asyncio.Event()
+
+    class Forgetful:
+        """Answers although the question was given up."""
+
+        async def request(self, subject: str, payload: bytes, **options: object) -> str:
+            asked.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                pass
+            return "an answer"
+
+    session = Session.__new__(Session)
+    session.nats = Forgetful()  # type: ignore[assignment]
+    session.timeout = 60.0
+    asking = asyncio.create_task(session.ask("subject"))
+    await asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking

@@ -231,7 +231,7 @@ def test_pieces_follow_the_slots_and_are_of_about_one_size(slots: int) -> None:
 
 
 def test_little_is_not_shared_out() -> None:
-    files = thousand_files(64 << 20)[:1]
+    files = thousand_files(2 * PIECE_BYTES)[:1]
     assert len(pieces(1, files[-1].last_seq, files, 100)) == 2
     assert pieces(1, 100, [DataFile("x", 0, 100, 1, 100, PIECE_BYTES - 1, 0, 0)], 100) == [(1, 100)]
 

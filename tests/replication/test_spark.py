@@ -138,6 +138,7 @@ def slow_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.SparkContext", SlowSpark)
     monkeypatch.setattr("pyspark.SparkConf", Conf)
     monkeypatch.setattr("headwater.replication.spark.check_java", lambda environ: None)
+    monkeypatch.setattr("headwater.replication.spark.WARMED_S", 0.01)
 
 
 def context_of(cluster: SparkCluster) -> SlowSpark:

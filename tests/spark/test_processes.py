@@ -29,7 +29,8 @@ async def test_a_killed_replicator_loses_nothing_and_the_next_one_copies_it(tmp_
             running.signal(signal.SIGTERM)
             assert await running.ended() == 0
             assert running.log.count("Spark is running") == 2
-            assert "Traceback" not in running.log
+            # Of the one that was killed, workers may complain about being left alone.
+            assert "Traceback" not in running.log.rpartition("Spark is running")[2]
 
 
 async def test_a_replicator_whose_java_died_ends_with_one_sentence(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -78,7 +79,9 @@ class Session:
         """Return the first answer to a request on a full subject."""
         wait = wait or self.timeout
         try:
-            return await self.nats.request(subject, payload, timeout=wait, headers=headers)
+            answer = await self.nats.request(subject, payload, timeout=wait, headers=headers)
+            require_wanted()
+            return answer
         except nats.errors.NoRespondersError:
             raise UnreachableError(
                 f"nobody answers on {subject}: name the domain with --js-domain, or enable JetStream there"
@@ -120,6 +123,13 @@ class Session:
         async for page in self.each_page(f"STREAM.INFO.{stream}", {"subjects_filter": subject}):
             counts |= page["state"].get("subjects") or {}
         return counts
+
+
+def require_wanted() -> None:
+    """Raise if the task was cancelled: Python 3.11 forgets a Ctrl-C that comes together with an answer."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def answer_of(data: bytes, endpoint: str) -> Json:

@@ -15,7 +15,7 @@ from headwater.cli.client import Caller, client_command
 from headwater.cli.phrases import SIZE, number, size
 from headwater.cli.progress import Meter
 from headwater.cli.render import show, show_json
-from headwater.cli.session import Json, Session, UnreachableError, answer_of
+from headwater.cli.session import Json, Session, UnreachableError, answer_of, require_wanted
 from headwater.cli.stream_config import read_file
 from headwater.cli.stream_info import info_rows
 from headwater.errors import Error
@@ -136,7 +136,9 @@ async def _give(session: Session, source: Path, config: Json, state: Json, shown
 
 async def _next(chunks: asyncio.Queue[Msg], seconds: float) -> Msg:
     try:
-        return await asyncio.wait_for(chunks.get(), max(seconds, 5.0))
+        chunk = await asyncio.wait_for(chunks.get(), max(seconds, 5.0))
+        require_wanted()
+        return chunk
     except TimeoutError:
         raise UnreachableError("the server stopped sending: nothing was kept; try again") from None
 

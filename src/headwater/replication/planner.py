@@ -21,7 +21,7 @@ SLOT_BYTES = 512 << 20
 """About how much a plan has each of a replicator's slots read, so that a long catch-up shows progress."""
 SLOT_PIECES = 8
 """In how many pieces, so that all slots end at about the same time."""
-PIECE_BYTES = 32 << 20
+PIECE_BYTES = 64 << 20
 """How much a task reads at the least before its work is shared out."""
 TAIL_BYTES = 192 << 10
 LINK_FILES = 256

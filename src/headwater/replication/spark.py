@@ -27,6 +27,7 @@ INSTALL_JAVA = "apt-get install -y openjdk-17-jre-headless"
 INSTALL_SPARK = "pip install 'headwater[spark]'"
 APP_NAME = "headwater-replicator"
 WARM_S = 30.0
+WARMED_S = 5.0
 _TASK_ATTEMPTS = 4
 _SMALL_PER_TASK = 8
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
@@ -132,7 +133,8 @@ class SparkCluster:
         self._is_local = master.startswith("local")
         self._stopped = threading.Event()
         self._context = SparkContext(conf=SparkConf().setAll(list(options.items())))
-        threading.Thread(target=self._warm, name="warm", daemon=True).start()
+        self._warming = threading.Thread(target=self._warm, name="warm", daemon=True)
+        self._warming.start()
 
     def _warm(self) -> None:
         """Have a Python ready in every slot before there is work for it: to start one takes a second.
@@ -178,6 +180,8 @@ class SparkCluster:
     def stop(self) -> None:
         """End what runs, and Spark with it, unless it has ended already."""
         self._stopped.set()
+        # A worker whose Spark goes away under it says so in many lines.
+        self._warming.join(WARMED_S)
         try:
             self._context.stop()
         except Exception as error:
