@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,13 +40,21 @@ _META_PLACES = (_META_OFFSET, 10, 11)
 """Where data pages, an index page and a dictionary begin."""
 
 
+class _Written(NamedTuple):
+    """What the footer says of a chunk; its bytes need not be kept for that."""
+
+    column: Struct
+    unpacked_bytes: int
+    packed_bytes: int
+
+
 class SplicedWriter:
     """Writes row groups, each with its data as a chunk."""
 
     def __init__(self, sink: ChecksumSink, **options: Any) -> None:
         self._sink = sink
         self._writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), OTHERS, **options)
-        self._chunks: list[tuple[int, DataChunk]] = []
+        self._chunks: list[_Written] = []
         self._is_whole = False
 
     def write(self, others: pa.Table, chunk: DataChunk) -> None:
@@ -54,7 +62,9 @@ class SplicedWriter:
         assert others.num_rows == chunk.rows
         self._is_whole = False
         self._writer.write_table(others, row_group_size=max(chunk.rows, 1))
-        self._chunks.append((self._sink.size, chunk))
+        self._chunks.append(
+            _Written(_column(self._sink.size, chunk), chunk.unpacked_bytes, chunk.packed_bytes)
+        )
         for part in chunk.parts:
             self._sink.write(part)
         self._is_whole = True
@@ -95,12 +105,12 @@ class SplicedWriter:
             orders.append(orders[0])
         _, groups = footer[_GROUPS][1]
         spliced = 0
-        for group, (place, chunk) in zip(groups, self._chunks, strict=True):
+        for group, chunk in zip(groups, self._chunks, strict=True):
             _, columns = group[_GROUP_COLUMNS][1]
             _add(group, spliced, _GROUP_OFFSET)
             for column in columns:
                 _add(column[_CHUNK_META][1], spliced, *_META_PLACES)
-            columns.append(_column(place, chunk))
+            columns.append(chunk.column)
             _add(group, chunk.unpacked_bytes, _GROUP_BYTES)
             _add(group, chunk.packed_bytes, _GROUP_PACKED_BYTES)
             spliced += chunk.packed_bytes
