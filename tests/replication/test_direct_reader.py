@@ -120,6 +120,16 @@ async def test_nothing_is_asked_for_ahead_that_may_not_be_wanted(bounds: dict[st
     assert [asked["batch"] for asked in asked_for[1:]] == [ahead - seq for seq in range(1, ahead)]
 
 
+async def test_the_last_message_of_a_batch_is_missed_when_the_next_one_is_on_its_way() -> None:
+    def answers(asked: dict[str, Any]) -> Answers:
+        seq = asked["seq"]
+        end = f"NATS/1.0 204 EOB\r\nNats-Num-Pending: 5\r\nNats-Last-Sequence: {seq + 1}\r\n\r\n"
+        return [answer(seq, 0), (end.encode(), b"")]
+
+    with pytest.raises(BusError, match="was lost"):
+        await read(answers)
+
+
 async def test_times_are_read_to_the_nanosecond() -> None:
     async with proxied() as (site, proxy):
         proxy.direct_get = lambda asked: [answer(10, 0), END]

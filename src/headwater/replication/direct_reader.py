@@ -47,8 +47,8 @@ class DirectReader:
         self._inbox: Inbox | None = None
         self._bulk: BulkAnswers | None = None
         self._range = (0, 0)
-        self._ahead = False
-        """Whether the next batch was asked for before the last one was looked at."""
+        self._ahead = 0
+        """Where the next batch begins that was asked for before the last one was looked at."""
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Columns]:
         """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
@@ -59,7 +59,9 @@ class DirectReader:
         while seq <= stop_seq:
             if not self._ahead:
                 self._ask(seq, BATCH_MESSAGES, BATCH_BYTES)
-            self._ahead = False
+            elif self._ahead != seq:
+                raise _lost()
+            self._ahead = 0
             pending = last_seq = 0
             for columns, left in self._batch(inbox, bulk):
                 if columns is not None:
@@ -102,7 +104,7 @@ class DirectReader:
         )
         if pending and start_seq <= last_seq < stop_seq and messages > 0 and size > 0:
             self._ask(last_seq + 1, min(messages, BATCH_MESSAGES), min(size, BATCH_BYTES))
-            self._ahead = True
+            self._ahead = last_seq + 1
         return True
 
     def _batch(self, inbox: Inbox, bulk: BulkAnswers) -> Iterator[tuple[Columns | None, int]]:
@@ -175,4 +177,8 @@ class DirectReader:
 
 def _require_order(before: int, previous: int, seq: int) -> None:
     if before != previous or seq <= previous:
-        raise BusError("a message of a batch was lost on its way")
+        raise _lost()
+
+
+def _lost() -> BusError:
+    return BusError("a message of a batch was lost on its way")
