@@ -1,6 +1,6 @@
 """The data of a row group's messages as pages of Parquet, which a file can have as they are.
 
-Pages are found in other files, or made here: pyarrow makes them as well, in three times the time.
+Pages are found in other files, or made here: pyarrow makes them as well, and takes longer.
 """
 
 from __future__ import annotations
