@@ -41,7 +41,13 @@ def test_the_protocol_is_one_that_every_reader_knows(tmp_path: Path, log: DeltaL
     delta = DeltaTable(tmp_path)
     assert (delta.protocol().min_reader_version, delta.protocol().min_writer_version) == (1, 2)
     assert not delta.protocol().reader_features
-    assert delta.metadata().partition_columns == ["base_seq"]
+    assert delta.metadata().partition_columns == [
+        "base_seq",
+        "source",
+        "source_id",
+        "source_base",
+        "copied_micros",
+    ]
     assert delta.metadata().name == "ORDERS"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from headwater.model.copied import Copied
+
 
 class Adopted(msgspec.Struct, frozen=True, array_like=True):
     """Sums over the messages of a file; sequences are relative to `base_seq`."""
@@ -26,6 +28,8 @@ class Adopted(msgspec.Struct, frozen=True, array_like=True):
     gaps: bytes = b""
     """Serialized BitMap64 of the offsets between first and last that hold no message."""
     base_seq: int = 0
+    copied: Copied | None = None
+    """Where a source's origin wrote it: what its messages have here beside that. The sums count it in."""
 
     @property
     def first_seq(self) -> int:
@@ -37,6 +41,11 @@ class Adopted(msgspec.Struct, frozen=True, array_like=True):
         """Return the sequence of the last message."""
         return self.base_seq + self.last_offset
 
-    def at(self, base_seq: int) -> Adopted:
-        """Return the same file at another place in the stream."""
-        return msgspec.structs.replace(self, base_seq=base_seq)
+    def behind(self, last_seq: int, ts: int) -> Adopted:
+        """Return the same file with its first message behind this sequence; ts is the time if it has none."""
+        placed = msgspec.structs.replace(self, base_seq=last_seq + 1 - self.first_offset)
+        if placed.copied is None:
+            return placed
+        # A table tells times of copies in whole microseconds, and time does not go backwards.
+        copied = msgspec.structs.replace(placed.copied, micros=-(-ts // 1000))
+        return msgspec.structs.replace(placed, copied=copied, first_ts=copied.ts, last_ts=copied.ts)

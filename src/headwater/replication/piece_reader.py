@@ -17,12 +17,14 @@ from pyroaring import BitMap64
 from headwater.errors import CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.columns import Columns, Int64s
+from headwater.model.copied import Copied
 from headwater.replication.origin import OriginReader
 from headwater.replication.piece import Piece
 from headwater.replication.work import FileRange, NatsOrigin
 from headwater.table import parquet
 from headwater.table.output import footer_crc_of
 from headwater.table.schema import FILE, TIME
+from headwater.table.source_header import with_source
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 COLUMNS = pa.schema(
@@ -61,19 +63,39 @@ def _file_batches(piece: Piece, file: FileRange, names: Sequence[str]) -> Iterat
     path = Path(file.path)
     footer = parquet.read_footer(path, footer_crc_of(file.path))
     removed = BitMap64.deserialize(piece.removed) if piece.removed else BitMap64()
-    wanted = ["offset", *(name for name in names if name != "seq")]
+    wanted = {"offset", *names} - {"seq"}
+    if file.copied is not None and "headers" in names:
+        wanted.add("subject")
     with pq.ParquetFile(path, metadata=footer.metadata, page_checksum_verification=True) as opened:
         for index, (first, last) in enumerate(footer.bounds):
             if file.base_seq + last < piece.first_seq or file.base_seq + first > piece.last_seq:
                 continue
             try:
-                rows = opened.read_row_group(index, columns=wanted, use_threads=False)
+                rows = opened.read_row_group(index, columns=sorted(wanted), use_threads=False)
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise CorruptionError(path, footer.places[index][0], f"row group {index}: {error}") from error
             seqs: Int64s = rows["offset"].to_numpy() + file.base_seq
             mask = _live(seqs, piece, removed)
+            if file.copied is not None:
+                rows = _as_copied(rows, file.copied)
             rows = rows.append_column("seq", pa.array(seqs))
             yield from _batches(rows if mask.all() else rows.filter(pa.array(mask)), names)
+
+
+def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
+    """Return rows of a file of a source's origin with what they have in the target."""
+    told: dict[str, pa.Array] = {}
+    if "headers" in rows.column_names:
+        seqs = rows["offset"].to_numpy() + copied.source_base
+        subjects = rows["subject"].combine_chunks().dictionary_encode()
+        told["headers"] = with_source(rows["headers"].combine_chunks(), seqs, subjects, copied.line)
+    if "time" in rows.column_names:
+        told["time"] = pa.repeat(pa.scalar(copied.micros, pa.int64()), rows.num_rows).cast(TIME)
+    if "nanos" in rows.column_names:
+        told["nanos"] = pa.repeat(pa.scalar(0, pa.int16()), rows.num_rows)
+    for name, column in told.items():
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows
 
 
 def _live(seqs: Int64s, piece: Piece, removed: BitMap64) -> npt.NDArray[np.bool_]:

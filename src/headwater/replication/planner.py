@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 import msgspec
 
+from headwater.model.copied import can_stand_in_a_path
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
 from headwater.replication.upstream import Upstream
-from headwater.replication.work import EXCHANGE_BYTES, FileRange, NatsOrigin, Work
+from headwater.replication.work import EXCHANGE_BYTES, INLINE_BYTES, FileRange, NatsOrigin, Work
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import MAX_GROUP_ROWS
@@ -26,6 +27,8 @@ PIECE_BYTES = 64 << 20
 TAIL_BYTES = 192 << 10
 LINK_FILES = 256
 """How many files one piece of work takes as they are."""
+LEAST_LINKED_BYTES = INLINE_BYTES
+"""How large a file is at the least that a source takes as it is: less of a copy is no file at all."""
 ASKED_LEAST = 2_000
 ASKED_LEAST_BYTES = 1 << 20
 """So much is asked for of an origin elsewhere whatever came before."""
@@ -69,15 +72,18 @@ async def plan_local(
     """
     if _has_passed(upstream, extent, start_seq):
         return []
-    whole = _whole_files(upstream, origin, start_seq)
-    files = whole or _files_to_read(upstream, origin, start_seq, slots * SLOT_BYTES)
-    if files and not whole and (goal := int(upstream.pace.seqs.at(now_ns) * ROUND_S)):
+    links = _links(upstream, origin, extent)
+    if links and (whole := _whole_files(upstream, origin, start_seq, slots * SLOT_BYTES)):
+        return _exchangeable(_linking(upstream, origin, extent, start_seq, whole))
+    files = origin.copying.files_from(start_seq, slots * SLOT_BYTES)
+    if links:
+        files = files[:1] + list(
+            takewhile(lambda file: not _is_whole(upstream, origin, file, start_seq), files[1:])
+        )
+    if files and (goal := int(upstream.pace.seqs.at(now_ns) * ROUND_S)):
         files = files[:1] + [file for file in files[1:] if file.last_seq - start_seq < goal]
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
-        if whole:
-            work = _piece_of_files(upstream, origin, extent, files, start_seq, stop_seq, is_first=True)
-            return [msgspec.structs.replace(work, read_bytes=0)]
         cut = pieces(start_seq, stop_seq, files, slots * SLOT_PIECES)
         return _exchangeable(
             _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
@@ -101,41 +107,62 @@ def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
     return cursor.identity == extent.identity and cursor.seq >= start_seq
 
 
-def _whole_files(upstream: Upstream, origin: Stream, start_seq: int) -> list[DataFile]:
-    """Return the next files that the target may take as they are."""
-    if not _links(upstream, origin):
-        return []
+def _whole_files(upstream: Upstream, origin: Stream, start_seq: int, max_bytes: int) -> list[DataFile]:
+    """Return the next files that the target may take as they are, so much at the most that may be read."""
     chosen: list[DataFile] = []
     read_bytes = 0
     for file in origin.copying.files_from(start_seq, 1 << 62)[:LINK_FILES]:
         has_gaps = file.rows != file.last_seq - file.first_seq + 1
-        if not _is_whole(origin, file, start_seq) or (has_gaps and file.last_seq - start_seq > REMOVED_SPAN):
+        far = file.last_seq - start_seq > REMOVED_SPAN
+        if not _is_whole(upstream, origin, file, start_seq) or (has_gaps and far):
             break
-        # Headers may hold what a copy leaves out, and then the file is read and written anew.
-        read_bytes += file.size_bytes if file.headerless_rows != file.rows else 0
-        if chosen and read_bytes > SLOT_BYTES // SLOT_PIECES:
+        read_bytes += _bytes_maybe_read(file)
+        if chosen and read_bytes > max_bytes:
             break
         chosen.append(file)
     return chosen
 
 
-def _files_to_read(upstream: Upstream, origin: Stream, start_seq: int, max_bytes: int) -> list[DataFile]:
-    """Return the next files, up to one that the target may take as it is."""
-    files = origin.copying.files_from(start_seq, max_bytes)
-    if not _links(upstream, origin):
-        return files
-    return files[:1] + list(takewhile(lambda file: not _is_whole(origin, file, start_seq), files[1:]))
+def _bytes_maybe_read(file: DataFile) -> int:
+    """Return how much of a file is read should its headers hold what a copy leaves out."""
+    return file.size_bytes if file.headerless_rows != file.rows else 0
 
 
-def _links(upstream: Upstream, origin: Stream) -> bool:
-    return upstream.mirrored and not upstream.filters and is_linkable(origin, upstream.target)
+def _linking(
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, files: Sequence[DataFile]
+) -> Iterator[Work]:
+    """Yield pieces of work on whole files; what may have to be read is shared out."""
+    part: list[DataFile] = []
+    first = start_seq
+    for number, file in enumerate(files, 1):
+        part.append(file)
+        read_bytes = sum(map(_bytes_maybe_read, part))
+        if read_bytes >= PIECE_BYTES or number == len(files):
+            last = min(file.last_seq, extent.last_seq)
+            is_first = first == start_seq
+            work = _piece_of_files(upstream, origin, extent, part, first, last, is_first=is_first)
+            yield msgspec.structs.replace(work, read_bytes=read_bytes)
+            first, part = last + 1, []
 
 
-def _is_whole(origin: Stream, file: DataFile, start_seq: int) -> bool:
-    """Return whether every message of a file is still to be copied."""
+def _links(upstream: Upstream, origin: Stream, extent: Extent) -> bool:
+    """Return whether the target may have files of the origin."""
+    if upstream.filters or not is_linkable(origin, upstream.target):
+        return False
+    header = upstream.source_header(extent.identity)
+    return header is None or (upstream.target.copying.tells_sources and can_stand_in_a_path(header))
+
+
+def _is_whole(upstream: Upstream, origin: Stream, file: DataFile, start_seq: int) -> bool:
+    """Return whether every message of a file is still to be copied, and the target may have it."""
     span = file.last_seq - file.first_seq + 1
+    if upstream.mirrored:
+        may_have = file.copied is None or upstream.target.copying.tells_sources
+    else:
+        # A source's messages follow on each other; what is small is joined with its neighbours.
+        may_have = file.rows == span and file.size_bytes >= LEAST_LINKED_BYTES
     gone = origin.copying.removed_count(file.first_seq, file.last_seq)
-    return file.first_seq >= start_seq and gone == span - file.rows
+    return may_have and file.first_seq >= start_seq and gone == span - file.rows
 
 
 def is_linkable(origin: Stream, target: Stream) -> bool:
@@ -194,7 +221,9 @@ def _piece_of_files(
         first,
         last,
         files=tuple(
-            FileRange(str(origin.copying.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq)
+            FileRange(
+                str(origin.copying.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq, f.copied
+            )
             for f in touched
         ),
         read_bytes=sum(_share(file, first, last) for file in touched),
@@ -269,5 +298,6 @@ def _work(
         staging=str(target.directory / "staging"),
         compression=str(target.config.compression),
         linkable=linkable,
+        traceable=target.copying.tells_sources,
         adoptive=target.copying.is_adoptive,
     )

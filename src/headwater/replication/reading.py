@@ -123,7 +123,7 @@ def _files(table: Path) -> tuple[FileRange, ...]:
         return ()
     return ordered(
         [
-            FileRange(str(table / file.path), file.base_seq, file.first_seq, file.last_seq)
+            FileRange(str(table / file.path), file.base_seq, file.first_seq, file.last_seq, file.copied)
             for file in table_schema.data_files(adds)
         ]
     )

@@ -15,6 +15,7 @@ import numpy as np
 from headwater.disk import RealDisk
 from headwater.errors import DiskError
 from headwater.model.adopted import Adopted
+from headwater.model.copied import Copied
 from headwater.replication.sums import adopted_of
 from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
 from headwater.table.data_chunk import DataChunk
@@ -108,7 +109,10 @@ class Result:
         self._rows += len(rows)
 
     def link(self, file: FileRange, sums: FileSums) -> None:
-        """Take all messages of a file that the target can have as it is."""
+        """Take all messages of a file that the target can have as it is.
+
+        A source's are new messages there, in all but what the file says of them.
+        """
         self._end()
         path = (
             self._directory / f"{self._stem}-{len(self._paths)}-{footer_crc_of(file.path) or 0:08x}.parquet"
@@ -117,7 +121,12 @@ class Result:
         self._disk.link(Path(file.path), path)
         self._paths.append(path)
         size = self._disk.file_size(path)
-        self._adopted.append(adopted_of(path.name, size, sums, file.base_seq))
+        copied = file.copied
+        if (header := self._work.source_header) is not None:
+            copied = Copied(
+                header[0], header[3], file.base_seq, 0, sums.first_ts, sums.last_ts, sums.with_headers
+            )
+        self._adopted.append(adopted_of(path.name, size, sums, file.base_seq, copied))
         self._rows += sums.rows
 
     def receipt(self, through: int) -> Receipt:

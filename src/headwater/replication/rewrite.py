@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.model import headers as header_block
+from headwater.model.copied import SOURCE_HEADER, SourceLine
 from headwater.model.headers import DEMANDS
 from headwater.model.subject import Filter
 from headwater.model.transform import SubjectTransform
 from headwater.replication.work import Work
 from headwater.table.rows import Rows, bytes_of, empty_as_null
 from headwater.table.schema import subject_bytes, subject_text
+from headwater.table.source_header import with_source
 
-SOURCE_HEADER = b"Nats-Stream-Source"
 REMEMBERED = 100_000
 """So many subjects are asked for once; beyond that they are asked for again."""
 
@@ -30,7 +31,7 @@ class Rewrite:
         self._transforms = [SubjectTransform(src, dest) for src, dest in work.transforms]
         stream = work.stream_transform
         self._stream_transform = SubjectTransform(*stream) if stream else None
-        self._source_line = _source_line(*work.source_header) if work.source_header else None
+        self._source_line = SourceLine.of(*work.source_header) if work.source_header else None
         destinations = [dest for _, dest in (*work.transforms, *([stream] if stream else []))]
         # A random part is drawn for each message, however many share a subject.
         self._is_random = any("random(" in dest.lower().replace(" ", "") for dest in destinations)
@@ -41,9 +42,9 @@ class Rewrite:
         self._made: dict[str, str | None] = {}
 
     @property
-    def is_plain(self) -> bool:
-        """Return whether messages stay as they are, but for what their publishers demanded."""
-        return not (self._looks_at_subjects or self._source_line)
+    def keeps_subjects(self) -> bool:
+        """Return whether all messages are wanted, under the subjects that they have."""
+        return not self._looks_at_subjects
 
     def wants_any(self, texts: Collection[str]) -> bool:
         """Return whether messages on any of these subjects are wanted."""
@@ -113,17 +114,7 @@ class Rewrite:
                 headers = self._all_cleaned(headers, block)
         if self._source_line is None:
             return headers
-        before, between, after = self._source_line
-        subjects = [between + subject_bytes(text) + after for text in rows.texts]
-        ends = pa.array(subjects, pa.binary()).take(rows.subjects.indices)
-        numbers = pa.array(rows.seqs).cast(pa.string()).cast(pa.binary())
-        start = header_block.VERSION + b"\r\n"
-        nothing = pa.scalar(b"", pa.binary())
-        if headers.null_count == len(headers):
-            first: pa.Scalar | pa.Array = pa.scalar(start + before, pa.binary())
-            return pc.binary_join_element_wise(first, numbers, ends, nothing)
-        name = pa.scalar(before, pa.binary())
-        return pc.binary_join_element_wise(_opened(headers, start), name, numbers, ends, nothing)
+        return with_source(headers, rows.seqs, rows.subjects, self._source_line)
 
     def _all_cleaned(self, headers: pa.BinaryArray, joined: bytes) -> pa.BinaryArray:
         """Return header blocks without what a copy leaves out; null where nothing is left."""
@@ -141,24 +132,3 @@ class Rewrite:
         for name in DEMANDS:
             block = header_block.remove_prefix(block, name)
         return (header_block.remove(block, SOURCE_HEADER) if self._source_line else block) or None
-
-
-def _source_line(name: str, filters: str, destinations: str, identity: str) -> tuple[bytes, bytes, bytes]:
-    """Return the header that tells where a message came from: what stands before, between and after.
-
-    Between stands the sequence in the origin on the left, and the subject there on the right.
-    """
-    ending = f" {identity}" if identity else ""
-    return (
-        SOURCE_HEADER + f": {name} ".encode(),
-        f" {filters} {destinations} ".encode(),
-        f"{ending}\r\n\r\n".encode(),
-    )
-
-
-def _opened(headers: pa.BinaryArray, start: bytes) -> pa.BinaryArray:
-    """Return header blocks without their ends, so that a header can follow; `start` where there is none."""
-    if not pc.all(pc.ends_with(headers, pattern="\r\n\r\n")).as_py():
-        whole = [each if each and each.endswith(b"\r\n\r\n") else None for each in headers.to_pylist()]
-        headers = pa.array(whole, pa.binary())
-    return pc.binary_slice(headers, 0, -2).fill_null(start)

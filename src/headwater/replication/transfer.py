@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 
 from headwater.errors import BusError, Error
 from headwater.model.columns import Int64s
+from headwater.model.copied import can_stand_in_a_path
 from headwater.replication.origin import OriginReader
 from headwater.replication.result import Result
 from headwater.replication.rewrite import Rewrite
@@ -106,26 +107,41 @@ def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
         sums = parquet.read_sums(footer)
         if sums is not None and not rewrite.wants_any(sums.subjects.keys()):
             continue
-        if sums is not None and rewrite.is_plain and _is_whole(work, file, sums, removed):
+        if sums is not None and rewrite.keeps_subjects and _is_whole(work, file, sums, removed):
             result.link(file, sums)
             continue
-        with StoredFile(Path(file.path), footer, file.base_seq) as stored:
+        with StoredFile(Path(file.path), footer, file.base_seq, file.copied) as stored:
             for index in _wanted_groups(work, file, footer, removed):
                 rows = _live_rows(work, stored.group(index), removed, rewrite, result)
                 result.append(rewrite.apply(rows))
 
 
 def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
-    """Return whether a mirror can have all of a file: nothing of it is removed or for the origin alone."""
+    """Return whether the target can have all of a file: nothing of it is removed or for the origin alone."""
     span = file.last_seq - file.first_seq + 1
     return (
-        work.mirrored
+        (_can_be_sourced(work, file, sums) if work.source_header else _can_be_mirrored(work, file))
         and work.adoptive
         and work.linkable
         and not sums.demands
         and work.start_seq <= file.first_seq
         and file.last_seq <= work.stop_seq
         and removed.range_cardinality(file.first_seq, file.last_seq + 1) == span - sums.rows
+    )
+
+
+def _can_be_mirrored(work: Work, file: FileRange) -> bool:
+    return work.mirrored and (file.copied is None or work.traceable)
+
+
+def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
+    """Return whether a file says all of its messages but where they came from, and that can be said of it."""
+    return (
+        work.traceable
+        and work.source_header is not None
+        and can_stand_in_a_path(work.source_header)
+        and sums.rows == file.last_seq - file.first_seq + 1
+        and (sums.tidy or not sums.with_headers)
     )
 
 
@@ -140,7 +156,7 @@ def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap6
 
 def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewrite, result: Result) -> Rows:
     """Return what is left of a group's messages in a range, as it lies in the file if that is all of it."""
-    stored = group.rows(timed=result.keeps_times)
+    stored = group.rows(timed=result.keeps_times, told=work.source_header is None)
     texts = stored.texts
     if not rewrite.wants_any(texts):
         return stored.none()

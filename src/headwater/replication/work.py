@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headwater.model.adopted import Adopted
+from headwater.model.copied import Copied
 
 
 class FileRange(msgspec.Struct, frozen=True, array_like=True):
@@ -14,6 +15,8 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
     base_seq: int
     first_seq: int
     last_seq: int
+    copied: Copied | None = None
+    """What its messages have beside that, where the origin took it from an origin of its own."""
 
 
 class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +89,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """How the target compresses its files."""
     linkable: bool = False
     """Whether the origin's files are compressed as the target's are, so that they can be the target's."""
+    traceable: bool = False
+    """Whether the target's table can tell of a file where its messages came from, and when."""
     adoptive: bool = False
     """Whether the target can take a staged file as it is; then a source's file is numbered from 0 anew."""
 

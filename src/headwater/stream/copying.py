@@ -176,6 +176,11 @@ class Copying:
         """Return whether a file of copied messages can become part of the stream as it is."""
         return adopts_files(self._store.config)
 
+    @property
+    def tells_sources(self) -> bool:
+        """Return whether such a file can be one of a source's origin, which says nothing of that."""
+        return self._store.table.tells_sources
+
     async def adopt(
         self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
     ) -> int:

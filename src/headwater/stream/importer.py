@@ -88,12 +88,12 @@ class Importer:
     ) -> list[Adopted]:
         """Take in files of copied messages behind all others, in one change; return them in their places."""
         self._check(upstream, expected)
-        last_seq = self._store.ledger.last_seq
+        last_seq, now = self._store.ledger.last_seq, self._sequencer.now()
         placed: list[Adopted] = []
         for file in adopted:
             if mirrored and file.first_seq <= last_seq:
                 raise CursorMovedError(f"{file.name} begins before the end of the stream")
-            placed.append(file if mirrored else file.at(last_seq + 1))
+            placed.append(file if mirrored else file.behind(last_seq, now))
             last_seq = placed[-1].last_seq
         self._store.adoption_begins(placed)
         self._sequencer.adopt(placed, upstream, cursor)

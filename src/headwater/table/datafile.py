@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headwater.model.copied import Copied
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -20,6 +22,9 @@ class DataFile:
     first_subject: str | None = None
     last_subject: str | None = None
     headerless_rows: int | None = None
+    """Of the rows as they stand in the file."""
+    copied: Copied | None = None
+    """What its messages have beside that, where it is a file of a source's origin."""
 
     def __post_init__(self) -> None:
         assert self.rows > 0

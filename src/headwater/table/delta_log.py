@@ -40,6 +40,8 @@ class DeltaLog:
         self._disk = disk
         self._delta = delta
         self._version = delta.version()
+        self.tells_sources = schema.SOURCE in delta.metadata().partition_columns
+        """Whether a file can be one of a source's origin; tables of earlier versions cannot tell that."""
         self._transactions: dict[str, int | None] = {}
         self._checkpoint_version = max(_checkpoints(disk.list(self._commits)), default=0)
         self._broken = False
@@ -55,7 +57,7 @@ class DeltaLog:
         delta = DeltaTable.create(
             directory,
             schema.TABLE,
-            partition_by=schema.PARTITION,
+            partition_by=list(schema.PARTITIONS),
             name=name or None,
             configuration=schema.CONFIGURATION,
             commit_properties=CommitProperties(custom_metadata={_ACTIONS: "2"}),
@@ -89,7 +91,8 @@ class DeltaLog:
         commit_id = uuid.uuid4().hex
         path = self._commits / _commit_name(self._version + 1)
         try:
-            self._write(commit_id, [*_removals(remove, add), *_additions(add, remove)], transactions)
+            actions = [*self._removals(remove, add), *self._additions(add, remove)]
+            self._write(commit_id, actions, transactions)
             self._disk.sync_file(path)
             self._disk.sync_dir(self._commits)
         except (DeltaError, OSError, DiskError) as error:
@@ -124,8 +127,8 @@ class DeltaLog:
         self._delta.create_write_transaction(
             list(actions),
             "append",
-            schema.TABLE,
-            schema.PARTITION,
+            schema.TABLE if self.tells_sources else schema.TABLE_1,
+            self._partitions,
             commit_properties=CommitProperties(
                 custom_metadata=metadata,
                 max_commit_retries=0,
@@ -133,6 +136,44 @@ class DeltaLog:
             ),
             post_commithook_properties=_NO_HOOKS,
         )
+
+    @property
+    def _partitions(self) -> list[str]:
+        return list(schema.PARTITIONS) if self.tells_sources else [schema.PARTITION]
+
+    def _values(self, file: DataFile) -> dict[str, str | None]:
+        assert file.copied is None or self.tells_sources
+        values = schema.partition_values(file)
+        return {name: values[name] for name in self._partitions}
+
+    def _additions(self, add: Sequence[DataFile], remove: Sequence[DataFile]) -> list[AddAction]:
+        """Return the add actions; rows that only move out of removed files are no change of data."""
+        now_ms = time.time_ns() // 1_000_000
+        return [
+            AddAction(
+                path=file.path,
+                size=file.size_bytes,
+                partition_values=self._values(file),
+                modification_time=now_ms,
+                data_change=not any(file.overlaps(old) for old in remove),
+                stats=schema.stats_json(file),
+            )
+            for file in add
+        ]
+
+    def _removals(self, remove: Sequence[DataFile], add: Sequence[DataFile]) -> list[RemoveAction]:
+        """Return the remove actions; a file whose rows only move is no change of data."""
+        now_ms = time.time_ns() // 1_000_000
+        return [
+            RemoveAction(
+                path=file.path,
+                data_change=not any(file.overlaps(new) for new in add),
+                deletion_timestamp=now_ms,
+                size=file.size_bytes,
+                partition_values=self._values(file),
+            )
+            for file in remove
+        ]
 
     def _take_back(self, path: Path, commit_id: str) -> None:
         """Remove a commit of ours that could not be made durable, or refuse to go on."""
@@ -229,37 +270,6 @@ def _decodes(checkpoint: Path) -> bool:
     except (pa.ArrowException, OSError, ValueError):
         return False
     return True
-
-
-def _additions(add: Sequence[DataFile], remove: Sequence[DataFile]) -> list[AddAction]:
-    """Return the add actions; rows that only move out of removed files are no change of data."""
-    now_ms = time.time_ns() // 1_000_000
-    return [
-        AddAction(
-            path=file.path,
-            size=file.size_bytes,
-            partition_values={schema.PARTITION: str(file.base_seq)},
-            modification_time=now_ms,
-            data_change=not any(file.overlaps(old) for old in remove),
-            stats=schema.stats_json(file),
-        )
-        for file in add
-    ]
-
-
-def _removals(remove: Sequence[DataFile], add: Sequence[DataFile]) -> list[RemoveAction]:
-    """Return the remove actions; a file whose rows only move is no change of data."""
-    now_ms = time.time_ns() // 1_000_000
-    return [
-        RemoveAction(
-            path=file.path,
-            data_change=not any(file.overlaps(new) for new in add),
-            deletion_timestamp=now_ms,
-            size=file.size_bytes,
-            partition_values={schema.PARTITION: str(file.base_seq)},
-        )
-        for file in remove
-    ]
 
 
 def _versions(names: Sequence[str]) -> list[int]:

@@ -8,10 +8,12 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from headwater.model.columns import Int64s
+from headwater.model.copied import SOURCE_HEADER
 from headwater.model.headers import DEMANDS
 from headwater.table.data_chunk import DataChunk
 from headwater.table.rows import bytes_of, data_nbytes, nbytes
 from headwater.table.schema import subject_bytes
+from headwater.table.source_header import ends_well
 
 MOST_SUBJECTS = 4096
 """A footer tells of up to so many subjects; of a file that has more, whoever needs the sums reads it."""
@@ -19,6 +21,7 @@ MOST_BYTES = 256 << 10
 _SPARSE = 64
 """Gaps of a file whose offsets spread out further than so many times its rows are not summed up unasked."""
 _MARKS = [b"\r\n" + name for name in DEMANDS]
+_SOURCE_MARK = b"\r\n" + SOURCE_HEADER + b":"
 
 
 class FileSums(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +42,8 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     """For each subject how many messages stand on it, and the offset of the newest."""
     gaps: bytes = b""
     """Serialized BitMap64 of the offsets between first and last that hold no message."""
+    tidy: bool = False
+    """Whether every header block ends as it should and none tells of an origin: one can be added to each."""
 
     @property
     def first_subject(self) -> str:
@@ -65,6 +70,7 @@ class Tally:
         self._payload_bytes = 0
         self._with_headers = 0
         self._demands = False
+        self._tidy = True
         self._subjects: dict[str, tuple[int, int]] = {}
         self._stored = BitMap64()
         self._first = (0, 0)
@@ -88,14 +94,22 @@ class Tally:
         self._rows += len(offsets)
         self._with_headers += len(headers) - headers.null_count
         self._payload_bytes += nbytes(headers) + data_nbytes(datas) + self._count(subjects, offsets)
-        if self._may_demand and not self._demands and headers.null_count < len(headers):
-            block = bytes(bytes_of(headers))
-            self._demands = any(mark in block for mark in _MARKS)
+        if headers.null_count < len(headers):
+            self._look_at(headers)
         first, last = int(offsets[0]), int(offsets[-1])
         if last - first + 1 == len(offsets):
             self._stored.add_range(first, last + 1)
         else:
             self._stored.update(offsets.tolist())
+
+    def _look_at(self, headers: pa.BinaryArray) -> None:
+        """Find out what a copy would have to change in headers."""
+        looks_for_demands = self._may_demand and not self._demands
+        if not (looks_for_demands or self._tidy):
+            return
+        block = bytes(bytes_of(headers))
+        self._demands |= looks_for_demands and any(mark in block for mark in _MARKS)
+        self._tidy = self._tidy and _SOURCE_MARK not in block and ends_well(headers)
 
     def _count(self, subjects: pa.DictionaryArray, offsets: Int64s) -> int:
         """Count the messages of each subject; return how long their subjects are together."""
@@ -132,4 +146,5 @@ class Tally:
             demands=self._demands,
             subjects=self._subjects,
             gaps=bytes(gaps.serialize()) if gaps else b"",
+            tidy=self._tidy,
         )

@@ -11,7 +11,7 @@ from headwater.errors import DiskError
 from headwater.model.columns import Columns
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import FileWriter
-from headwater.table.schema import PARTITION
+from headwater.table.schema import folder_of
 
 TEMPORARY = ".tmp"
 
@@ -90,11 +90,6 @@ class Output:
             self._disk.remove(self._temporary)
         except (OSError, DiskError):
             pass
-
-
-def folder_of(base_seq: int) -> str:
-    """Return the folder of files with this base; Polars takes partition values from the path alone."""
-    return f"{PARTITION}={base_seq}"
 
 
 def footer_crc_of(path: str) -> int | None:

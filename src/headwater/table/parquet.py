@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from headwater.checksum import crc32
 from headwater.errors import CorruptionError
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
+from headwater.model.copied import Copied
 from headwater.table import data_chunk, file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
 from headwater.table.data_chunk import DataChunk
@@ -308,7 +309,9 @@ def read_footer(path: Path, crc: int | None) -> Footer:
         raise CorruptionError(path, path.stat().st_size - len(raw), f"unreadable footer: {error}") from error
 
 
-def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGroup:
+def read_group(
+    path: Path, footer: Footer, index: int, base_seq: int, copied: Copied | None = None
+) -> RowGroup:
     """Return one row group, whose bytes are those that were written."""
     start, stop = footer.places[index]
     with path.open("rb", buffering=0) as file:
@@ -317,7 +320,7 @@ def read_group(path: Path, footer: Footer, index: int, base_seq: int) -> RowGrou
     source = pa.PythonFile(ByteRange(content, start), mode="r")
     try:
         with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
-            return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq)
+            return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq, copied)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(path, footer, index, str(error)) from error
 

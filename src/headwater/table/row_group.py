@@ -11,24 +11,34 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.model.columns import Columns, Int64s
+from headwater.model.copied import Copied
 from headwater.model.message import Message
 from headwater.model.run import numbers_at
 from headwater.table.schema import subject_bytes
+from headwater.table.source_header import with_source
 
 
 class RowGroup:
     """Messages as Arrow columns; what Python needs of them is made when asked for."""
 
-    def __init__(self, table: pa.Table, base_seq: int) -> None:
+    def __init__(self, table: pa.Table, base_seq: int, copied: Copied | None = None) -> None:
+        """Take the rows of a file; where it is one of a source's origin, with what they have here beside."""
         self._length: int = table.num_rows
         subject = _single(table["subject"])
         self._subject_codes: Int64s = subject.indices.to_numpy().astype(np.int64)
         self._dictionary = [subject_bytes(text) for text in subject.dictionary.to_pylist()]
-        self._header_ends, self._headers = _joined(_single(table["headers"]))
+        offsets = _single(table["offset"]).to_numpy()
+        headers = _single(table["headers"])
+        if copied is not None:
+            headers = with_source(headers, offsets + copied.source_base, subject, copied.line)
+        self._header_ends, self._headers = _joined(headers)
         self._data_ends, self._datas = _joined(_single(table["data"]))
-        self.seqs: Int64s = _single(table["offset"]).to_numpy() + base_seq
-        time = _single(table["time"]).cast(pa.int64()).to_numpy()
-        self.ts: Int64s = time * 1000 + _single(table["nanos"]).to_numpy()
+        self.seqs: Int64s = offsets + base_seq
+        if copied is not None:
+            self.ts: Int64s = np.full(self._length, copied.ts, np.int64)
+        else:
+            time = _single(table["time"]).cast(pa.int64()).to_numpy()
+            self.ts = time * 1000 + _single(table["nanos"]).to_numpy()
         # Five columns of numbers, and the list of subjects that most readers ask for.
         texts = sum(len(subject) for subject in self._dictionary)
         self._nbytes: int = len(self._headers) + len(self._datas) + texts + 6 * 8 * self._length

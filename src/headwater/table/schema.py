@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from headwater.model.copied import Copied
 from headwater.table.datafile import DataFile
 
 PARTITION = "base_seq"
+SOURCE = "source"
+PARTITIONS = (PARTITION, SOURCE, "source_id", "source_base", "copied_micros")
+"""All but the first are null, unless the file is one of a source's origin."""
 CHECKPOINT_COMMITS = 50
 MAX_SUBJECT_BOUND = 128
 
@@ -35,7 +40,19 @@ def _fields(subject: pa.DataType) -> list[pa.Field]:
 FILE = pa.schema(_fields(_SUBJECT_CODES))
 DATA = "data"
 OTHERS = pa.schema([field for field in FILE if field.name != DATA])
-TABLE = pa.schema([pa.field(PARTITION, pa.int64(), nullable=False), *_fields(_SUBJECT_TEXT)])
+_PLACE = pa.field(PARTITION, pa.int64(), nullable=False)
+TABLE = pa.schema(
+    [
+        _PLACE,
+        *_fields(_SUBJECT_TEXT),
+        pa.field(SOURCE, pa.string()),
+        pa.field("source_id", pa.string()),
+        pa.field("source_base", pa.int64()),
+        pa.field("copied_micros", pa.int64()),
+    ]
+)
+TABLE_1 = pa.schema([_PLACE, *_fields(_SUBJECT_TEXT)])
+"""What tables were that cannot tell where a file came from."""
 
 # Reader 1 and writer 2 is what every Delta reader copes with; nothing here may ask for a table feature.
 CONFIGURATION = {
@@ -67,8 +84,9 @@ def subject_bytes(text: str) -> bytes:
 
 def stats_json(file: DataFile) -> str:
     """Return the statistics of the file's add action."""
-    least: dict[str, Any] = {"offset": file.first_seq - file.base_seq, "time": _time_text(file.first_ts)}
-    most: dict[str, Any] = {"offset": file.last_seq - file.base_seq, "time": _time_text(file.last_ts)}
+    written = file.copied or file
+    least: dict[str, Any] = {"offset": file.first_seq - file.base_seq, "time": _time_text(written.first_ts)}
+    most: dict[str, Any] = {"offset": file.last_seq - file.base_seq, "time": _time_text(written.last_ts)}
     for bounds, subject in ((least, file.first_subject), (most, file.last_subject)):
         if subject is not None and len(subject) <= MAX_SUBJECT_BOUND:
             bounds["subject"] = subject
@@ -78,6 +96,25 @@ def stats_json(file: DataFile) -> str:
     stats = {"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls}
     # Not as \u escapes: deltalake 1.6 reads pairs of surrogates wrongly.
     return json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
+
+
+def partition_values(file: DataFile) -> dict[str, str | None]:
+    """Return what the add action of a file says of all its rows."""
+    values: dict[str, str | None] = dict.fromkeys(PARTITIONS)
+    values[PARTITION] = str(file.base_seq)
+    if (copied := file.copied) is not None:
+        told = (copied.source, copied.source_id, str(copied.source_base), str(copied.micros))
+        values |= zip(PARTITIONS[1:], told, strict=True)
+    return values
+
+
+def folder_of(base_seq: int, copied: Copied | None = None) -> str:
+    """Return the folder of files with these values; Polars takes them from the path alone."""
+    folder = f"{PARTITION}={base_seq}"
+    if copied is None:
+        return folder
+    told = (copied.source, copied.source_id, copied.source_base, copied.micros)
+    return "/".join([folder, *(f"{name}={value}" for name, value in zip(PARTITIONS[1:], told, strict=True))])
 
 
 def data_files(adds: pa.Table) -> list[DataFile]:
@@ -92,7 +129,19 @@ def data_files(adds: pa.Table) -> list[DataFile]:
             *columns, *micros.values(), *bounds, strict=True
         )
     ]
+    told = [f"partition.{name}" for name in PARTITIONS[1:]]
+    if set(told).issubset(adds.column_names):
+        sources = zip(*(adds[name].to_pylist() for name in told), strict=True)
+        pairs = zip(files, sources, strict=True)
+        files = [_from_source(file, *each) if each[0] else file for file, each in pairs]
     return sorted(files, key=lambda file: file.first_seq)
+
+
+def _from_source(file: DataFile, source: str, source_id: str, source_base: int, micros: int) -> DataFile:
+    """Return a file of a source's origin with the times that its messages have here."""
+    with_headers = file.rows - (file.headerless_rows or 0)
+    copied = Copied(source, source_id, source_base, micros, file.first_ts, file.last_ts, with_headers)
+    return replace(file, first_ts=copied.ts, last_ts=copied.ts, copied=copied)
 
 
 def _time_text(ts: int) -> str:

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headwater.model.columns import Int64s
+from headwater.model.copied import Copied
 from headwater.table import data_chunk, parquet
 from headwater.table.data_chunk import DataChunk
 from headwater.table.parquet import Footer
 from headwater.table.rows import Rows
 from headwater.table.schema import DATA
+from headwater.table.source_header import with_source
 
 
 class StoredFile:
@@ -25,10 +27,11 @@ class StoredFile:
     Files of a table are never changed. Should the disk fail under one, the process ends that reads it.
     """
 
-    def __init__(self, path: Path, footer: Footer, base_seq: int) -> None:
+    def __init__(self, path: Path, footer: Footer, base_seq: int, copied: Copied | None = None) -> None:
         self.path = path
         self.footer = footer
         self.base_seq = base_seq
+        self.copied = copied
         with path.open("rb") as file:
             self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         # What was taken out of the map keeps it; the last of that closes it.
@@ -66,11 +69,13 @@ class StoredGroup:
         self._index = index
         self._content = content
 
-    def rows(self, *, timed: bool = True) -> Rows:
+    def rows(self, *, timed: bool = True, told: bool = True) -> Rows:
         """Return the messages with their data left as it lies in the file, if that is possible.
 
-        Whoever has no use for their times need not have them decoded.
+        Whoever has no use for their times need not have them decoded, nor be told of the origin's origin.
         """
+        copied = self._file.copied
+        timed = timed and copied is None
         chunk = self._chunk()
         first, last = self._file.footer.bounds[self._index]
         rows = self._file.footer.metadata.row_group(self._index).num_rows
@@ -81,7 +86,9 @@ class StoredGroup:
         table = self._file.decode(self._index, names)
         subject, headers = (_single(table[name]) for name in ("subject", "headers"))
         offsets: Int64s = np.arange(first, last + 1) if is_dense else _single(table["offset"]).to_numpy()
-        ts = np.zeros(rows, np.int64)
+        ts = np.full(rows, 0 if copied is None else copied.ts, np.int64)
+        if copied is not None and told:
+            headers = with_source(headers, offsets + copied.source_base, subject, copied.line)
         if timed:
             micros, nanos = (_single(table[name]) for name in ("time", "nanos"))
             ts = micros.cast(pa.int64()).to_numpy() * 1000 + nanos.to_numpy()

@@ -20,9 +20,9 @@ from headwater.model.columns import Columns, Int64s, keep
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
-from headwater.table.output import TEMPORARY, Output, folder_of, footer_crc_of
+from headwater.table.output import TEMPORARY, Output, footer_crc_of
 from headwater.table.row_group import RowGroup
-from headwater.table.schema import PARTITION
+from headwater.table.schema import PARTITIONS, folder_of
 
 Dead = BitMap64 | Callable[[Int64s], npt.NDArray[np.bool_]]
 Groups = tuple[tuple[int, int], ...]
@@ -31,6 +31,7 @@ TARGET_FILE_BYTES = 128 << 20
 TARGET_FILE_ROWS = 1_000_000
 KEPT_FOOTERS = 32
 SWEEP_LIMIT = 256
+DATA_FILE = ".parquet"
 
 __all__ = ["ConflictError", "Dead", "Table"]
 
@@ -73,6 +74,11 @@ class Table:
     def version(self) -> int:
         """Return the number of the newest commit."""
         return self._log.version
+
+    @property
+    def tells_sources(self) -> bool:
+        """Return whether a file of a source's origin can be one of the table's."""
+        return self._log.tells_sources
 
     def transaction(self, app: str) -> int | None:
         """Return the number last committed under this name."""
@@ -137,13 +143,13 @@ class Table:
         """
         files = [_adopted_file(each) for each in adopted]
         with self._changing:
-            for base_seq in sorted({each.base_seq for each in adopted}):
-                folder = self._directory / folder_of(base_seq)
+            for path in sorted({str(Path(file.path).parent) for file in files}):
+                folder = self._directory / path
                 self._disk.mkdir(folder)
                 there = set(self._disk.list(folder))
-                for each in adopted:
-                    if each.base_seq == base_seq and each.name not in there:
-                        self._disk.rename(staging / each.name, folder / each.name)
+                for file in files:
+                    if file.path == f"{path}/{(name := Path(file.path).name)}" and name not in there:
+                        self._disk.rename(staging / name, folder / name)
                 self._disk.sync_dir(folder)
             for file in files:
                 self._remember(file)
@@ -176,7 +182,7 @@ class Table:
     def read_group(self, file: DataFile, index: int) -> RowGroup:
         """Return the messages of one row group, all checksums verified."""
         try:
-            return parquet.read_group(self._path(file), self._footer(file), index, file.base_seq)
+            return parquet.read_group(self._path(file), self._footer(file), index, file.base_seq, file.copied)
         except OSError as error:
             raise self._unreadable(file, error) from error
 
@@ -216,7 +222,7 @@ class Table:
         with self._changing:
             kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
             paths = _data_paths(self._directory, self._disk)
-            found = [path for path in paths if path not in kept and path.endswith(".parquet")]
+            found = [path for path in paths if path not in kept and path.endswith(DATA_FILE)]
             since = {path: self._unreferenced_since.get(path, now_s) for path in found}
             ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
             for path in ripe:
@@ -252,7 +258,7 @@ class Table:
 
     def _remove_empty_folders(self) -> None:
         """Remove the folders of bases that no file has any more."""
-        for folder in _folders(self._directory, self._disk):
+        for folder in reversed(list(_folders(self._directory, self._disk))):
             if folder != folder_of(0) and not self._disk.list(self._directory / folder):
                 self._disk.remove_tree(self._directory / folder)
 
@@ -301,18 +307,20 @@ class Table:
 
 def _adopted_file(adopted: Adopted) -> DataFile:
     """Return an adopted file as one of the table's."""
+    copied = adopted.copied
     return DataFile(
-        path=f"{folder_of(adopted.base_seq)}/{adopted.name}",
+        path=f"{folder_of(adopted.base_seq, copied)}/{adopted.name}",
         base_seq=adopted.base_seq,
         rows=adopted.rows,
         first_seq=adopted.first_seq,
         last_seq=adopted.last_seq,
         size_bytes=adopted.size_bytes,
-        first_ts=adopted.first_ts // 1000 * 1000,
-        last_ts=adopted.last_ts // 1000 * 1000 + 999,
+        first_ts=copied.ts if copied else adopted.first_ts // 1000 * 1000,
+        last_ts=copied.ts if copied else adopted.last_ts // 1000 * 1000 + 999,
         first_subject=adopted.first_subject,
         last_subject=adopted.last_subject,
-        headerless_rows=adopted.rows - adopted.with_headers,
+        headerless_rows=adopted.rows - (copied.with_headers if copied else adopted.with_headers),
+        copied=copied,
     )
 
 
@@ -335,7 +343,8 @@ def _changed(
 def _data_paths(directory: Path, disk: Disk) -> Iterator[str]:
     """Yield the path of every data file, finished or not, relative to the table."""
     for folder in _folders(directory, disk):
-        yield from (f"{folder}/{name}" for name in disk.list(directory / folder))
+        names = disk.list(directory / folder)
+        yield from (f"{folder}/{name}" for name in names if name.endswith((DATA_FILE, TEMPORARY)))
 
 
 def _groups(file: DataFile, footer: parquet.Footer) -> Groups:
@@ -344,9 +353,15 @@ def _groups(file: DataFile, footer: parquet.Footer) -> Groups:
     return tuple((base + first, base + last) for first, last in footer.bounds)
 
 
-def _folders(directory: Path, disk: Disk) -> list[str]:
-    """Return the folders that hold data files."""
-    return [name for name in disk.list(directory) if name.startswith(f"{PARTITION}=")]
+def _folders(directory: Path, disk: Disk, above: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the folders that may hold data files, each before those in it."""
+    if depth == len(PARTITIONS):
+        return
+    for name in disk.list(directory / above):
+        if name.startswith(f"{PARTITIONS[depth]}="):
+            folder = f"{above}/{name}" if above else name
+            yield folder
+            yield from _folders(directory, disk, folder, depth + 1)
 
 
 def _is_dead(dead: Dead, seqs: Int64s) -> npt.NDArray[np.bool_]:
