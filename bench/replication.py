@@ -64,6 +64,7 @@ class Bench:
         both: dict[str, Callable[[str], Copied]] = {
             "mirror": self._mirror,
             "source": self._source,
+            "transformed source": self._transformed,
             "filtered source": self._filtered,
             "four sources": self._four,
         }
@@ -93,6 +94,11 @@ class Bench:
     def _source(self, domain: str) -> Copied:
         return self._sourced(domain, [{"name": "ORIGIN"}], self._filled)
 
+    def _transformed(self, domain: str) -> Copied:
+        src, dest = f"{domain}.origin.", f"{domain}.copied."
+        source = {"name": "ORIGIN", "subject_transforms": [{"src": f"{src}>", "dest": f"{dest}>"}]}
+        return self._sourced(domain, [source], self._filled, renamed=lambda each: each.replace(src, dest))
+
     def _filtered(self, domain: str) -> Copied:
         source = {"name": "ORIGIN", "filter_subject": f"{domain}.origin.1.>"}
         return self._sourced(domain, [source], round(self._filled * KEPT), self._filled)
@@ -101,10 +107,17 @@ class Bench:
         sources = [{"name": f"PART{number}"} for number in range(PARTS)]
         return self._sourced(domain, sources, self._parts * PARTS)
 
-    def _sourced(self, domain: str, sources: list[dict[str, Any]], expected: int, scanned: int = 0) -> Copied:
+    def _sourced(
+        self,
+        domain: str,
+        sources: list[dict[str, Any]],
+        expected: int,
+        scanned: int = 0,
+        renamed: Callable[[str], str] = lambda subject: subject,
+    ) -> Copied:
         api = self._apis[domain]
         done = copy(api, "COPY", expected, {"sources": sources}, scanned)
-        audit_sourced({source["name"]: api for source in sources}, api, "COPY", expected)
+        audit_sourced({source["name"]: api for source in sources}, api, "COPY", expected, renamed)
         api.delete("COPY")
         return done
 
