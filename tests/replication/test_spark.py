@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from headwater.replication.spark import (
+    WARM_JOBS,
     WORKER_ENVIRONMENT,
     SparkCluster,
     SparkLostError,
@@ -114,6 +115,13 @@ class SlowSpark:
         self.jobs.append((len(items), slices))
         return self
 
+    def map(self, function: Callable[[list[bytes]], list[bytes]]) -> SlowSpark:
+        assert function([]) == []
+        return self
+
+    def collect(self) -> list[list[bytes]]:
+        return []
+
     def foreach(self, function: Callable[[int], None]) -> None:
         self.threads.append(threading.current_thread())
         self.began.set()
@@ -181,6 +189,9 @@ def test_on_this_machine_slots_are_kept_ready_until_spark_is_stopped(
     (warming,) = set(context_of(cluster).threads)
     warming.join(60)
     assert not warming.is_alive()
+    # Jobs without work come once, behind the first round.
+    rounds_begun = len(context_of(cluster).threads)
+    assert context_of(cluster).jobs == [(3, 3)] * (WARM_JOBS + rounds_begun)
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
