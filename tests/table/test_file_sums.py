@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,6 +55,36 @@ def test_what_publishers_demanded_is_told(tmp_path: Path, header: bytes, demands
     stats = write(tmp_path / "x", columns_of([message(1), Message(2, 3, b"a", block, b"")]), 0)
     assert stats.sums is not None
     assert stats.sums.demands is demands
+
+
+@pytest.mark.parametrize(
+    ("block", "tidy"),
+    [
+        (b"NATS/1.0\r\nColor: red\r\n\r\n", True),
+        (b"NATS/1.0\r\nNats-Stream-Sources: O\r\n\r\n", True),
+        (b"NATS/1.0\r\nNats-Stream-Source: O 1 > > a I\r\n\r\n", False),
+        (b"NATS/1.0\r\nA: 1\r\nNats-Stream-Source:O\r\n\r\n", False),
+        (b"NATS/1.0\r\nUnfinished: x\r\n", False),
+        (b"anything", False),
+    ],
+)
+@pytest.mark.parametrize("at", [1, 40_000])
+def test_a_header_can_be_added_to_those_of_a_tidy_file(
+    tmp_path: Path, block: bytes, tidy: bool, at: int
+) -> None:
+    messages = [message(seq) for seq in range(1, 40_001)]
+    messages[at - 1] = Message(at, 3, b"a", block, b"")
+    stats = write(tmp_path / "x", columns_of(messages), 0)
+    assert stats.sums is not None
+    assert stats.sums.tidy is tidy
+
+
+def test_sums_of_before_files_were_linked_promise_nothing(tmp_path: Path) -> None:
+    stats = write(tmp_path / "x", columns([1, 2, 3]), 0)
+    assert stats.sums is not None
+    told = json.loads(file_sums.encode(stats.sums))
+    assert told.pop("tidy") is True
+    assert file_sums.decode(json.dumps(told)).tidy is False
 
 
 def test_a_file_of_too_many_subjects_tells_no_sums(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from headwater.model import headers as header_block
 SOURCE_HEADER = b"Nats-Stream-Source"
 EVERYTHING = ">"
 START = header_block.VERSION + b"\r\n"
-_IN_A_PATH = re.compile(r"[A-Za-z0-9_-]+")
+# Names of folders have 255 bytes at the most; one of them is what readers take for no value.
+_IN_A_PATH = re.compile(r"(?!__HIVE_DEFAULT_PARTITION__$)[A-Za-z0-9_-]{1,200}")
 
 
 class SourceLine(NamedTuple):
