@@ -41,11 +41,14 @@ class Adopted(msgspec.Struct, frozen=True, array_like=True):
         """Return the sequence of the last message."""
         return self.base_seq + self.last_offset
 
-    def behind(self, last_seq: int, ts: int) -> Adopted:
-        """Return the same file with its first message behind this sequence; ts is the time if it has none."""
+    def behind(self, last_seq: int, last_ts: int, ts: int) -> Adopted:
+        """Return the same file with its first message behind this sequence and time.
+
+        Where it has no time of its own, that is `ts`.
+        """
         placed = msgspec.structs.replace(self, base_seq=last_seq + 1 - self.first_offset)
         if placed.copied is None:
             return placed
         # A table tells times of copies in whole microseconds, and time does not go backwards.
-        copied = msgspec.structs.replace(placed.copied, micros=-(-ts // 1000))
+        copied = msgspec.structs.replace(placed.copied, micros=max(ts // 1000, -(-last_ts // 1000)))
         return msgspec.structs.replace(placed, copied=copied, first_ts=copied.ts, last_ts=copied.ts)

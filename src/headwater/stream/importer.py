@@ -88,13 +88,13 @@ class Importer:
     ) -> list[Adopted]:
         """Take in files of copied messages behind all others, in one change; return them in their places."""
         self._check(upstream, expected)
-        last_seq, now = self._store.ledger.last_seq, self._sequencer.now()
+        last_seq, last_ts = self._store.ledger.last_seq, self._store.ledger.last_ts
         placed: list[Adopted] = []
-        for file in adopted:
+        for file, ts in zip(adopted, _latest(adopted, self._sequencer.now()), strict=True):
             if mirrored and file.first_seq <= last_seq:
                 raise CursorMovedError(f"{file.name} begins before the end of the stream")
-            placed.append(file if mirrored else file.behind(last_seq, now))
-            last_seq = placed[-1].last_seq
+            placed.append(file if mirrored else file.behind(last_seq, last_ts, ts))
+            last_seq, last_ts = placed[-1].last_seq, placed[-1].last_ts
         self._store.adoption_begins(placed)
         self._sequencer.adopt(placed, upstream, cursor)
         return placed
@@ -215,3 +215,12 @@ def _rows(run: OfferedRun, rows: Sequence[int]) -> OfferedRun:
         [run.headers[row] for row in rows],
         [run.datas[row] for row in rows],
     )
+
+
+def _latest(adopted: Sequence[Adopted], now: int) -> list[int]:
+    """Return for each file the latest time that its messages can have: those behind it may bring theirs."""
+    latest: list[int] = []
+    for file in reversed(adopted):
+        now = min(now, file.first_ts) if file.copied is None else now
+        latest.append(now)
+    return latest[::-1]
