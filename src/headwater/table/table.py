@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 from pyroaring import BitMap64
 
 from headwater.disk import Disk
@@ -145,7 +146,9 @@ class Table:
         with self._changing:
             for path in sorted({str(Path(file.path).parent) for file in files}):
                 folder = self._directory / path
-                self._disk.mkdir(folder)
+                # Level by level: who made one of them may have died before it was synced.
+                for above in [*reversed(Path(path).parents[:-1]), Path(path)]:
+                    self._disk.mkdir(self._directory / above)
                 there = set(self._disk.list(folder))
                 for file in files:
                     if file.path == f"{path}/{(name := Path(file.path).name)}" and name not in there:
@@ -306,8 +309,12 @@ class Table:
 
 
 def _adopted_file(adopted: Adopted) -> DataFile:
-    """Return an adopted file as one of the table's."""
-    copied = adopted.copied
+    """Return an adopted file as one of the table's, the same that its add action tells of."""
+    written, copied = adopted.copied or adopted, adopted.copied
+    first_ts, last_ts = written.first_ts // 1000 * 1000, written.last_ts // 1000 * 1000 + 999
+    if copied is not None:
+        copied = replace(copied, first_ts=first_ts, last_ts=last_ts)
+        first_ts = last_ts = copied.ts
     return DataFile(
         path=f"{folder_of(adopted.base_seq, copied)}/{adopted.name}",
         base_seq=adopted.base_seq,
@@ -315,8 +322,8 @@ def _adopted_file(adopted: Adopted) -> DataFile:
         first_seq=adopted.first_seq,
         last_seq=adopted.last_seq,
         size_bytes=adopted.size_bytes,
-        first_ts=copied.ts if copied else adopted.first_ts // 1000 * 1000,
-        last_ts=copied.ts if copied else adopted.last_ts // 1000 * 1000 + 999,
+        first_ts=first_ts,
+        last_ts=last_ts,
         first_subject=adopted.first_subject,
         last_subject=adopted.last_subject,
         headerless_rows=adopted.rows - (copied.with_headers if copied else adopted.with_headers),
