@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from headwater.model.copied import Copied
 from headwater.replication.work import (
     Committed,
     FileRange,
@@ -21,6 +22,7 @@ from headwater.replication.work import (
     encode,
     plan_subject,
 )
+from headwater.table.schema import folder_of
 
 WORK = Work(
     id="w1",
@@ -77,5 +79,16 @@ def test_a_question_comes_through_and_one_that_tells_no_slots_means_two() -> Non
 
 def test_a_piece_of_work_knows_about_how_much_of_a_plan_it_takes() -> None:
     assert WORK.exchange_bytes >= len(encode(Plan(works=(WORK,))))
+    more = 2 * WORK.files[0].exchange_bytes
     larger = msgspec.structs.replace(WORK, tail=bytes(5000), removed=bytes(300), files=WORK.files * 3)
-    assert larger.exchange_bytes == WORK.exchange_bytes + 4999 + 299 + 400
+    assert larger.exchange_bytes == WORK.exchange_bytes + 4999 + 299 + more
+
+
+@pytest.mark.parametrize("name", ["O", "ORDERS_OF-A-LONG-NAME" * 9])
+def test_so_does_a_file_wherever_it_lies_and_came_from(name: str) -> None:
+    copied = Copied(name, "0123456789ab", 1 << 60, 1 << 60, 1 << 60, 1 << 60, 1 << 60)
+    path = f"/store/{name}/table/{folder_of(-(1 << 60), copied)}/part-{'0' * 36}-00000000.parquet"
+    for told in (None, copied):
+        file = FileRange(path, -(1 << 60), 1 << 60, 1 << 60, told)
+        size = len(msgspec.msgpack.encode(file))
+        assert size <= file.exchange_bytes < 2 * size

@@ -13,7 +13,7 @@ from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
 from headwater.replication.upstream import Upstream
-from headwater.replication.work import EXCHANGE_BYTES, INLINE_BYTES, FileRange, NatsOrigin, Work
+from headwater.replication.work import EXCHANGE_BYTES, LEAST_LINKED_BYTES, FileRange, NatsOrigin, Work
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import MAX_GROUP_ROWS
@@ -27,8 +27,8 @@ PIECE_BYTES = 64 << 20
 TAIL_BYTES = 192 << 10
 LINK_FILES = 256
 """How many files one piece of work takes as they are."""
-LEAST_LINKED_BYTES = INLINE_BYTES
-"""How large a file is at the least that a source takes as it is: less of a copy is no file at all."""
+SUMMED_SUBJECTS = 1_000
+"""Files of an origin with so many subjects tell sums over them; with more they may have to be read."""
 ASKED_LEAST = 2_000
 ASKED_LEAST_BYTES = 1 << 20
 """So much is asked for of an origin elsewhere whatever came before."""
@@ -73,7 +73,7 @@ async def plan_local(
     if _has_passed(upstream, extent, start_seq):
         return []
     links = _links(upstream, origin, extent)
-    if links and (whole := _whole_files(upstream, origin, start_seq, slots * SLOT_BYTES)):
+    if links and (whole := _whole_files(upstream, origin, extent, start_seq, slots * SLOT_BYTES)):
         return _exchangeable(_linking(upstream, origin, extent, start_seq, whole))
     files = origin.copying.files_from(start_seq, slots * SLOT_BYTES)
     if links:
@@ -107,25 +107,31 @@ def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
     return cursor.identity == extent.identity and cursor.seq >= start_seq
 
 
-def _whole_files(upstream: Upstream, origin: Stream, start_seq: int, max_bytes: int) -> list[DataFile]:
+def _whole_files(
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, max_bytes: int
+) -> list[DataFile]:
     """Return the next files that the target may take as they are, so much at the most that may be read."""
     chosen: list[DataFile] = []
     read_bytes = 0
     for file in origin.copying.files_from(start_seq, 1 << 62)[:LINK_FILES]:
         has_gaps = file.rows != file.last_seq - file.first_seq + 1
         far = file.last_seq - start_seq > REMOVED_SPAN
-        if not _is_whole(upstream, origin, file, start_seq) or (has_gaps and far):
+        # The origin may have got files since it was looked at.
+        if file.last_seq > extent.last_seq or (has_gaps and far):
             break
-        read_bytes += _bytes_maybe_read(file)
+        if not _is_whole(upstream, origin, file, start_seq):
+            break
+        read_bytes += _bytes_maybe_read(origin, file)
         if chosen and read_bytes > max_bytes:
             break
         chosen.append(file)
     return chosen
 
 
-def _bytes_maybe_read(file: DataFile) -> int:
-    """Return how much of a file is read should its headers hold what a copy leaves out."""
-    return file.size_bytes if file.headerless_rows != file.rows else 0
+def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
+    """Return how much of a file is read should it tell no sums, or have headers that a copy leaves out."""
+    is_plain = file.headerless_rows == file.rows and origin.copying.subject_count <= SUMMED_SUBJECTS
+    return 0 if is_plain else file.size_bytes
 
 
 def _linking(
@@ -136,10 +142,9 @@ def _linking(
     first = start_seq
     for number, file in enumerate(files, 1):
         part.append(file)
-        read_bytes = sum(map(_bytes_maybe_read, part))
+        read_bytes = sum(_bytes_maybe_read(origin, each) for each in part)
         if read_bytes >= PIECE_BYTES or number == len(files):
-            last = min(file.last_seq, extent.last_seq)
-            is_first = first == start_seq
+            last, is_first = file.last_seq, first == start_seq
             work = _piece_of_files(upstream, origin, extent, part, first, last, is_first=is_first)
             yield msgspec.structs.replace(work, read_bytes=read_bytes)
             first, part = last + 1, []

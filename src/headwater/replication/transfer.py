@@ -20,7 +20,7 @@ from headwater.model.copied import can_stand_in_a_path
 from headwater.replication.origin import OriginReader
 from headwater.replication.result import Result
 from headwater.replication.rewrite import Rewrite
-from headwater.replication.work import FileRange, Receipt, Work
+from headwater.replication.work import LEAST_LINKED_BYTES, FileRange, Receipt, Work
 from headwater.table import parquet
 from headwater.table.data_chunk import DataChunk
 from headwater.table.file_sums import FileSums
@@ -142,6 +142,7 @@ def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
         and can_stand_in_a_path(work.source_header)
         and sums.rows == file.last_seq - file.first_seq + 1
         and (sums.tidy or not sums.with_headers)
+        and Path(file.path).stat().st_size >= LEAST_LINKED_BYTES
     )
 
 

@@ -18,6 +18,12 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
     copied: Copied | None = None
     """What its messages have beside that, where the origin took it from an origin of its own."""
 
+    @property
+    def exchange_bytes(self) -> int:
+        """Return about how much of a plan it takes, rather too much."""
+        told = 64 + len(self.copied.source) + len(self.copied.source_id) if self.copied else 0
+        return 64 + len(self.path.encode()) + told
+
 
 class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """An origin that is read through its API."""
@@ -97,7 +103,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def exchange_bytes(self) -> int:
         """Return about how much of a plan it takes."""
-        return len(self.tail) + len(self.removed) + 200 * len(self.files) + 1000
+        files = sum(file.exchange_bytes for file in self.files)
+        return len(self.tail) + len(self.removed) + files + 1000
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +173,8 @@ decode_committed = msgspec.msgpack.Decoder(Committed).decode
 
 INLINE_BYTES = 256 << 10
 """A result up to this size travels in its receipt."""
+LEAST_LINKED_BYTES = INLINE_BYTES
+"""How large a file is at the least that a source takes as it is: less is joined with its neighbours."""
 EXCHANGE_BYTES = 768 << 10
 """A plan or a list of receipts stays below this size, which every nats-server takes in one message."""
 

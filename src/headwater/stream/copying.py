@@ -89,6 +89,11 @@ class Copying:
         ledger = self._store.ledger
         return stop_seq - start_seq + 1 - ledger.live_between(start_seq, stop_seq)
 
+    @property
+    def subject_count(self) -> int:
+        """Return how many subjects the stream holds."""
+        return len(self._store.ledger.subjects)
+
     def folds_first(self, start_seq: int) -> bool:
         """Return whether what the head holds from here on is too much for tails, and becomes a file now."""
         if self._folding is not None and not self._folding.done():
