@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 from headwater.disk import RealDisk
 from headwater.model import headers as header_block
 from headwater.model.columns import Columns
+from headwater.model.copied import Copied
 from headwater.model.message import Message
 from headwater.model.subject import matches
 from headwater.model.transform import SubjectTransform
@@ -62,14 +63,16 @@ def adopted_by(receipt: Receipt, staging: Path) -> list[Message]:
     """Return the messages of the files that a receipt has a target adopt."""
     assert (receipt.data, receipt.path) == (b"", "")
     files = decode_adopted(Path(receipt.sums).read_bytes()) if receipt.sums else receipt.adopted
-    return [message for file in files for message in _stored(staging / file.name, file.base_seq)]
+    return [m for file in files for m in _stored(staging / file.name, file.base_seq, file.copied)]
 
 
-def _stored(path: Path, base_seq: int) -> list[Message]:
+def _stored(path: Path, base_seq: int, copied: Copied | None = None) -> list[Message]:
     crc = footer_crc_of(str(path))
     assert crc is not None
     footer = parquet.read_footer(path, crc)
-    groups = [parquet.read_group(path, footer, index, base_seq) for index in range(len(footer.bounds))]
+    groups = [
+        parquet.read_group(path, footer, index, base_seq, copied) for index in range(len(footer.bounds))
+    ]
     return [message for group in groups for message in messages_in(group.columns())]
 
 

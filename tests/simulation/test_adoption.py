@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from headwater.disk import RealDisk
 from headwater.errors import Error
+from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
-from headwater.replication.sums import adopted_of
 from headwater.stream import committer, copying
 from headwater.stream.stream import Stream
-from headwater.table.parquet import FileWriter
 from simulation.disks import Fault, PowerCut
 from simulation.voyage import Machine
 from stream.streams import config_of, everything
-from table.samples import columns
+from table.links import staged_link
+from table.samples import message
 
 CONFIG = config_of(duplicate_window=0)
 FILES, ROWS = 3, 20
@@ -34,20 +33,14 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, most, 0.001)
 
 
-def staged(machine: Machine, stream: Stream) -> list[Adopted]:
-    """Write files as a transfer task does, durably, into the stream's staging directory."""
+def staged(machine: Machine, stream: Stream, *, linked: bool) -> list[Adopted]:
+    """Leave files as a transfer task does, durably, in the stream's staging directory."""
     staging = stream.directory / "staging"
     machine.disk.mkdir(staging)
-    made = []
-    for number in range(FILES):
-        writer = FileWriter(staging / "unnamed", 0)
-        writer.append(columns(range(ROWS)))
-        stats = writer.finish()
-        assert stats.sums is not None
-        path = staging / f"file{number}-{stats.footer_crc:08x}.parquet"
-        RealDisk().rename(staging / "unnamed", path)
-        machine.disk.sync_file(path)
-        made.append(adopted_of(path.name, stats.size_bytes, stats.sums))
+    messages = [message(seq) for seq in range(ROWS)]
+    made = [staged_link(staging, messages, f"file{number}", linked=linked) for number in range(FILES)]
+    for file in made:
+        machine.disk.sync_file(staging / file.name)
     machine.disk.sync_dir(staging)
     return made
 
@@ -55,8 +48,9 @@ def staged(machine: Machine, stream: Stream) -> list[Adopted]:
 class Copy:
     """A stream that publishes, adopts three files at once, publishes, folds; and what it said of that."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, *, linked: bool) -> None:
         self.machine = machine
+        self.linked = linked
         self.streams: list[Stream] = []
         self.is_taken = False
 
@@ -65,7 +59,7 @@ class Copy:
         stream = await self.machine.workshop.open(CONFIG)
         self.streams.append(stream)
         await self._publish(stream, 2)
-        files = staged(self.machine, stream)
+        files = staged(self.machine, stream, linked=self.linked)
         assert await stream.copying.adopt("up", b"", files, b"done", mirrored=False) == FILES * ROWS
         self.is_taken = True
         await self._publish(stream, 2)
@@ -101,6 +95,8 @@ class Copy:
         assert len(copied) == (FILES * ROWS if is_there else 0)
         assert is_there or not self.is_taken
         assert [m.data for m in copied] == [b"payload %d" % n for n in range(ROWS)] * (FILES * is_there)
+        told = [header_block.get(m.headers, b"Nats-Stream-Source") is not None for m in copied]
+        assert told == [self.linked] * len(copied)
         assert [m.seq for m in found] == sorted({m.seq for m in found})
         assert (await stream.state()).messages == len(found)
         await self._publish(stream, 1)
@@ -110,23 +106,24 @@ class Copy:
         self.machine.workshop.close()
 
 
-async def undisturbed(directory: Path) -> list[str]:
+async def undisturbed(directory: Path, *, linked: bool) -> list[str]:
     """Return what it asks of the disk when nothing breaks."""
-    copy = Copy(Machine(directory))
+    copy = Copy(Machine(directory), linked=linked)
     await copy.run()
     copy.machine.workshop.close()
     return copy.machine.disk.history
 
 
+@pytest.mark.parametrize("linked", [False, True], ids=["written", "linked"])
 @pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "power cut"])
 async def test_an_end_at_any_operation_leaves_all_files_and_the_cursor_or_none(
-    tmp_path: Path, is_killed: bool
+    tmp_path: Path, is_killed: bool, linked: bool
 ) -> None:
-    history = await undisturbed(tmp_path / "undisturbed")
+    history = await undisturbed(tmp_path / "undisturbed", linked=linked)
     for nth in range(1, len(history) + 1):
         machine = Machine(tmp_path / str(nth), nth)
         machine.disk.break_at(nth, Fault.POWER_CUT)
-        copy = Copy(machine)
+        copy = Copy(machine, linked=linked)
         await copy.until_it_ends()
         assert machine.disk._stopped, f"operation {nth} was not reached"
         machine.kill() if is_killed else machine.cut_power()
