@@ -11,7 +11,7 @@ import pytest
 from headwater.errors import DiskError
 from headwater.replication.result import LEAST_SPLICED_BYTES, LEAST_SPLICED_ROWS, Result
 from headwater.replication.work import INLINE_BYTES, Receipt, Work, encode
-from headwater.table.data_chunk import CODECS, DataChunk
+from headwater.table.data_chunk import CODECS, DataChunk, Page
 from headwater.table.parquet import FileWriter, rows_of
 from headwater.table.rows import Rows
 from replication.works import brought, work_of
@@ -92,7 +92,7 @@ def test_a_transfer_that_fails_leaves_no_file(tmp_path: Path) -> None:
 
 def chunk(rows: int, size: int, codec: str = "UNCOMPRESSED") -> DataChunk:
     """Return a chunk of so many rows and bytes."""
-    return DataChunk((memoryview(bytes(size)),), codec, rows, size, size)
+    return DataChunk((Page(memoryview(b""), (memoryview(bytes(size)),), size, rows),), codec)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.table import data_chunk, thrift
+from headwater.table import data_chunk, plain_values, thrift
 from headwater.table.data_chunk import PAGE_BYTES, DataChunk, encode, find
 from headwater.table.parquet import FileWriter, rows_of
 from table.samples import columns
@@ -115,13 +115,11 @@ def test_a_part_of_an_array_is_encoded_as_that_part(tmp_path: Path) -> None:
 
 def test_pyarrow_notices_a_page_that_was_changed(tmp_path: Path) -> None:
     chunk = encode(array([b"value %d" % number for number in range(100)]), "none")
-    header, body = (bytearray(part) for part in chunk.parts)
+    (page,) = chunk.pages
+    body = bytearray(page.body[0])
     body[50] ^= 1
-    damaged = DataChunk(
-        (memoryview(header), memoryview(body)), chunk.codec, chunk.rows, chunk.unpacked_bytes, chunk.nbytes
-    )
     with pytest.raises(OSError, match="CRC"):
-        read_back(tmp_path, damaged)
+        read_back(tmp_path, replace(chunk, pages=(page._replace(body=(memoryview(body),)),)))
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -224,11 +222,36 @@ def test_damaged_bytes_are_refused_or_stand_for_as_many_bytes(data: st.DataObjec
     assert found is None or (found.rows, found.packed_bytes) == (3, len(content))
 
 
-def test_the_length_of_all_values_is_where_the_last_one_ends() -> None:
-    assert data_chunk.values_end(array([b"ab", b"", b"c"])) == 3
-    lengths = np.array([2, 0, 1], "<u4")
-    chunk = encode(array([b"ab", b"", b"c"]), "none")
-    assert bytes(chunk.parts[1]) == b"".join(
-        struct.pack("<I", length) + value
-        for length, value in zip(lengths.tolist(), [b"ab", b"", b"c"], strict=True)
-    )
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=40), rows=st.data())
+def test_values_that_were_taken_out_of_pages_make_pages_again(
+    tmp_path_factory: pytest.TempPathFactory, compression: str, values: list[bytes], rows: st.DataObject
+) -> None:
+    chosen = np.array(rows.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))))
+    chosen[rows.draw(st.integers(0, len(values) - 1))] = True
+    with patch.object(data_chunk, "PAGE_BYTES", 64), patch.object(plain_values, "LONG_BYTES", 0):
+        found = encode(array(values), compression).values()
+        assert found is not None
+        kept = found.filter(chosen)
+        again = encode(kept, rows.draw(st.sampled_from(COMPRESSIONS)))
+    wanted = [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
+    assert kept.array().to_pylist() == wanted
+    assert read_back(tmp_path_factory.getbasetemp(), again) == wanted
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_values_are_given_if_they_are_found_faster_than_they_are_decoded(compression: str) -> None:
+    for alike in ([b""] * 9, [b"one"] * 9, [b"x" * 2000] * 2000, [b"long" * 1000, b"longer" * 1000, b""]):
+        values = encode(array(alike), compression).values()
+        assert values is not None
+        assert values.array().to_pylist() == alike
+    assert encode(array([b"%d" % number for number in range(200)]), compression).values() is None
+
+
+def test_values_of_pages_that_are_not_compressed_stay_where_they_are() -> None:
+    chunk = encode(array([b"%7d" % number * 90_000 for number in range(9)]), "none")
+    values = chunk.values()
+    assert values is not None
+    assert len(chunk.pages) > 1
+    assert [part.obj for part in values.parts] == [page.body[0].obj for page in chunk.pages]
+    assert [part.obj for part in encode(values, "none").parts[1::2]] == [part.obj for part in values.parts]

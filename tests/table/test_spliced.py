@@ -23,6 +23,7 @@ from headwater.model.message import Message
 from headwater.replication.sums import adopted_of
 from headwater.table import Table, data_chunk, parquet
 from headwater.table.checked_bytes import ChecksumSink
+from headwater.table.data_chunk import DataChunk
 from headwater.table.parquet import FileStats, FileWriter, file_table, rows_of
 from headwater.table.rows import Rows
 from headwater.table.schema import FILE
@@ -57,7 +58,7 @@ def _as_stored(path: Path) -> Rows:
     with StoredFile(path, parquet.read_footer(path, None), 0) as file:
         assert len(file.footer.bounds) == 1
         rows = file.group(0).rows()
-    assert isinstance(rows.datas, data_chunk.DataChunk)
+    assert isinstance(rows.datas, DataChunk)
     return rows
 
 
@@ -273,10 +274,13 @@ def test_runs_that_do_not_fill_a_group_are_joined_in_spliced_files_too(
 
 def test_pages_are_let_go_once_they_are_written(tmp_path: Path) -> None:
     rows = made(tmp_path, messages_between(1, 100), "none")
-    assert isinstance(rows.datas, data_chunk.DataChunk)
-    pages = bytearray(b"".join(rows.datas.parts))
+    assert isinstance(rows.datas, DataChunk)
+    (page,) = rows.datas.pages
+    body = bytearray(b"".join(page.body))
     writer = FileWriter(tmp_path / "x", 0, spliced=True)
-    writer.append_group(replace(rows, datas=replace(rows.datas, parts=(memoryview(pages),))))
-    pages.append(0)  # a buffer that somebody still looks at cannot grow
+    writer.append_group(
+        replace(rows, datas=DataChunk((page._replace(body=(memoryview(body),)),), "UNCOMPRESSED"))
+    )
+    body.append(0)  # a buffer that somebody still looks at cannot grow
     stats = writer.finish()
     assert stats.rows == 100

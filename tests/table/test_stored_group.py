@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
@@ -18,7 +19,7 @@ from headwater.table import parquet
 from headwater.table.data_chunk import DataChunk
 from headwater.table.parquet import MAX_GROUP_ROWS, FileWriter, rows_of
 from headwater.table.rows import Rows
-from headwater.table.stored_group import StoredFile
+from headwater.table.stored_group import StoredFile, StoredGroup
 from replication.works import messages_in
 from table.samples import TS, columns_of, message, runs_of_messages
 
@@ -76,13 +77,29 @@ def test_sequences_and_times_stay_unless_nobody_wants_the_times(tmp_path: Path, 
 
 def test_only_the_columns_that_are_needed_are_decoded(tmp_path: Path) -> None:
     with (
-        stored(tmp_path / "x", [message(seq) for seq in range(1, 9)]) as file,
+        stored(tmp_path / "x", [message(seq) for seq in range(1, 19)]) as file,
         patch.object(StoredFile, "decode", autospec=True, side_effect=StoredFile.decode) as decode,
     ):
         rows = file.group(0).rows(timed=False)
         assert [call.args[-1] for call in decode.call_args_list] == [["subject", "headers"]]
         file.group(0).opened(rows)
-        assert decode.call_args.args[-1] == ["data"]
+        assert decode.call_args.args[-1] == ["data"], "short data of different lengths"
+
+
+@pytest.mark.parametrize("compression", ["none", "s2"])
+@pytest.mark.parametrize("sizes", [(0,), (9,), (2000,), (1700, 1800)])
+def test_data_that_is_long_or_of_one_length_is_at_hand_without_being_decoded(
+    tmp_path: Path, compression: str, sizes: tuple[int, ...]
+) -> None:
+    lengths = itertools.cycle(sizes)
+    messages = [message(seq)._replace(data=bytes([seq]) * next(lengths)) for seq in range(1, 99)]
+    with stored(tmp_path / "x", messages, compression=compression) as file:
+        group = file.group(0)
+        with patch.object(StoredGroup, "_datas", side_effect=AssertionError("decoded")):
+            rows = group.opened(group.rows())
+        chosen = np.arange(len(rows)) % 3 == 1
+        assert messages_in(rows.columns()) == messages
+        assert messages_in(rows.filter(chosen).columns()) == messages[1::3]
 
 
 @pytest.mark.parametrize("size", [0, 5 << 20])

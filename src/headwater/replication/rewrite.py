@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -50,17 +51,21 @@ class Rewrite:
         """Return whether messages on any of these subjects are wanted."""
         return not self._looks_at_subjects or any(self._wanted(text) is not None for text in texts)
 
-    def wants_all(self, texts: Collection[str]) -> bool:
-        """Return whether messages on each of these subjects are wanted."""
-        return not self._looks_at_subjects or all(self._wanted(text) is not None for text in texts)
+    def wanted(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which of the messages are wanted."""
+        if not self._looks_at_subjects:
+            return np.ones(len(rows), np.bool_)
+        texts = rows.texts
+        return np.fromiter((self._wanted(text) is not None for text in texts), np.bool_, len(texts))[
+            rows.codes
+        ]
 
     def apply(self, rows: Rows) -> Rows:
         """Return what is wanted of the messages, as the target takes it."""
-        if len(rows) and self._looks_at_subjects:
-            made = [self._wanted(text) for text in rows.texts]
-            rows = rows.filter(
-                np.fromiter((text is not None for text in made), np.bool_, len(made))[rows.codes]
-            )
+        return self.made(rows.filter(self.wanted(rows)) if len(rows) else rows)
+
+    def made(self, rows: Rows) -> Rows:
+        """Return messages that are all wanted as the target takes them."""
         if not len(rows):
             return rows
         headers = self._headers(rows)

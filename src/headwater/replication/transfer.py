@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, Error
@@ -113,7 +114,7 @@ def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
         with StoredFile(Path(file.path), footer, file.base_seq, file.copied) as stored:
             for index in _wanted_groups(work, file, footer, removed):
                 rows = _live_rows(work, stored.group(index), removed, rewrite, result)
-                result.append(rewrite.apply(rows))
+                result.append(rewrite.made(rows))
 
 
 def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
@@ -156,37 +157,27 @@ def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap6
 
 
 def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewrite, result: Result) -> Rows:
-    """Return what is left of a group's messages in a range, as it lies in the file if that is all of it."""
+    """Return what is wanted of a group's messages, as it lies in the file if that is all of it."""
     stored = group.rows(timed=result.keeps_times, told=work.source_header is None)
-    texts = stored.texts
-    if not rewrite.wants_any(texts):
-        return stored.none()
+    kept = rewrite.wanted(stored)
     seqs = stored.seqs
-    first, last = int(seqs[0]), int(seqs[-1])
-    gone = _gone(seqs, removed)
-    if (
-        isinstance(stored.datas, DataChunk)
-        and work.start_seq <= first
-        and last <= work.stop_seq
-        and not gone
-        and rewrite.wants_all(texts)
-        and result.splices(stored.datas)
-    ):
+    if seqs[0] < work.start_seq or seqs[-1] > work.stop_seq:
+        kept &= (seqs >= work.start_seq) & (seqs <= work.stop_seq)
+    if removed.range_cardinality(int(seqs[0]), int(seqs[-1]) + 1):
+        kept &= ~_gone(seqs, removed)
+    if not kept.any():
+        return stored.none()
+    if kept.all() and isinstance(stored.datas, DataChunk) and result.splices(stored.datas):
         return stored
-    rows = _between(group.opened(stored), work)
-    if gone and len(rows):
-        marked = np.array(gone.to_array(), np.int64)
-        rows = rows.filter(~np.isin(rows.seqs, marked, assume_unique=True))
-    return rows
+    return group.opened(stored).filter(kept)
 
 
-def _gone(seqs: Int64s, removed: BitMap64) -> BitMap64:
+def _gone(seqs: Int64s, removed: BitMap64) -> npt.NDArray[np.bool_]:
     """Return which of these sequences are removed."""
     first, last = int(seqs[0]), int(seqs[-1])
-    if not removed.range_cardinality(first, last + 1):
-        return BitMap64()
     is_dense = last - first + 1 == len(seqs)
-    return removed & BitMap64(range(first, last + 1) if is_dense else seqs.tolist())
+    gone = removed & BitMap64(range(first, last + 1) if is_dense else seqs.tolist())
+    return np.isin(seqs, np.array(gone.to_array(), np.int64), assume_unique=True)
 
 
 def _between(rows: Rows, work: Work) -> Rows:

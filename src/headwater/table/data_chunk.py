@@ -5,16 +5,17 @@ Pages are found in other files, or made here: pyarrow makes them as well, and ta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headwater.checksum import crc32
-from headwater.table import thrift
-from headwater.table.thrift import I32, STRUCT, Struct
+from headwater.table import plain_values, thrift
+from headwater.table.plain_values import LENGTH_BYTES, PlainValues, joined_parts
+from headwater.table.thrift import I32, STRUCT, Struct, ThriftError
 
 CODECS = {"UNCOMPRESSED": 0, "ZSTD": 6, "LZ4": 7}
 """Parquet's numbers of the codecs that such pages may have; by LZ4 pyarrow writes the newer of two kinds."""
@@ -22,7 +23,6 @@ PAGE_BYTES = 1 << 20
 _PACKERS = {"none": "UNCOMPRESSED", "zstd": "ZSTD", "lz4": "LZ4"}
 _NAMES = {"LZ4": "lz4_raw", "ZSTD": "zstd"}
 _ENCODINGS = {"PLAIN", "RLE"}
-_LENGTH_BYTES = 4
 
 # Fields of the structs before a page, and the values they have here.
 _PAGE_TYPE, _UNPACKED_SIZE, _PACKED_SIZE, _CRC, _PAGE = 1, 2, 3, 4, 5
@@ -31,23 +31,55 @@ _DATA_PAGE = _PLAIN = 0
 _RLE = 3
 
 
+class Page(NamedTuple):
+    """Values of some messages, as a file has them."""
+
+    header: memoryview
+    body: tuple[memoryview, ...]
+    """The bytes behind the header, one part after the other."""
+    unpacked_bytes: int
+    """How long they would be if they were not compressed."""
+    rows: int
+
+
 @dataclass(frozen=True, slots=True)
 class DataChunk:
     """Pages of data, none of them a dictionary's, every value with its length before it."""
 
-    parts: tuple[memoryview, ...]
-    """The bytes, one after the other."""
+    pages: tuple[Page, ...]
     codec: str
-    rows: int
-    unpacked_bytes: int
-    """How long the pages would be if nothing were compressed, their headers included."""
-    nbytes: int
-    """How long all values are together."""
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """Return the bytes, one part after the other."""
+        return [part for page in self.pages for part in (page.header, *page.body)]
+
+    @property
+    def rows(self) -> int:
+        """Return how many values there are."""
+        return sum(page.rows for page in self.pages)
+
+    @property
+    def nbytes(self) -> int:
+        """Return how long all values are together."""
+        # No levels stand before the values, since each message has data, if none of a length.
+        return sum(page.unpacked_bytes - LENGTH_BYTES * page.rows for page in self.pages)
 
     @property
     def packed_bytes(self) -> int:
         """Return how long the pages are."""
         return sum(map(len, self.parts))
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Return how long the pages would be if nothing were compressed, their headers included."""
+        return sum(len(page.header) + page.unpacked_bytes for page in self.pages)
+
+    def values(self) -> PlainValues | None:
+        """Return the values, not copied unless they are compressed; None if to decode them is faster."""
+        packer = pa.Codec(_NAMES[self.codec]) if self.codec in _NAMES else None
+        bodies = [_unpacked(packer, page) for page in self.pages]
+        return plain_values.found(bodies, [page.rows for page in self.pages])
 
 
 def find(content: memoryview, column: Any) -> DataChunk | None:
@@ -59,36 +91,29 @@ def find(content: memoryview, column: Any) -> DataChunk | None:
     ):
         return None
     try:
-        nbytes = _value_bytes(content, column.num_values)
-    except (thrift.ThriftError, LookupError, TypeError):
+        chunk = DataChunk(tuple(_pages(content)), column.compression)
+    except (ThriftError, LookupError, TypeError):
         return None
-    if nbytes is None:
-        return None
-    return DataChunk(
-        (content,), column.compression, column.num_values, column.total_uncompressed_size, nbytes
-    )
+    return chunk if chunk.rows == column.num_values else None
 
 
-def encode(values: pa.BinaryArray, compression: str, compression_level: int | None = None) -> DataChunk:
+def encode(
+    values: pa.BinaryArray | PlainValues, compression: str, compression_level: int | None = None
+) -> DataChunk:
     """Return values as pages."""
     codec = _PACKERS[compression]
     packer = pa.Codec(_NAMES[codec], compression_level) if codec in _NAMES else None
-    lengths = pc.binary_length(values).to_numpy()
-    ends = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(lengths + _LENGTH_BYTES, out=ends[1:])
-    plain = _plain(values, lengths)
-    parts: list[memoryview] = []
-    start, unpacked = 0, 0
-    while start < len(values):
+    plain = values if isinstance(values, PlainValues) else plain_values.of(values)
+    ends, start, pages = plain.ends, 0, []
+    while start < len(plain):
         full = int(np.searchsorted(ends, ends[start] + PAGE_BYTES, side="right")) - 1
-        stop = min(max(full, start + 1), len(values))
-        page = plain[ends[start] : ends[stop]]
-        body = page if packer is None else _packed(packer, page)
-        header = memoryview(thrift.write_struct(_header(len(page), body, stop - start)))
-        parts += (header, body)
-        unpacked += len(header) + len(page)
+        stop = min(max(full, start + 1), len(plain))
+        body = plain.between(start, stop)
+        if packer is not None:
+            body = (_packed(packer, joined_parts(body)),)
+        pages.append(_page(body, int(ends[stop] - ends[start]), stop - start))
         start = stop
-    return DataChunk(tuple(parts), codec, len(values), unpacked, int(lengths.sum()))
+    return DataChunk(tuple(pages), codec)
 
 
 def _packed(packer: pa.Codec, page: memoryview) -> memoryview:
@@ -98,26 +123,20 @@ def _packed(packer: pa.Codec, page: memoryview) -> memoryview:
     return memoryview(packed)[: packed.size]
 
 
-def _plain(values: pa.BinaryArray, lengths: Any) -> memoryview:
-    """Return all values, each behind its length."""
-    places = np.arange(0, _LENGTH_BYTES * (len(values) + 1), _LENGTH_BYTES, dtype=np.int32)
-    buffers = [None, pa.py_buffer(places), pa.py_buffer(lengths.astype("<u4"))]
-    before = pa.Array.from_buffers(pa.binary(), len(values), buffers)
-    joined = pc.binary_join_element_wise(before, values, pa.scalar(b"", pa.binary()))
-    return memoryview(joined.buffers()[2] or b"")[: values_end(joined)]
+def _unpacked(packer: pa.Codec | None, page: Page) -> memoryview:
+    """Return the values of a page."""
+    body = joined_parts(page.body)
+    return body if packer is None else memoryview(packer.decompress(body, page.unpacked_bytes))
 
 
-def values_end(values: pa.BinaryArray) -> int:
-    """Return where the last value ends in the buffer of all, which begins with the first."""
-    return int(np.frombuffer(values.buffers()[1], np.int32)[len(values)])
-
-
-def _header(unpacked: int, body: memoryview, rows: int) -> Struct:
-    crc = crc32(body)
-    return {
+def _page(body: tuple[memoryview, ...], unpacked: int, rows: int) -> Page:
+    crc = 0
+    for part in body:
+        crc = crc32(part, crc)
+    header: Struct = {
         _PAGE_TYPE: (I32, _DATA_PAGE),
         _UNPACKED_SIZE: (I32, unpacked),
-        _PACKED_SIZE: (I32, len(body)),
+        _PACKED_SIZE: (I32, sum(map(len, body))),
         _CRC: (I32, crc - (1 << 32) if crc >> 31 else crc),
         _PAGE: (
             STRUCT,
@@ -129,21 +148,19 @@ def _header(unpacked: int, body: memoryview, rows: int) -> Struct:
             },
         ),
     }
+    return Page(memoryview(thrift.write_struct(header)), body, unpacked, rows)
 
 
-def _value_bytes(content: memoryview, rows: int) -> int | None:
-    """Return how long the values of all pages are together, None if these are no plain pages of so many."""
-    at, nbytes, values = 0, 0, 0
+def _pages(content: memoryview) -> Iterator[Page]:
+    """Yield the pages; ThriftError if not all of them are plain, or something else stands there."""
+    at = 0
     while at < len(content):
-        header, at = thrift.read_struct(content, at)
-        page = header.get(_PAGE)
-        if header[_PAGE_TYPE][1] != _DATA_PAGE or page is None or page[1][_PAGE_ENCODING][1] != _PLAIN:
-            return None
-        size = header[_PACKED_SIZE][1]
-        if size < 0:
-            return None
-        values += page[1][_PAGE_VALUES][1]
-        # No levels stand before the values, since each message has data, if none of a length.
-        nbytes += header[_UNPACKED_SIZE][1] - _LENGTH_BYTES * page[1][_PAGE_VALUES][1]
-        at += size
-    return nbytes if at == len(content) and values == rows else None
+        header, start = thrift.read_struct(content, at)
+        page, size, unpacked = header[_PAGE][1], header[_PACKED_SIZE][1], header[_UNPACKED_SIZE][1]
+        rows = page[_PAGE_VALUES][1]
+        if header[_PAGE_TYPE][1] != _DATA_PAGE or page[_PAGE_ENCODING][1] != _PLAIN:
+            raise ThriftError("these pages are not plain")
+        if not 0 <= size <= len(content) - start or unpacked < LENGTH_BYTES * rows:
+            raise ThriftError("a page is cut short")
+        yield Page(content[at:start], (content[start : start + size],), unpacked, rows)
+        at = start + size

@@ -10,8 +10,7 @@ from pyroaring import BitMap64
 from headwater.model.columns import Int64s
 from headwater.model.copied import SOURCE_HEADER
 from headwater.model.headers import DEMANDS
-from headwater.table.data_chunk import DataChunk
-from headwater.table.rows import bytes_of, data_nbytes, nbytes
+from headwater.table.rows import Datas, bytes_of, data_nbytes, nbytes
 from headwater.table.schema import subject_bytes
 from headwater.table.source_header import ends_well
 
@@ -83,7 +82,7 @@ class Tally:
         ts: Int64s,
         subjects: pa.DictionaryArray,
         headers: pa.BinaryArray,
-        datas: pa.BinaryArray | DataChunk,
+        datas: Datas,
     ) -> None:
         """Take one part."""
         if self._given_up:

@@ -26,7 +26,7 @@ from headwater.table.data_chunk import DataChunk
 from headwater.table.direct_file import DirectFile
 from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
 from headwater.table.row_group import RowGroup
-from headwater.table.rows import Rows
+from headwater.table.rows import Datas, Rows
 from headwater.table.schema import DATA, FILE, OTHERS, TIME, subject_text
 from headwater.table.spliced import SplicedWriter
 
@@ -219,7 +219,7 @@ class FileWriter:
         self._first_offset = int(offsets[0]) if self._first_offset < 0 else self._first_offset
         self._last_offset = int(offsets[-1])
 
-    def _chunk_of(self, datas: pa.BinaryArray | DataChunk) -> DataChunk:
+    def _chunk_of(self, datas: Datas) -> DataChunk:
         """Return the data of a row group as pages."""
         if isinstance(datas, DataChunk):
             return datas

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.model.columns import Columns, Int64s, Lengths
+from headwater.table import plain_values
 from headwater.table.data_chunk import DataChunk
+from headwater.table.plain_values import PlainValues
 from headwater.table.schema import subject_bytes
+
+Datas: TypeAlias = "pa.BinaryArray | PlainValues | DataChunk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,7 @@ class Rows:
     ts: Int64s
     subjects: pa.DictionaryArray
     headers: pa.BinaryArray
-    datas: pa.BinaryArray | DataChunk
+    datas: Datas
     """A chunk stands for the data of exactly these messages: none of them can be taken out or added then."""
 
     def __len__(self) -> int:
@@ -50,13 +55,12 @@ class Rows:
         """Return only the rows where the mask is true."""
         if mask.all():
             return self
-        chosen = pa.array(mask)
         return Rows(
             self.seqs[mask],
             self.ts[mask],
             _recoded(self.subjects.dictionary, self.codes[mask]),
-            self.headers.filter(chosen),
-            _at_hand(self.datas).filter(chosen),
+            self.headers.filter(mask),
+            _at_hand(self.datas).filter(mask),
         )
 
     def slice(self, start: int, stop: int) -> Rows:
@@ -66,7 +70,7 @@ class Rows:
             self.ts[start:stop],
             _recoded(self.subjects.dictionary, self.codes[start:stop]),
             self.headers[start:stop],
-            _at_hand(self.datas)[start:stop],
+            _at_hand(self.datas).slice(start, stop - start),
         )
 
     def none(self) -> Rows:
@@ -96,7 +100,7 @@ class Rows:
             lengths,
             b"".join([subjects[code] for code in codes.tolist()]),
             *_joined(self.headers),
-            *_joined(_at_hand(self.datas)),
+            *_joined(_array(_at_hand(self.datas))),
         )
 
 
@@ -109,7 +113,7 @@ def concat(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.ts for part in parts]),
         pa.concat_arrays([part.subjects for part in parts]),
         pa.concat_arrays([part.headers for part in parts]),
-        pa.concat_arrays([_at_hand(part.datas) for part in parts]),
+        _concat([_at_hand(part.datas) for part in parts]),
     )
 
 
@@ -142,14 +146,25 @@ def empty_as_null(values: pa.BinaryArray) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)
 
 
-def data_nbytes(values: pa.BinaryArray | DataChunk) -> int:
+def data_nbytes(values: Datas) -> int:
     """Return how long all values are together, wherever they lie."""
-    return values.nbytes if isinstance(values, DataChunk) else nbytes(values)
+    return values.nbytes if isinstance(values, PlainValues | DataChunk) else nbytes(values)
 
 
-def _at_hand(datas: pa.BinaryArray | DataChunk) -> pa.BinaryArray:
+def _at_hand(datas: Datas) -> pa.BinaryArray | PlainValues:
     assert not isinstance(datas, DataChunk), "pages are taken whole"
     return datas
+
+
+def _array(datas: pa.BinaryArray | PlainValues) -> pa.BinaryArray:
+    return datas.array() if isinstance(datas, PlainValues) else datas
+
+
+def _concat(parts: Sequence[pa.BinaryArray | PlainValues]) -> pa.BinaryArray | PlainValues:
+    if not any(isinstance(part, PlainValues) for part in parts):
+        return pa.concat_arrays(parts)
+    plain = (part if isinstance(part, PlainValues) else plain_values.of(part) for part in parts)
+    return plain_values.concat(list(plain))
 
 
 def _joined(values: pa.BinaryArray) -> tuple[Lengths, memoryview]:

@@ -96,8 +96,11 @@ class StoredGroup:
         return Rows(offsets + self._file.base_seq, ts, subject, headers, datas)
 
     def opened(self, rows: Rows) -> Rows:
-        """Return all messages of the group with their data at hand."""
-        return replace(rows, datas=self._datas()) if isinstance(rows.datas, DataChunk) else rows
+        """Return all messages of the group with their data at hand: messages can be taken out then."""
+        if not isinstance(rows.datas, DataChunk):
+            return rows
+        values = rows.datas.values()
+        return replace(rows, datas=self._datas() if values is None else values)
 
     def _datas(self) -> pa.BinaryArray:
         return _single(self._file.decode(self._index, [DATA])[DATA])
