@@ -220,7 +220,7 @@ def test_a_linked_file_is_read_as_its_stream_holds_it(
 def test_a_row_group_of_it_tells_what_is_asked_for(tmp_path: Path) -> None:
     file, messages = linked_range(tmp_path)
     footer = parquet.read_footer(Path(file.path), None)
-    with StoredFile(Path(file.path), footer, file.base_seq, file.copied) as stored:
+    with StoredFile(Path(file.path), footer, file.base_seq, copied=file.copied) as stored:
         group = stored.group(0)
         told, untold = group.rows(), group.rows(told=False)
         assert told.headers.to_pylist() == [m.headers for m in messages[: len(told)]]

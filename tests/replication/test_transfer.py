@@ -365,6 +365,48 @@ def test_a_group_of_which_something_is_left_out_is_encoded_anew(
     assert found == kept if kept is not None else not any(found)
 
 
+@pytest.mark.parametrize("size", [0, 100, 2000, None])
+@pytest.mark.parametrize("origin", ["none", "s2"])
+@pytest.mark.parametrize("target", ["none", "s2"])
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_what_is_left_of_row_groups_fills_row_groups(
+    tmp_path: Path, size: int | None, origin: str, target: str, mirrored: bool
+) -> None:
+    messages = numbered(MESSAGES[:30_000], size) if size is not None else MESSAGES[:30_000]
+    messages = [m._replace(data=m.data[:size]) for m in messages]
+    file = file_of(tmp_path, messages, compression=origin)
+    gone = {5, *range(10_000, 10_100), *range(20_000, 29_000, 7)}
+    make = mirror_work if mirrored else source_work
+    work = make(
+        tmp_path,
+        file,
+        removed=gone,
+        start_seq=100,
+        filters=("orders.1", "orders.5"),
+        compression=target,
+    )
+    work = msgspec.structs.replace(work, stop_seq=29_900)
+    wanted = expected_of(work, [m for m in messages if m.seq not in gone])
+    with patch.object(result, "INLINE_BYTES", 1000):
+        found, groups = copied(tmp_path, work)
+    assert [m[2:] for m in found] == [m[2:] for m in wanted]
+    if mirrored:
+        assert found == wanted
+    assert {group.codec for group in groups} == {"ZSTD" if target == "s2" else "UNCOMPRESSED"}
+    bytes_each = len(found[0].data) + len(found[0].headers)
+    assert len(groups) <= 1 + len(found) * (100 + bytes_each) // (3 << 20)
+
+
+def test_what_is_kept_of_long_messages_is_compressed_while_the_disk_is_behind(tmp_path: Path) -> None:
+    messages = numbered(MESSAGES[:9000], 2000)
+    with disk_behind(True):
+        found, groups = copied(
+            tmp_path, source_work(tmp_path, file_of(tmp_path, messages), filters=("orders.1",))
+        )
+    assert [m.data for m in found] == [m.data for m in messages if m.subject == b"orders.1"]
+    assert {group.codec for group in groups} == {"LZ4"}
+
+
 def test_small_row_groups_are_joined(tmp_path: Path) -> None:
     parts = [MESSAGES[start : start + 1000] for start in range(0, 20_000, 1000)]
     files = [file_of(tmp_path, part, part[0].seq) for part in parts]

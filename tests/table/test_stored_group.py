@@ -86,6 +86,23 @@ def test_only_the_columns_that_are_needed_are_decoded(tmp_path: Path) -> None:
         assert decode.call_args.args[-1] == ["data"], "short data of different lengths"
 
 
+@pytest.mark.parametrize("headers", [b"", b"NATS/1.0\r\nA: b\r\n\r\n"])
+def test_headers_are_decoded_unless_the_sums_tell_that_there_are_none(tmp_path: Path, headers: bytes) -> None:
+    path = tmp_path / "x"
+    messages = [message(seq)._replace(headers=headers if seq % 2 else b"") for seq in range(1, 9)]
+    sums = parquet.write(path, columns_of(messages), 0).sums
+    for known in (sums, None):
+        with (
+            StoredFile(path, parquet.read_footer(path, None), 0, known) as file,
+            patch.object(StoredFile, "decode", autospec=True, side_effect=StoredFile.decode) as decode,
+        ):
+            group = file.group(0)
+            rows = group.rows(timed=True)
+            assert ("headers" in decode.call_args.args[-1]) is (bool(headers) or known is None)
+            chosen = group.opened(rows).filter(np.arange(8) % 3 == 0)
+            assert messages_in(chosen.columns()) == messages[::3]
+
+
 @pytest.mark.parametrize("compression", ["none", "s2"])
 @pytest.mark.parametrize("sizes", [(0,), (9,), (2000,), (1700, 1800)])
 def test_data_that_is_long_or_of_one_length_is_at_hand_without_being_decoded(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -26,8 +26,8 @@ from headwater.table import parquet
 from headwater.table.data_chunk import DataChunk
 from headwater.table.file_sums import FileSums
 from headwater.table.output import footer_crc_of
-from headwater.table.parquet import Footer
-from headwater.table.rows import Rows
+from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, Footer
+from headwater.table.rows import Rows, concat
 from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
@@ -111,9 +111,10 @@ def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
         if sums is not None and rewrite.keeps_subjects and _is_whole(work, file, sums, removed):
             result.link(file, sums)
             continue
-        with StoredFile(Path(file.path), footer, file.base_seq, file.copied) as stored:
-            for index in _wanted_groups(work, file, footer, removed):
-                rows = _live_rows(work, stored.group(index), removed, rewrite, result)
+        with StoredFile(Path(file.path), footer, file.base_seq, sums, file.copied) as stored:
+            groups = map(stored.group, _wanted_groups(work, file, footer, removed))
+            wanted = (_live_rows(work, group, removed, rewrite, result) for group in groups)
+            for rows in _joined(wanted):
                 result.append(rewrite.made(rows))
 
 
@@ -170,6 +171,26 @@ def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewri
     if kept.all() and isinstance(stored.datas, DataChunk) and result.splices(stored.datas):
         return stored
     return group.opened(stored).filter(kept)
+
+
+def _joined(runs: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield what is left of row groups in runs that are as long as one: most of what is done costs as much
+    for a few messages as for many."""
+    waiting: list[Rows] = []
+    rows = size = 0
+    for run in runs:
+        is_whole = isinstance(run.datas, DataChunk)
+        rows, size = rows + len(run), size + run.payload_bytes
+        if waiting and (is_whole or rows > MAX_GROUP_ROWS or size > MAX_GROUP_BYTES):
+            yield concat(waiting)
+            waiting, rows, size = [], len(run), run.payload_bytes
+        if is_whole:
+            yield run
+            rows = size = 0
+        elif len(run):
+            waiting.append(run)
+    if waiting:
+        yield concat(waiting)
 
 
 def _gone(seqs: Int64s, removed: BitMap64) -> npt.NDArray[np.bool_]:

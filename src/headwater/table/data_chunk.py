@@ -108,10 +108,11 @@ def encode(
     while start < len(plain):
         full = int(np.searchsorted(ends, ends[start] + PAGE_BYTES, side="right")) - 1
         stop = min(max(full, start + 1), len(plain))
-        body = plain.between(start, stop)
+        first, last = int(ends[start]), int(ends[stop])
+        body = plain.between(first, last)
         if packer is not None:
             body = (_packed(packer, joined_parts(body)),)
-        pages.append(_page(body, int(ends[stop] - ends[start]), stop - start))
+        pages.append(_page(body, last - first, stop - start))
         start = stop
     return DataChunk(tuple(pages), codec)
 

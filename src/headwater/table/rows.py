@@ -59,7 +59,7 @@ class Rows:
             self.seqs[mask],
             self.ts[mask],
             _recoded(self.subjects.dictionary, self.codes[mask]),
-            self.headers.filter(mask),
+            self.headers.filter(mask) if self.headers.null_count < len(self) else self.headers[: mask.sum()],
             _at_hand(self.datas).filter(mask),
         )
 
@@ -175,6 +175,6 @@ def _recoded(texts: pa.StringArray, codes: Int64s) -> pa.DictionaryArray:
     """Return codes into only those texts that they name, so that a file tells of no subject it has not."""
     used = np.bincount(codes, minlength=len(texts)) > 0
     if not used.all():
-        codes = (np.cumsum(used) - 1)[codes]
-        texts = texts.filter(pa.array(used))
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
+        codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
+        texts = texts.filter(used)
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32, copy=False)), texts)

@@ -6,6 +6,7 @@ import mmap
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
 from headwater.table import data_chunk, parquet
 from headwater.table.data_chunk import DataChunk
+from headwater.table.file_sums import FileSums
 from headwater.table.parquet import Footer
 from headwater.table.rows import Rows
 from headwater.table.schema import DATA
@@ -27,10 +29,19 @@ class StoredFile:
     Files of a table are never changed. Should the disk fail under one, the process ends that reads it.
     """
 
-    def __init__(self, path: Path, footer: Footer, base_seq: int, copied: Copied | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        footer: Footer,
+        base_seq: int,
+        sums: FileSums | None = None,
+        copied: Copied | None = None,
+    ) -> None:
+        """Map a file; the sums over it, if they are known, spare looking for what it does not have."""
         self.path = path
         self.footer = footer
         self.base_seq = base_seq
+        self.has_headers = sums is None or sums.with_headers > 0
         self.copied = copied
         with path.open("rb") as file:
             self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -74,17 +85,20 @@ class StoredGroup:
 
         Whoever has no use for their times need not have them decoded, nor be told of the origin's origin.
         """
-        copied = self._file.copied
+        file = self._file
+        copied = file.copied
         timed = timed and copied is None
-        chunk = self._chunk()
-        first, last = self._file.footer.bounds[self._index]
-        rows = self._file.footer.metadata.row_group(self._index).num_rows
+        group = file.footer.metadata.row_group(self._index)
+        first, last = file.footer.bounds[self._index]
+        rows = group.num_rows
         is_dense = last - first + 1 == rows
-        names = ["subject", "headers"]
+        names = ["subject"]
+        names += ["headers"] if file.has_headers else []
         names += ["time", "nanos"] if timed else []
         names += [] if is_dense else ["offset"]
-        table = self._file.decode(self._index, names)
-        subject, headers = (_single(table[name]) for name in ("subject", "headers"))
+        table = file.decode(self._index, names)
+        subject = _single(table["subject"])
+        headers = _single(table["headers"]) if file.has_headers else pa.nulls(rows, pa.binary())
         offsets: Int64s = np.arange(first, last + 1) if is_dense else _single(table["offset"]).to_numpy()
         ts = np.full(rows, 0 if copied is None else copied.ts, np.int64)
         if copied is not None and told:
@@ -92,8 +106,9 @@ class StoredGroup:
         if timed:
             micros, nanos = (_single(table[name]) for name in ("time", "nanos"))
             ts = micros.cast(pa.int64()).to_numpy() * 1000 + nanos.to_numpy()
+        chunk = self._chunk(group)
         datas = self._datas() if chunk is None else chunk
-        return Rows(offsets + self._file.base_seq, ts, subject, headers, datas)
+        return Rows(offsets + file.base_seq, ts, subject, headers, datas)
 
     def opened(self, rows: Rows) -> Rows:
         """Return all messages of the group with their data at hand: messages can be taken out then."""
@@ -105,9 +120,8 @@ class StoredGroup:
     def _datas(self) -> pa.BinaryArray:
         return _single(self._file.decode(self._index, [DATA])[DATA])
 
-    def _chunk(self) -> DataChunk | None:
+    def _chunk(self, group: Any) -> DataChunk | None:
         """Return what the data is stored as, if others can have that."""
-        group = self._file.footer.metadata.row_group(self._index)
         column = group.column(group.num_columns - 1)
         start = column.data_page_offset - self._file.footer.places[self._index][0]
         content = self._content[start:]
