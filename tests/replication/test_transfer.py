@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -505,12 +507,24 @@ def test_a_file_that_is_removed_while_it_is_copied_is_copied_whole(tmp_path: Pat
     assert [m.data for m in messages] == [m.data for m in MESSAGES]
 
 
-@pytest.mark.parametrize("mirrored", [True, False])
-def test_no_flipped_bit_of_an_origin_s_row_group_is_copied(tmp_path: Path, mirrored: bool) -> None:
+def one_removed(tmp_path: Path, file: FileRange) -> Work:
+    """Return the work of a mirror: what it links is not read, but one that leaves out a message reads."""
+    return mirror_work(tmp_path, file, removed=[11])
+
+
+def filtered(tmp_path: Path, file: FileRange) -> Work:
+    return source_work(tmp_path, file, filters=("orders.1", "orders.2"))
+
+
+@pytest.mark.parametrize("work_on", [one_removed, source_work, filtered])
+@pytest.mark.parametrize("size", [None, 7])
+def test_no_flipped_bit_of_an_origin_s_row_group_is_copied(
+    tmp_path: Path, work_on: Callable[[Path, FileRange], Work], size: int | None
+) -> None:
     with patch.object(result, "LEAST_SPLICED_ROWS", 1):
-        file = file_of(tmp_path, [message(seq) for seq in range(1, 12)])
-        # What a mirror links is not read; one that leaves out a message reads.
-        work = mirror_work(tmp_path, file, removed=[11]) if mirrored else source_work(tmp_path, file)
+        messages = [message(seq) for seq in range(1, 12)]
+        file = file_of(tmp_path, messages if size is None else numbered(messages, size))
+        work = work_on(tmp_path, file)
         path = Path(file.path)
         whole = path.read_bytes()
         ((start, stop),) = parquet.read_footer(path, None).places
@@ -522,6 +536,28 @@ def test_no_flipped_bit_of_an_origin_s_row_group_is_copied(tmp_path: Path, mirro
         path.write_bytes(whole)
         assert transfer(work).error == ""
     assert len(list((tmp_path / "staging").iterdir() if (tmp_path / "staging").exists() else [])) <= 1
+
+
+@pytest.mark.parametrize("lengths", [[8192], [8000, 9000], [500, 600]], ids=["one", "long", "short"])
+def test_a_filtered_copy_holds_a_few_row_groups_at_a_time(tmp_path: Path, lengths: list[int]) -> None:
+    count = (80 << 20) // lengths[0]
+    datas = [bytes([length % 251]) * length for length in lengths]
+    messages = [
+        Message(seq, TS, b"a" if seq % 3 else b"b", b"", datas[seq % len(datas)]) for seq in range(1, count)
+    ]
+    work = source_work(tmp_path, file_of(tmp_path, messages), filters=("a",))
+    del messages
+    before = pa.default_memory_pool().max_memory()
+    tracemalloc.start()
+    try:
+        receipt = transfer(work)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert receipt.error == ""
+    assert receipt.adopted[0].size_bytes > 40 << 20
+    assert peak < 24 << 20
+    assert pa.default_memory_pool().max_memory() - before < 24 << 20
 
 
 @pytest.mark.parametrize("room", [0, 5, 15, 16, 40, 41, 42])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from headwater.model.columns import Columns, keep
 from headwater.model.message import Message
-from headwater.table import data_chunk
+from headwater.table import data_chunk, plain_values
 from headwater.table.parquet import rows_of
 from headwater.table.rows import Rows, bytes_of, concat, data_nbytes, empty_as_null, nbytes
 from table.samples import columns, columns_of, runs_of_messages
@@ -25,28 +27,41 @@ def same(one: Columns, two: Columns) -> bool:
     return all(np.array_equal(a, b) for a, b in numbers) and all(bytes(a) == bytes(b) for a, b in texts)
 
 
+def as_plain(rows: Rows) -> Rows:
+    """Return the same messages with their data in the form that pages have."""
+    return replace(rows, datas=plain_values.of(rows.datas))
+
+
 @settings(max_examples=60, deadline=None)
-@given(runs_of_messages(), st.data())
-def test_chosen_rows_are_the_chosen_messages(messages: list[Message], data: st.DataObject) -> None:
+@given(runs_of_messages(), st.booleans(), st.data())
+def test_chosen_rows_are_the_chosen_messages(
+    messages: list[Message], plain: bool, data: st.DataObject
+) -> None:
     columns = columns_of(messages)
-    rows = rows_of(columns)
+    rows = as_plain(rows_of(columns)) if plain else rows_of(columns)
     assert same(rows.columns(), columns)
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(messages), max_size=len(messages))))
     assert same(rows.filter(chosen).columns(), keep(columns, chosen))
     start, stop = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(messages))])))
     part = rows.slice(start, stop)
     assert same(part.columns(), columns_of(messages[start:stop]))
-    assert nbytes(part.datas) == len(bytes_of(part.datas)) == sum(len(m.data) for m in messages[start:stop])
+    assert data_nbytes(part.datas) == sum(len(m.data) for m in messages[start:stop])
+    assert plain or nbytes(part.datas) == len(bytes_of(part.datas)) == data_nbytes(part.datas)
     assert set(part.texts) == set(rows_of(columns_of(messages[start:stop])).texts) if stop > start else True
 
 
 @settings(max_examples=40, deadline=None)
-@given(runs_of_messages(), st.integers(1, 10), st.integers(1, 200))
-def test_cut_rows_joined_are_the_whole(messages: list[Message], most_rows: int, most_bytes: int) -> None:
+@given(runs_of_messages(), st.integers(1, 10), st.integers(1, 200), st.data())
+def test_cut_rows_joined_are_the_whole(
+    messages: list[Message], most_rows: int, most_bytes: int, data: st.DataObject
+) -> None:
     rows = rows_of(columns_of(messages))
-    parts = list(rows.cuts(most_rows, most_bytes))
+    whole = as_plain(rows) if data.draw(st.booleans()) else rows
+    parts = list(whole.cuts(most_rows, most_bytes))
     assert all(0 < len(part) <= most_rows for part in parts)
     assert same(concat(parts).columns(), rows.columns())
+    mixed = [as_plain(part) if whole is rows and data.draw(st.booleans()) else part for part in parts]
+    assert same(concat(mixed).columns(), rows.columns())
 
 
 def chunked(seqs: range) -> Rows:

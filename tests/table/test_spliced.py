@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from headwater.disk import RealDisk
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
 from headwater.replication.sums import adopted_of
-from headwater.table import Table, data_chunk, parquet
+from headwater.table import Table, data_chunk, parquet, plain_values
 from headwater.table.checked_bytes import ChecksumSink
 from headwater.table.data_chunk import DataChunk
 from headwater.table.parquet import FileStats, FileWriter, file_table, rows_of
@@ -54,6 +55,19 @@ def made(directory: Path, messages: Sequence[Message], compression: str) -> Rows
     return Rows(rows.seqs, rows.ts, rows.subjects, rows.headers, chunk)
 
 
+def taken(directory: Path, messages: Sequence[Message], compression: str) -> Rows:
+    """Return messages with their data as it was taken out of the pages of two files, among others there."""
+    halves = [messages[: len(messages) // 2], messages[len(messages) // 2 :]]
+    parts = []
+    for half in filter(None, halves):
+        among = [each for message in half for each in (message, message._replace(data=b"not wanted"))]
+        with patch.object(plain_values, "LONG_BYTES", 0):
+            values = data_chunk.encode(encoded(among).datas, compression).values()
+        assert values is not None
+        parts.append(values.filter(np.arange(len(among)) % 2 == 0))
+    return replace(encoded(messages), datas=plain_values.concat(parts))
+
+
 def _as_stored(path: Path) -> Rows:
     with StoredFile(path, parquet.read_footer(path, None), 0) as file:
         assert len(file.footer.bounds) == 1
@@ -73,7 +87,7 @@ def splice(path: Path, groups: Sequence[Rows], compression: str = "none", base_s
 @pytest.fixture
 def mixed(tmp_path: Path) -> tuple[Path, list[Message], FileStats]:
     """Return a file with pages of every kind, the messages in it, and what it says of itself."""
-    parts = [messages_between(start, start + 700) for start in range(1, 7001, 1000)]
+    parts = [messages_between(start, start + 700) for start in range(1, 8001, 1000)]
     groups = [
         found(tmp_path, parts[0], "none"),
         encoded(parts[1]),
@@ -82,6 +96,7 @@ def mixed(tmp_path: Path) -> tuple[Path, list[Message], FileStats]:
         made(tmp_path, parts[4], "none"),
         encoded(parts[5]),
         made(tmp_path, parts[6], "zstd"),
+        taken(tmp_path, parts[7], "none"),
     ]
     path = tmp_path / "mixed.parquet"
     stats = splice(path, groups)
@@ -109,8 +124,8 @@ def test_pyarrow_verifies_every_page(mixed: tuple[Path, list[Message], FileStats
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         table = file.read()
         assert file.metadata.num_rows == len(messages)
-        assert file.metadata.num_row_groups == 7
-        assert {file.metadata.row_group(index).column(5).compression for index in range(7)} == {
+        assert file.metadata.num_row_groups == 8
+        assert {file.metadata.row_group(index).column(5).compression for index in range(8)} == {
             "UNCOMPRESSED",
             "LZ4",
             "ZSTD",
@@ -187,7 +202,7 @@ def test_any_messages_in_any_mixture_are_read_back(
     cuts = sorted(data.draw(st.sets(st.integers(0, len(messages)), max_size=3)) | {0, len(messages)})
     groups = []
     for start, stop in itertools.pairwise(cuts):
-        kind = data.draw(st.sampled_from([found, made, None]))
+        kind = data.draw(st.sampled_from([found, made, taken, None]))
         part = messages[start:stop]
         compression = data.draw(st.sampled_from(["none", "s2"] if kind is found else ["none", "lz4", "zstd"]))
         groups.append(kind(directory, part, compression) if kind else encoded(part))

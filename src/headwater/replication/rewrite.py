@@ -55,10 +55,8 @@ class Rewrite:
         """Return which of the messages are wanted."""
         if not self._looks_at_subjects:
             return np.ones(len(rows), np.bool_)
-        texts = rows.texts
-        return np.fromiter((self._wanted(text) is not None for text in texts), np.bool_, len(texts))[
-            rows.codes
-        ]
+        made = [self._wanted(text) for text in rows.texts]
+        return np.fromiter((text is not None for text in made), np.bool_, len(made))[rows.codes]
 
     def apply(self, rows: Rows) -> Rows:
         """Return what is wanted of the messages, as the target takes it."""

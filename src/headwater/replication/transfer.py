@@ -166,9 +166,10 @@ def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewri
         kept &= (seqs >= work.start_seq) & (seqs <= work.stop_seq)
     if removed.range_cardinality(int(seqs[0]), int(seqs[-1]) + 1):
         kept &= ~_gone(seqs, removed)
-    if not kept.any():
+    count = np.count_nonzero(kept)
+    if not count:
         return stored.none()
-    if kept.all() and isinstance(stored.datas, DataChunk) and result.splices(stored.datas):
+    if count == len(stored) and isinstance(stored.datas, DataChunk) and result.splices(stored.datas):
         return stored
     return group.opened(stored).filter(kept)
 

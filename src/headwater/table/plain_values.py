@@ -140,13 +140,14 @@ def _walked(body: memoryview, count: int) -> Int64s | None:
 
 def _taken(part: memoryview, widths: Int64s, mask: npt.NDArray[np.bool_]) -> memoryview:
     """Return the bytes of the values where the mask is true."""
-    if not mask.any():
+    places = np.flatnonzero(mask)
+    if not len(places):
         return memoryview(b"")
     width = int(widths[0])
-    if width * len(widths) == len(part) and (widths == width).all():
+    if np.count_nonzero(widths == width) == len(widths):
         rows = np.frombuffer(part, np.uint8).reshape(len(widths), width)
-        return rows.take(np.flatnonzero(mask), axis=0).data.cast("B")
+        return rows.take(places, axis=0).data.cast("B")
     # Neighbours are taken together.
     turns = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-    places = PlainValues((part,), widths).ends[turns].tolist()
-    return memoryview(b"".join([part[a:b] for a, b in zip(places[::2], places[1::2], strict=True)]))
+    bounds = PlainValues((part,), widths).ends[turns].tolist()
+    return memoryview(b"".join([part[a:b] for a, b in zip(bounds[::2], bounds[1::2], strict=True)]))

@@ -53,13 +53,15 @@ class Rows:
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return only the rows where the mask is true."""
-        if mask.all():
+        count = np.count_nonzero(mask)
+        if count == len(self):
             return self
+        has_headers = self.headers.null_count < len(self)
         return Rows(
             self.seqs[mask],
             self.ts[mask],
             _recoded(self.subjects.dictionary, self.codes[mask]),
-            self.headers.filter(mask) if self.headers.null_count < len(self) else self.headers[: mask.sum()],
+            self.headers.filter(mask) if has_headers else self.headers[:count],
             _at_hand(self.datas).filter(mask),
         )
 
@@ -173,8 +175,9 @@ def _joined(values: pa.BinaryArray) -> tuple[Lengths, memoryview]:
 
 def _recoded(texts: pa.StringArray, codes: Int64s) -> pa.DictionaryArray:
     """Return codes into only those texts that they name, so that a file tells of no subject it has not."""
-    used = np.bincount(codes, minlength=len(texts)) > 0
-    if not used.all():
+    used = np.zeros(len(texts), np.bool_)
+    used[codes] = True
+    if np.count_nonzero(used) < len(used):
         codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
         texts = texts.filter(used)
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32, copy=False)), texts)
