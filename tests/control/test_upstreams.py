@@ -220,6 +220,37 @@ async def test_lag_is_what_the_origin_still_holds(tmp_path: Path) -> None:
         assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 7
 
 
+async def test_a_look_that_takes_long_does_not_tell_of_a_lag_that_was_copied_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 7)
+        await create(door, name="M", mirror={"name": "O"})
+        (upstream,) = door.upstreams.of("M")
+        measured, copied = asyncio.Event(), asyncio.Event()
+        lag = door.upstreams._lag
+
+        async def late(*arguments: Any) -> int:
+            found = await lag(*arguments)
+            measured.set()
+            await copied.wait()
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(door.upstreams, "_lag", late)
+            looking = asyncio.create_task(door.upstreams._watch_one(upstream, 0))
+            await measured.wait()
+        await copier.until(count_is(door, "M", 7))
+        for _ in range(ROUNDS):
+            if upstream not in door.upstreams._restless:
+                break
+            await copier.tick()
+        copied.set()
+        await looking
+        assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 0
+
+
 async def test_lag_and_a_stall_are_seen_without_a_replicator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -327,7 +327,11 @@ class Upstreams:
         # Work handed out, or being planned, counts on the cursor as it is.
         noting = planning or (upstream.leased_until_ns <= now_ns and not self._planning.locked())
         start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
-        upstream.lag = await self._lag(upstream, extent, start_seq)
+        before = upstream.cursor
+        lag = await self._lag(upstream, extent, start_seq)
+        if upstream.cursor == before:
+            # Else it was counted from where the copy is no longer, and nobody may look again for long.
+            upstream.lag = lag
         upstream.heard_of(now_ns)
         upstream.pace.saw(start_seq, extent.last_seq, now_ns)
         self.on_looked(upstream)
