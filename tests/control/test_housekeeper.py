@@ -204,7 +204,9 @@ async def test_small_files_are_merged_and_replaced_ones_unlinked(tmp_path: Path)
     table = tmp_path / "S" / "table"
     async with kept(workshop, stream):
         await until(lambda: len(stream._store.table.files) < 12)
-        await until(lambda: len(list(table.glob("base_seq=*/*.parquet"))) == len(stream._store.table.files))
+        await until(
+            lambda: len(list(table.glob("base_seq=*/**/*.parquet"))) == len(stream._store.table.files)
+        )
         assert len(await everything(stream)) == 12
     workshop.close()
 

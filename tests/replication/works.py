@@ -28,7 +28,7 @@ def file_of(
     directory: Path, messages: Sequence[Message], base_seq: int = 0, compression: str = "none"
 ) -> FileRange:
     """Write the messages as a file of a table."""
-    with Output(directory, RealDisk(sync=False), base_seq, compression) as output:
+    with Output(directory, RealDisk(sync=False), "files", base_seq, compression) as output:
         output.append(columns_of(messages))
         file = output.finish()
     return FileRange(str(directory / file.path), base_seq, file.first_seq, file.last_seq)

@@ -108,7 +108,7 @@ async def test_a_flipped_byte_in_the_table_is_never_served_and_the_rest_is(tmp_p
             await stream.checkpoint()
         await publish(stream, *message_items(5, 16))
         before = {message.seq: message for message in await everything(stream)}
-    files = sorted((tmp_path / "S" / "table").glob("base_seq=*/*.parquet"))
+    files = sorted((tmp_path / "S" / "table").glob("base_seq=*/**/*.parquet"))
     damaged_file = rng.choice(files)
     flip(damaged_file, rng.randrange(damaged_file.stat().st_size))
     workshop.close()
@@ -133,7 +133,7 @@ async def test_limits_that_would_take_out_unreadable_messages_do_not_stop_publis
     async with workshop.stream(config) as stream:
         await publish(stream, *message_items(5))
         await stream.checkpoint()
-    (file,) = (tmp_path / "S" / "table").glob("base_seq=*/*.parquet")
+    (file,) = (tmp_path / "S" / "table").glob("base_seq=*/**/*.parquet")
     flip(file, 20)
     workshop.close()
     workshop = Workshop(tmp_path)

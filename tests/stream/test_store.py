@@ -31,7 +31,7 @@ async def test_opening_reads_no_message_of_the_table(tmp_path: Path) -> None:
     async with workshop.stream() as stream:
         await publish(stream, *[(b"a", b"%d" % n) for n in range(100)])
         await stream.checkpoint()
-    for file in (tmp_path / "S" / "table").glob("base_seq=*/*.parquet"):
+    for file in (tmp_path / "S" / "table").glob("base_seq=*/**/*.parquet"):
         file.write_bytes(b"")
     async with workshop.stream() as stream:
         assert (await stream.state()).messages == 100

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.model.copied import Copied
 from headwater.table import schema
 from headwater.table.datafile import DataFile
 
@@ -67,3 +68,20 @@ def test_files_come_back_from_add_actions_in_order() -> None:
         }
     )
     assert schema.data_files(adds) == [earlier, FILE]
+
+
+COPIED = Copied("ORDERS", "Ab1", 4, 7, 1, 2, with_headers=0)
+NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def test_a_folder_tells_the_same_columns_of_every_file() -> None:
+    linked = schema.folder_of(-9, COPIED)
+    assert linked == "base_seq=-9/source=ORDERS/source_id=Ab1/source_base=4/copied_micros=7"
+    own = f"base_seq=0/source={NULL}/source_id={NULL}/source_base={NULL}/copied_micros={NULL}"
+    assert schema.folder_of(0) == own
+    assert schema.folder_of(5, None, [schema.PARTITION]) == "base_seq=5"
+
+
+def test_partition_values_tell_where_a_file_came_from_or_nothing() -> None:
+    assert schema.partition_values(3, None) == dict.fromkeys(schema.PARTITIONS) | {"base_seq": "3"}
+    assert list(schema.partition_values(-9, COPIED).values()) == ["-9", "ORDERS", "Ab1", "4", "7"]

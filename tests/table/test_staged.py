@@ -15,7 +15,7 @@ from table.samples import columns
 
 
 def staged(directory: Path, count: int) -> Path:
-    with Output(directory, RealDisk(sync=False), 0, "none") as output:
+    with Output(directory, RealDisk(sync=False), "files", 0, "none") as output:
         output.append(columns(list(range(5, 5 + count))))
         file = output.finish()
     return directory / file.path

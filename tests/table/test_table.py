@@ -17,6 +17,7 @@ from headwater.model.message import Message
 from headwater.table import Table
 from headwater.table.compaction import CompactionSettings, dead_rows, most_files, plan
 from headwater.table.delta_log import ConflictError
+from headwater.table.schema import folder_of
 from table.samples import BreakableDisk, append, columns, columns_of, everything, message, runs_of_messages
 
 
@@ -37,7 +38,8 @@ def reopened(table: Table) -> Table:
 
 def data_of(table: Table) -> set[str]:
     """Return the data files on disk."""
-    return {f"{path.parent.name}/{path.name}" for path in table.directory.glob("base_seq=*/*")}
+    found = (path for path in table.directory.glob("base_seq=*/**/*") if path.is_file())
+    return {str(path.relative_to(table.directory)) for path in found}
 
 
 def test_a_new_table_is_empty(table: Table) -> None:
@@ -151,7 +153,7 @@ def test_a_crash_between_write_and_commit_leaves_an_orphan_that_is_swept(table: 
 
 
 def test_a_half_written_file_is_removed_on_opening(table: Table) -> None:
-    leftover = table.directory / "base_seq=0" / "part-1234.tmp"
+    leftover = table.directory / folder_of(0) / "part-1234.tmp"
     leftover.write_bytes(b"PAR1")
     reopened(table)
     assert not leftover.exists()
@@ -186,7 +188,7 @@ def test_a_replaced_file_stays_for_its_grace_and_while_pinned(table: Table) -> N
 
 def test_a_sweep_does_bounded_work(table: Table) -> None:
     for number in range(300):
-        (table.directory / "base_seq=0" / f"part-{number}-00000000.parquet").write_bytes(b"")
+        (table.directory / folder_of(0) / f"part-{number}-00000000.parquet").write_bytes(b"")
     assert table.sweep(0, 0) == 256
     assert table.sweep(0, 0) == 44
 

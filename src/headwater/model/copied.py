@@ -12,7 +12,7 @@ from headwater.model import headers as header_block
 SOURCE_HEADER = b"Nats-Stream-Source"
 EVERYTHING = ">"
 START = header_block.VERSION + b"\r\n"
-# Names of folders have 255 bytes at the most; one of them is what readers take for no value.
+# Names of folders have 255 bytes at the most; the one left out is how a path says null.
 _IN_A_PATH = re.compile(r"(?!__HIVE_DEFAULT_PARTITION__$)[A-Za-z0-9_-]{1,200}")
 
 

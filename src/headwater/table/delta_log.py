@@ -68,6 +68,11 @@ class DeltaLog:
         return cls(directory, disk, delta)
 
     @property
+    def partitions(self) -> tuple[str, ...]:
+        """Return the columns whose values are the same in all of a file."""
+        return schema.PARTITIONS if self.tells_sources else (schema.PARTITION,)
+
+    @property
     def version(self) -> int:
         """Return the number of the newest commit."""
         return self._version
@@ -128,7 +133,7 @@ class DeltaLog:
             list(actions),
             "append",
             schema.TABLE if self.tells_sources else schema.TABLE_1,
-            self._partitions,
+            list(self.partitions),
             commit_properties=CommitProperties(
                 custom_metadata=metadata,
                 max_commit_retries=0,
@@ -137,14 +142,10 @@ class DeltaLog:
             post_commithook_properties=_NO_HOOKS,
         )
 
-    @property
-    def _partitions(self) -> list[str]:
-        return list(schema.PARTITIONS) if self.tells_sources else [schema.PARTITION]
-
     def _values(self, file: DataFile) -> dict[str, str | None]:
         assert file.copied is None or self.tells_sources
-        values = schema.partition_values(file)
-        return {name: values[name] for name in self._partitions}
+        values = schema.partition_values(file.base_seq, file.copied)
+        return {name: values[name] for name in self.partitions}
 
     def _additions(self, add: Sequence[DataFile], remove: Sequence[DataFile]) -> list[AddAction]:
         """Return the add actions; rows that only move out of removed files are no change of data."""

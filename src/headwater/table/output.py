@@ -11,7 +11,6 @@ from headwater.errors import DiskError
 from headwater.model.columns import Columns
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import FileWriter
-from headwater.table.schema import folder_of
 
 TEMPORARY = ".tmp"
 
@@ -19,11 +18,13 @@ TEMPORARY = ".tmp"
 class Output:
     """A file that takes messages until it is finished; leaving the `with` before that removes it."""
 
-    def __init__(self, directory: Path, disk: Disk, base_seq: int, compression: str) -> None:
+    def __init__(self, directory: Path, disk: Disk, folder: str, base_seq: int, compression: str) -> None:
+        """Begin a file in a folder of the table."""
         self._disk = disk
         self._base_seq = base_seq
         self._id = uuid.uuid4().hex
-        self._folder = directory / folder_of(base_seq)
+        self._name = folder
+        self._folder = directory / folder
         self._temporary = self._folder / f"part-{self._id}{TEMPORARY}"
         self._finished = False
         disk.mkdir(self._folder)
@@ -70,7 +71,7 @@ class Output:
         self._finished = True
         self._disk.sync_dir(self._folder)
         return DataFile(
-            path=f"{self._folder.name}/{name}",
+            path=f"{self._name}/{name}",
             base_seq=self._base_seq,
             rows=stats.rows,
             first_seq=self._base_seq + stats.first_offset,

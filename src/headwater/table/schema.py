@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +17,8 @@ PARTITION = "base_seq"
 SOURCE = "source"
 PARTITIONS = (PARTITION, SOURCE, "source_id", "source_base", "copied_micros")
 """All but the first are null, unless the file is one of a source's origin."""
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""How a path says null."""
 CHECKPOINT_COMMITS = 50
 MAX_SUBJECT_BOUND = 128
 
@@ -98,23 +101,23 @@ def stats_json(file: DataFile) -> str:
     return json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
 
 
-def partition_values(file: DataFile) -> dict[str, str | None]:
+def partition_values(base_seq: int, copied: Copied | None) -> dict[str, str | None]:
     """Return what the add action of a file says of all its rows."""
     values: dict[str, str | None] = dict.fromkeys(PARTITIONS)
-    values[PARTITION] = str(file.base_seq)
-    if (copied := file.copied) is not None:
+    values[PARTITION] = str(base_seq)
+    if copied is not None:
         told = (copied.source, copied.source_id, str(copied.source_base), str(copied.micros))
         values |= zip(PARTITIONS[1:], told, strict=True)
     return values
 
 
-def folder_of(base_seq: int, copied: Copied | None = None) -> str:
-    """Return the folder of files with these values; Polars takes them from the path alone."""
-    folder = f"{PARTITION}={base_seq}"
-    if copied is None:
-        return folder
-    told = (copied.source, copied.source_id, copied.source_base, copied.micros)
-    return "/".join([folder, *(f"{name}={value}" for name, value in zip(PARTITIONS[1:], told, strict=True))])
+def folder_of(base_seq: int, copied: Copied | None = None, partitions: Sequence[str] = PARTITIONS) -> str:
+    """Return the folder of files with these values.
+
+    Polars takes them from the path alone, and reads no table whose paths tell different columns.
+    """
+    values = partition_values(base_seq, copied)
+    return "/".join(f"{name}={values[name] or NO_VALUE}" for name in partitions)
 
 
 def data_files(adds: pa.Table) -> list[DataFile]:

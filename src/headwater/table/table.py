@@ -55,11 +55,13 @@ class Table:
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table, made if it was missing; what a crash left half done is put right."""
-        disk.mkdir(directory / folder_of(0))
+        disk.mkdir(directory)
         for path in _data_paths(directory, disk):
             if path.endswith(TEMPORARY):
                 disk.remove(directory / path)
-        return cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
+        table = cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
+        table._make(table._own_folder)
+        return table
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -127,12 +129,12 @@ class Table:
 
     def place(self, file: DataFile, base_seq: int) -> DataFile:
         """Return an uncommitted file durably moved to another base: offsets stay, sequences change."""
-        folder = self._directory / folder_of(base_seq)
-        placed = file.at(base_seq, f"{folder.name}/{Path(file.path).name}")
+        folder = folder_of(base_seq, None, self._log.partitions)
+        placed = file.at(base_seq, f"{folder}/{Path(file.path).name}")
         with self._changing:
-            self._disk.mkdir(folder)
+            self._make(folder)
             self._disk.rename(self._path(file), self._path(placed))
-            self._disk.sync_dir(folder)
+            self._disk.sync_dir(self._directory / folder)
             self._remember(placed)
         self.discard([file])
         return placed
@@ -142,13 +144,11 @@ class Table:
 
         A crash on the way leaves each file where it was or in its folder; the same call goes on from either.
         """
-        files = [_adopted_file(each) for each in adopted]
+        files = [_adopted_file(each, self._log.partitions) for each in adopted]
         with self._changing:
             for path in sorted({str(Path(file.path).parent) for file in files}):
                 folder = self._directory / path
-                # Level by level: who made one of them may have died before it was synced.
-                for above in [*reversed(Path(path).parents[:-1]), Path(path)]:
-                    self._disk.mkdir(self._directory / above)
+                self._make(path)
                 there = set(self._disk.list(folder))
                 for file in files:
                     if file.path == f"{path}/{(name := Path(file.path).name)}" and name not in there:
@@ -252,7 +252,18 @@ class Table:
         """Return a new file to write into."""
         # Under the lock, or sweep might take the folder for one that is no longer used.
         with self._changing:
-            return Output(self._directory, self._disk, base_seq, self._compression)
+            folder = folder_of(base_seq, None, self._log.partitions)
+            return Output(self._directory, self._disk, folder, base_seq, self._compression)
+
+    @property
+    def _own_folder(self) -> str:
+        """Return where files lie that the engine writes itself."""
+        return folder_of(0, None, self._log.partitions)
+
+    def _make(self, folder: str) -> None:
+        """Return once a folder durably exists; who made one of those above may have died before its sync."""
+        for above in [*reversed(Path(folder).parents[:-1]), Path(folder)]:
+            self._disk.mkdir(self._directory / above)
 
     def _remember(self, file: DataFile) -> DataFile:
         """Keep sweep away from a file that waits for its commit."""
@@ -262,7 +273,7 @@ class Table:
     def _remove_empty_folders(self) -> None:
         """Remove the folders of bases that no file has any more."""
         for folder in reversed(list(_folders(self._directory, self._disk))):
-            if folder != folder_of(0) and not self._disk.list(self._directory / folder):
+            if folder != self._own_folder and not self._disk.list(self._directory / folder):
                 self._disk.remove_tree(self._directory / folder)
 
     def _live(self, files: Sequence[DataFile], dead: Dead, first_seq: int) -> Iterator[Columns]:
@@ -308,7 +319,7 @@ class Table:
         return self._directory / file.path
 
 
-def _adopted_file(adopted: Adopted) -> DataFile:
+def _adopted_file(adopted: Adopted, partitions: Sequence[str]) -> DataFile:
     """Return an adopted file as one of the table's, the same that its add action tells of."""
     written, copied = adopted.copied or adopted, adopted.copied
     first_ts, last_ts = written.first_ts // 1000 * 1000, written.last_ts // 1000 * 1000 + 999
@@ -316,7 +327,7 @@ def _adopted_file(adopted: Adopted) -> DataFile:
         copied = replace(copied, first_ts=first_ts, last_ts=last_ts)
         first_ts = last_ts = copied.ts
     return DataFile(
-        path=f"{folder_of(adopted.base_seq, copied)}/{adopted.name}",
+        path=f"{folder_of(adopted.base_seq, copied, partitions)}/{adopted.name}",
         base_seq=adopted.base_seq,
         rows=adopted.rows,
         first_seq=adopted.first_seq,
