@@ -232,7 +232,7 @@ def test_values_that_were_taken_out_of_pages_make_pages_again(
     with patch.object(data_chunk, "PAGE_BYTES", 64), patch.object(plain_values, "LONG_BYTES", 0):
         found = encode(array(values), compression).values()
         assert found is not None
-        kept = found.filter(chosen)
+        kept = found.take(np.flatnonzero(chosen))
         again = encode(kept, rows.draw(st.sampled_from(COMPRESSIONS)))
     wanted = [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
     assert kept.array().to_pylist() == wanted

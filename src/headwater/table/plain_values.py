@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,16 +47,19 @@ class PlainValues:
         np.cumsum(self.widths, out=ends[1:])
         return ends
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> PlainValues:
-        """Return only the values where the mask is true, copied once."""
+    def take(self, rows: Int64s) -> PlainValues:
+        """Return only the values of these rows, which ascend; copied once."""
         if len(self.parts) == 1:
-            taken = _taken(self.parts[0], self.widths, mask)
-            return PlainValues((taken,) if taken else (), self.widths[mask])
-        bounds = np.searchsorted(self.ends, np.cumsum([0, *map(len, self.parts)])).tolist()
+            return PlainValues((_taken(self.parts[0], self.widths, rows),), self.widths[rows])
+        bounds = np.searchsorted(self.ends, np.cumsum([0, *map(len, self.parts)]))
+        cuts = np.searchsorted(rows, bounds)
         return concat(
             [
-                PlainValues((part,), self.widths[start:stop]).filter(mask[start:stop])
-                for part, (start, stop) in zip(self.parts, pairwise(bounds), strict=True)
+                PlainValues((part,), self.widths[start:stop]).take(rows[first:last] - start)
+                for part, (start, stop), (first, last) in zip(
+                    self.parts, pairwise(bounds), pairwise(cuts), strict=True
+                )
+                if last > first
             ]
         )
 
@@ -138,16 +140,17 @@ def _walked(body: memoryview, count: int) -> Int64s | None:
     return np.array(widths) if at == len(body) and len(widths) == count else None
 
 
-def _taken(part: memoryview, widths: Int64s, mask: npt.NDArray[np.bool_]) -> memoryview:
-    """Return the bytes of the values where the mask is true."""
-    places = np.flatnonzero(mask)
-    if not len(places):
+def _taken(part: memoryview, widths: Int64s, rows: Int64s) -> memoryview:
+    """Return the bytes of the values of these rows."""
+    if not len(rows):
         return memoryview(b"")
     width = int(widths[0])
     if np.count_nonzero(widths == width) == len(widths):
-        rows = np.frombuffer(part, np.uint8).reshape(len(widths), width)
-        return rows.take(places, axis=0).data.cast("B")
+        values = np.frombuffer(part, np.uint8).reshape(len(widths), width)
+        return values.take(rows, axis=0).data.cast("B")
     # Neighbours are taken together.
-    turns = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-    bounds = PlainValues((part,), widths).ends[turns].tolist()
-    return memoryview(b"".join([part[a:b] for a, b in zip(bounds[::2], bounds[1::2], strict=True)]))
+    breaks = np.flatnonzero(np.diff(rows) > 1)
+    ends = PlainValues((part,), widths).ends
+    starts = ends[rows[np.concatenate(([0], breaks + 1))]].tolist()
+    stops = ends[rows[np.concatenate((breaks, [-1]))] + 1].tolist()
+    return memoryview(b"".join([part[a:b] for a, b in zip(starts, stops, strict=True)]))

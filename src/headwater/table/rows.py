@@ -53,16 +53,16 @@ class Rows:
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return only the rows where the mask is true."""
-        count = np.count_nonzero(mask)
-        if count == len(self):
+        rows = np.flatnonzero(mask)
+        if len(rows) == len(self):
             return self
         has_headers = self.headers.null_count < len(self)
         return Rows(
-            self.seqs[mask],
-            self.ts[mask],
-            _recoded(self.subjects.dictionary, self.codes[mask]),
-            self.headers.filter(mask) if has_headers else self.headers[:count],
-            _at_hand(self.datas).filter(mask),
+            self.seqs[rows],
+            self.ts[rows],
+            _recoded(self.subjects.dictionary, self.codes[rows]),
+            self.headers.take(rows) if has_headers else self.headers[: len(rows)],
+            _at_hand(self.datas).take(rows),
         )
 
     def slice(self, start: int, stop: int) -> Rows:

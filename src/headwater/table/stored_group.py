@@ -99,16 +99,21 @@ class StoredGroup:
         table = file.decode(self._index, names)
         subject = _single(table["subject"])
         headers = _single(table["headers"]) if file.has_headers else pa.nulls(rows, pa.binary())
-        offsets: Int64s = np.arange(first, last + 1) if is_dense else _single(table["offset"]).to_numpy()
+        seqs: Int64s = (
+            np.arange(file.base_seq + first, file.base_seq + last + 1)
+            if is_dense
+            else _single(table["offset"]).to_numpy() + file.base_seq
+        )
         ts = np.full(rows, 0 if copied is None else copied.ts, np.int64)
         if copied is not None and told:
-            headers = with_source(headers, offsets + copied.source_base, subject, copied.line)
+            origin_seqs = seqs + (copied.source_base - file.base_seq)
+            headers = with_source(headers, origin_seqs, subject, copied.line)
         if timed:
             micros, nanos = (_single(table[name]) for name in ("time", "nanos"))
             ts = micros.cast(pa.int64()).to_numpy() * 1000 + nanos.to_numpy()
         chunk = self._chunk(group)
         datas = self._datas() if chunk is None else chunk
-        return Rows(offsets + file.base_seq, ts, subject, headers, datas)
+        return Rows(seqs, ts, subject, headers, datas)
 
     def opened(self, rows: Rows) -> Rows:
         """Return all messages of the group with their data at hand: messages can be taken out then."""
