@@ -175,8 +175,10 @@ def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewri
 
 
 def _joined(runs: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield what is left of row groups in runs that are as long as one: most of what is done costs as much
-    for a few messages as for many."""
+    """Yield what is left of row groups in runs that are about as long as one.
+
+    Most of what is done with a run costs as much for a few messages as for many.
+    """
     waiting: list[Rows] = []
     rows = size = 0
     for run in runs:
