@@ -154,6 +154,7 @@ def test_a_crash_between_write_and_commit_leaves_an_orphan_that_is_swept(table: 
 
 def test_a_half_written_file_is_removed_on_opening(table: Table) -> None:
     leftover = table.directory / folder_of(0) / "part-1234.tmp"
+    leftover.parent.mkdir(parents=True)
     leftover.write_bytes(b"PAR1")
     reopened(table)
     assert not leftover.exists()
@@ -187,8 +188,10 @@ def test_a_replaced_file_stays_for_its_grace_and_while_pinned(table: Table) -> N
 
 
 def test_a_sweep_does_bounded_work(table: Table) -> None:
+    folder = table.directory / folder_of(0)
+    folder.mkdir(parents=True)
     for number in range(300):
-        (table.directory / folder_of(0) / f"part-{number}-00000000.parquet").write_bytes(b"")
+        (folder / f"part-{number}-00000000.parquet").write_bytes(b"")
     assert table.sweep(0, 0) == 256
     assert table.sweep(0, 0) == 44
 

@@ -49,6 +49,7 @@ class Table:
         self._files: tuple[DataFile, ...] = tuple(log.load_files())
         self._footers: OrderedDict[str, parquet.Footer] = OrderedDict()
         self._footers_lock = threading.Lock()
+        self._made: set[str] = set()
         self._uncommitted: set[str] = set()
         self._unreferenced_since: dict[str, float] = {}
 
@@ -59,9 +60,7 @@ class Table:
         for path in _data_paths(directory, disk):
             if path.endswith(TEMPORARY):
                 disk.remove(directory / path)
-        table = cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
-        table._make(table._own_folder)
-        return table
+        return cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -253,6 +252,7 @@ class Table:
         # Under the lock, or sweep might take the folder for one that is no longer used.
         with self._changing:
             folder = folder_of(base_seq, None, self._log.partitions)
+            self._make(folder)
             return Output(self._directory, self._disk, folder, base_seq, self._compression)
 
     @property
@@ -262,8 +262,10 @@ class Table:
 
     def _make(self, folder: str) -> None:
         """Return once a folder durably exists; who made one of those above may have died before its sync."""
-        for above in [*reversed(Path(folder).parents[:-1]), Path(folder)]:
-            self._disk.mkdir(self._directory / above)
+        for above in [*map(str, reversed(Path(folder).parents[:-1])), folder]:
+            if above not in self._made:
+                self._disk.mkdir(self._directory / above)
+                self._made.add(above)
 
     def _remember(self, file: DataFile) -> DataFile:
         """Keep sweep away from a file that waits for its commit."""
@@ -274,6 +276,7 @@ class Table:
         """Remove the folders of bases that no file has any more."""
         for folder in reversed(list(_folders(self._directory, self._disk))):
             if folder != self._own_folder and not self._disk.list(self._directory / folder):
+                self._made.discard(folder)
                 self._disk.remove_tree(self._directory / folder)
 
     def _live(self, files: Sequence[DataFile], dead: Dead, first_seq: int) -> Iterator[Columns]:
