@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from headwater.disk import RealDisk
 from headwater.errors import BusError, SettingsError
 from headwater.replication.piece_reader import read_piece
 from headwater.replication.reading import OPTIONS, UNBOUNDED, Reading
+from headwater.table import Table
 from replication.origins import KINDS, site_of
+from table.links import link_of
+from table.samples import columns
 
 ROOT = Path(__file__).parent.parent.parent
 ROUNDS = 1200
@@ -82,6 +86,20 @@ async def test_a_stream_that_is_not_there_is_named(tmp_path: Path) -> None:
             await asyncio.to_thread(missing.pieces, 1, UNBOUNDED)
     with pytest.raises(SettingsError, match="there is no stream in"):
         Reading({"path": str(tmp_path / "nowhere")}).pieces(1, UNBOUNDED)
+
+
+def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_path: Path) -> None:
+    table = Table.open(tmp_path / "table", RealDisk(sync=False))
+    table.commit([table.write(columns(range(1, 4)))])
+    placed = link_of(tmp_path / "staging", range(500, 520)).behind(3, 0, 1_800_000_000_000_000_000)
+    table.adopt(tmp_path / "staging", [placed], {})
+    pieces = Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED)
+    told = [piece.file.copied and piece.file.copied.source for piece in pieces if piece.file]
+    assert told == [None, "ORDERS"]
+    batches = [batch for piece in pieces for batch in read_piece(piece, None, ["seq", "headers"])]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [row["seq"] for row in rows] == list(range(1, 24))
+    assert dict(rows[-1]["headers"])["Nats-Stream-Source"] == ["ORDERS 519 > > orders.1 Ab1"]
 
 
 def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from headwater.disk import RealDisk
+from headwater.model import headers as header_block
 from headwater.replication.spark import SparkCluster
+from headwater.table import Table
 from replication.origins import site_of
+from table.links import link_of
+from table.samples import columns, everything
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +24,11 @@ def spark(cluster: SparkCluster) -> SparkSession:
     return SparkSession.builder.getOrCreate()
 
 
-def loaded(spark: SparkSession, *columns: str, path: Path | None = None, **options: str) -> list[Any]:
+def loaded(spark: SparkSession, *names: str, path: Path | None = None, **options: str) -> list[Any]:
     """Return rows of a stream, read by its format's name."""
     reader = spark.read.format("headwater").options(**options)
     rows = reader.load(str(path)) if path else reader.load()
-    return [tuple(row) for row in rows.select(*columns).orderBy("seq").collect()]
+    return [tuple(row) for row in rows.orderBy("seq").selectExpr(*names).collect()]
 
 
 async def test_sql_is_asked_over_a_stream_of_files_and_what_is_not_folded_yet(
@@ -81,3 +86,35 @@ async def test_a_query_follows_a_stream_in_micro_batches_and_goes_on_after_a_sto
         for _ in range(3):
             await site.publish("orders.new", b"y")
         assert await asyncio.to_thread(follow, site.url) == ([6, 7, 8], [2, 1])
+
+
+def test_linked_files_are_read_as_their_stream_holds_them(spark: SparkSession, tmp_path: Path) -> None:
+    table, staging = Table.open(tmp_path / "S" / "table", RealDisk(sync=False)), tmp_path / "staging"
+    table.commit([table.write(columns(range(1, 4)))])
+    one = link_of(staging, range(500, 520)).behind(3, 0, 1_800_000_000_000_000_000)
+    table.adopt(staging, [one], {})
+    table.commit([table.write(columns(range(24, 27)))])
+    found = loaded(
+        spark, "seq", "subject", "headers", "unix_micros(time)", "nanos", "data", path=tmp_path / "S"
+    )
+    expected = [
+        (
+            m.seq,
+            m.subject.decode(),
+            {name.decode(): [value.decode()] for name, value in header_block.parse(m.headers) or []} or None,
+            m.ts // 1000,
+            m.ts % 1000,
+            m.data,
+        )
+        for m in everything(table)
+    ]
+    assert found == expected
+    # Spark itself knows the columns that folders tell.
+    frame = spark.read.parquet(str(table.directory))
+    rows = frame.selectExpr("base_seq + offset", "source", "source_base + offset").collect()
+    assert sorted(tuple(row) for row in rows) == sorted(
+        [
+            *((seq, None, None) for seq in (1, 2, 3, 24, 25, 26)),
+            *((seq, "ORDERS", seq + 496) for seq in range(4, 24)),
+        ]
+    )
