@@ -385,6 +385,21 @@ async def test_what_may_have_to_be_read_is_shared_out(
     assert len(await works_of(origin, target)) == 1
 
 
+async def test_of_files_that_may_have_to_be_read_a_plan_has_as_many_as_were_copied_within_seconds(
+    streams: Callable[..., Any],
+) -> None:
+    for name, headers, expected in (("H", b"NATS/1.0\r\nA: 1\r\n\r\n", 3), ("P", b"", 4)):
+        origin, target = await streams(name), await streams(f"T{name}")
+        await files(origin, 4, headers=headers)
+        upstream = Upstream(target, StreamSource(name=name), mirrored=False)
+        upstream.pace.saw(1, 4 * COUNT, NOW)
+        upstream.pace.handed_out(NOW)
+        # Half a file in a second, so that six seconds have three at the most.
+        upstream.pace.committed(COUNT // 2, 1000, COUNT // 2, NOW + 1_000_000_000)
+        works = await plan_local(upstream, origin, extent_of(origin), 1, 2, NOW + 1_000_000_000)
+        assert sum(len(work.files) for work in works) == expected
+
+
 async def test_files_that_came_since_the_origin_was_looked_at_wait(streams: Callable[..., Any]) -> None:
     origin, target = await streams("O"), await streams("T")
     await files(origin, 2)

@@ -73,14 +73,15 @@ async def plan_local(
     if _has_passed(upstream, extent, start_seq):
         return []
     links = _links(upstream, origin, extent)
-    if links and (whole := _whole_files(upstream, origin, extent, start_seq, slots * SLOT_BYTES)):
+    goal = int(upstream.pace.seqs.at(now_ns) * ROUND_S)
+    if links and (whole := _whole_files(upstream, origin, extent, start_seq, slots * SLOT_BYTES, goal)):
         return _exchangeable(_linking(upstream, origin, extent, start_seq, whole))
     files = origin.copying.files_from(start_seq, slots * SLOT_BYTES)
     if links:
         files = files[:1] + list(
             takewhile(lambda file: not _is_whole(upstream, origin, file, start_seq), files[1:])
         )
-    if files and (goal := int(upstream.pace.seqs.at(now_ns) * ROUND_S)):
+    if goal:
         files = files[:1] + [file for file in files[1:] if file.last_seq - start_seq < goal]
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
@@ -108,9 +109,9 @@ def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
 
 
 def _whole_files(
-    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, max_bytes: int
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, max_bytes: int, goal: int
 ) -> list[DataFile]:
-    """Return the next files that the target may take as they are, so much at the most that may be read."""
+    """Return the next files that the target may take as they are, as many as may be read if they must be."""
     chosen: list[DataFile] = []
     read_bytes = 0
     for file in origin.copying.files_from(start_seq, 1 << 62)[:LINK_FILES]:
@@ -122,7 +123,8 @@ def _whole_files(
         if not _is_whole(upstream, origin, file, start_seq):
             break
         read_bytes += _bytes_maybe_read(origin, file)
-        if chosen and read_bytes > max_bytes:
+        is_much = read_bytes > max_bytes or (goal and read_bytes and file.last_seq - start_seq >= goal)
+        if chosen and is_much:
             break
         chosen.append(file)
     return chosen
