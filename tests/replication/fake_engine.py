@@ -35,7 +35,7 @@ class FakeEngine:
         self._open: list[list[Work]] = []
         self.receipts: asyncio.Queue[Receipt] = asyncio.Queue()
         self.plans_asked = 0
-        self.slots_told: set[int] = set()
+        self.slots_told: set[tuple[int, int]] = set()
         self.commits = 0
         self.refuse: Callable[[Receipt], str] = lambda receipt: receipt.error
 
@@ -75,7 +75,7 @@ class FakeEngine:
 
         async def answer_plan(message: Msg) -> None:
             question = decode_question(message.data)
-            self.slots_told.add(question.slots)
+            self.slots_told.add((question.slots, question.task_bytes))
             await message.respond(encode(await self.plan(question.under_way)))
 
         async def answer_commit(message: Msg) -> None:
@@ -101,6 +101,7 @@ class Inline:
     """A cluster of this process alone."""
 
     slots = 3
+    task_bytes = 100 << 20
 
     def __init__(self) -> None:
         self.runs: list[list[str]] = []

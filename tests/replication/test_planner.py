@@ -121,9 +121,10 @@ async def test_a_remote_origin_is_asked_for_as_much_as_came_in_a_few_seconds(
     st.integers(0, 100),
     st.integers(0, 100),
     st.integers(1, 40),
+    st.integers(0, 1 << 31),
 )
 def test_pieces_cover_a_range_without_gap_or_overlap(
-    lengths: list[tuple[int, int]], skipped: int, left: int, most: int
+    lengths: list[tuple[int, int]], skipped: int, left: int, slots: int, task_bytes: int
 ) -> None:
     files, seq = [], 1
     for rows, size in lengths:
@@ -131,8 +132,8 @@ def test_pieces_cover_a_range_without_gap_or_overlap(
         seq += rows + 7
     start = min(1 + skipped, files[0].last_seq)
     stop = max(files[-1].last_seq - left, files[-1].first_seq, start)
-    found = pieces(start, stop, files, most)
-    assert 1 <= len(found) <= most
+    found = pieces(start, stop, files, slots, task_bytes)
+    assert 1 <= len(found) <= slots * SLOT_PIECES
     assert (found[0][0], found[-1][1]) == (start, stop)
     assert all(first <= last for first, last in found)
     assert all(two[0] == one[1] + 1 for one, two in pairwise(found))
@@ -223,11 +224,27 @@ def thousand_files(size: int) -> list[DataFile]:
 @pytest.mark.parametrize("slots", [1, 2, 8, 64])
 def test_pieces_follow_the_slots_and_are_of_about_one_size(slots: int) -> None:
     files = thousand_files(64 << 20)
-    found = pieces(1, files[-1].last_seq, files, slots * SLOT_PIECES)
+    found = pieces(1, files[-1].last_seq, files, slots)
     assert slots * SLOT_PIECES * 3 / 4 < len(found) <= slots * SLOT_PIECES
     lengths = sorted(last - first + 1 for first, last in found[:-1])
     assert lengths[-1] - lengths[0] <= MAX_GROUP_ROWS
     assert all((first - 1) % MAX_GROUP_ROWS == 0 for first, _ in found)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 8])
+def test_each_slot_begins_with_as_much_as_a_task_may_read(slots: int) -> None:
+    files = thousand_files(PIECE_BYTES)[: slots * SLOT_PIECES]
+    rows = files[0].rows
+    fast = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 1 << 40)]
+    # Three quarters of all at first, and the rest in pieces as small as they may be.
+    assert all(6 * rows <= length <= 6 * rows + MAX_GROUP_ROWS for length in fast[:slots])
+    assert len(fast) > slots
+    assert all(length <= rows + MAX_GROUP_ROWS for length in fast[slots:])
+    slower = pieces(1, files[-1].last_seq, files, slots, 3 * PIECE_BYTES)
+    lengths = [last - first + 1 for first, last in slower]
+    assert all(3 * rows <= length <= 3 * rows + MAX_GROUP_ROWS for length in lengths[:slots])
+    slow = pieces(1, files[-1].last_seq, files, slots, PIECE_BYTES // 2)
+    assert slow == pieces(1, files[-1].last_seq, files, slots)
 
 
 def test_little_is_not_shared_out() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from unittest.mock import patch
 
-import msgspec
 import pytest
 
 from headwater.replication.spark import (
@@ -214,32 +213,11 @@ def test_executors_are_told_where_they_have_the_file_that_says_who_they_are() ->
 
 
 def test_large_works_get_tasks_of_their_own_and_small_ones_share() -> None:
-    assert shared_out([SMALL, FILES, SMALL, REMOTE, SMALL], 2) == [[3], [1], [0, 2, 4]]
+    assert shared_out([SMALL, FILES, SMALL, REMOTE, SMALL], 2) == [[1], [3], [0, 2, 4]]
     assert shared_out([SMALL] * 9, 2) == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]
     assert [len(task) for task in shared_out([SMALL] * 100, 4)] == [25] * 4
     assert shared_out([SMALL], 8) == [[0]]
     assert shared_out([FILES], 8) == [[0]]
-
-
-def test_of_many_pieces_each_slot_gets_several_at_first_and_the_rest_are_for_whoever_is_ready() -> None:
-    piece = msgspec.structs.replace(FILES, read_bytes=64 << 20)
-    fast = 1 << 40
-    assert shared_out([piece] * 14, 2, fast) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10], [11], [12], [13]]
-    # How fast a slot reads is not known yet, or so slow that a piece takes as long as a task may.
-    assert shared_out([piece] * 14, 2) == [[index] for index in range(14)]
-    assert shared_out([piece] * 14, 2, 100 << 20) == [[index] for index in range(14)]
-    assert [len(task) for task in shared_out([piece] * 14, 2, 130 << 20)] == [2, 2, *[1] * 10]
-    assert shared_out([piece] * 3, 2, fast) == [[0], [1], [2]]
-
-
-@pytest.mark.parametrize("count", range(1, 40))
-@pytest.mark.parametrize("slots", [1, 2, 3, 8])
-def test_every_piece_is_done_once(count: int, slots: int) -> None:
-    kinds = [msgspec.structs.replace(FILES, read_bytes=1000), SMALL, REMOTE, FILES]
-    works = [kinds[number * number % 7 % 4] for number in range(count)]
-    tasks = shared_out(works, slots, 1 << 30)
-    assert sorted(index for task in tasks for index in task) == list(range(count))
-    assert all(tasks)
 
 
 def test_importing_what_executors_run_starts_no_java_and_needs_no_engine() -> None:
@@ -250,3 +228,17 @@ def test_importing_what_executors_run_starts_no_java_and_needs_no_engine() -> No
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_job_that_reads_enough_tells_how_much_a_task_may_read(slow_spark: None) -> None:
+    cluster = SparkCluster("spark://hub:7077")
+    try:
+        assert cluster.task_bytes == 0
+        cluster._note_pace(1 << 20, 0.1, 2)
+        assert cluster.task_bytes == 0
+        cluster._note_pace(1 << 30, 1.0, 2)
+        assert cluster.task_bytes == 1 << 28
+        cluster._note_pace(1 << 30, 8.0, 2)
+        assert cluster.task_bytes == 1 << 25
+    finally:
+        cluster.stop()

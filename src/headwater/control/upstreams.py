@@ -248,7 +248,8 @@ class Upstreams:
             logger.warning("a replicator's question is not understood: %s", error)
             return
         self._under_way.asked(question, self._clock.now_ns())
-        self._begin("plan", self._answer_plan(frame[1], max(question.slots, 1)))
+        question = msgspec.structs.replace(question, slots=max(question.slots, 1))
+        self._begin("plan", self._answer_plan(frame[1], question))
 
     def _commit_for(self, frame: Frame) -> None:
         if not _is_asked(frame):
@@ -260,13 +261,13 @@ class Upstreams:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer_plan(self, reply: bytes, slots: int) -> None:
+    async def _answer_plan(self, reply: bytes, question: Question) -> None:
         """Answer with what there is to copy, as soon as there is something or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
             self._restless.grown.clear()
             async with self._planning:
-                works = await self._plan(slots)
+                works = await self._plan(question)
             left_s = deadline - asyncio.get_running_loop().time()
             if works or left_s <= 0:
                 break
@@ -278,7 +279,7 @@ class Upstreams:
                 pass
         self._connection.publish(reply, encode(Plan(works=tuple(works))))
 
-    async def _plan(self, slots: int) -> list[Work]:
+    async def _plan(self, question: Question) -> list[Work]:
         """Return what there is to copy: as much as a message holds, and slots read within seconds."""
         works: list[Work] = []
         size = read_bytes = 0
@@ -288,11 +289,11 @@ class Upstreams:
         due.sort(key=lambda upstream: upstream.handed_ns)
         # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
         elsewhere = [u for u in due if u.source.external is not None]
-        asked = await asyncio.gather(*(self._planned(upstream, now_ns, slots) for upstream in elsewhere))
+        asked = await asyncio.gather(*(self._planned(upstream, now_ns, question) for upstream in elsewhere))
         found = dict(zip(elsewhere, asked, strict=True))
         for upstream in due:
-            planned = found[upstream] if upstream in found else await self._planned(upstream, now_ns, slots)
-            if planned.read_bytes and read_bytes > slots * SLOT_BYTES:
+            planned = found.get(upstream) or await self._planned(upstream, now_ns, question)
+            if planned.read_bytes and read_bytes > question.slots * SLOT_BYTES:
                 continue
             size += planned.exchange_bytes
             if works and size > EXCHANGE_BYTES:
@@ -303,20 +304,22 @@ class Upstreams:
             works += planned.works
         return works
 
-    async def _planned(self, upstream: Upstream, now_ns: int, slots: int) -> Planned:
+    async def _planned(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
         """Return the next pieces of work of an upstream; trouble is shown, not raised."""
         with self._showing(upstream, now_ns):
             if upstream.source.external is None:
-                return await self._planned_here(upstream, now_ns, slots)
+                return await self._planned_here(upstream, now_ns, question)
             return await self._planned_elsewhere(upstream, now_ns)
         return NOTHING
 
-    async def _planned_here(self, upstream: Upstream, now_ns: int, slots: int) -> Planned:
+    async def _planned_here(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
         if start_seq > extent.last_seq:
             return NOTHING
         origin = self._domain.stream(upstream.source.name)
-        works = await plan_local(upstream, origin, extent, start_seq, slots, now_ns)
+        works = await plan_local(
+            upstream, origin, extent, start_seq, question.slots, now_ns, question.task_bytes
+        )
         return Planned(extent.identity, works)
 
     async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:

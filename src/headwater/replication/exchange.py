@@ -43,9 +43,17 @@ class EngineAwayError(Error):
 class Exchange:
     """The engine of one store, or one seat of it, asked over a connection."""
 
-    def __init__(self, connection: Connection, store_id: str, seat: str = "", slots: int = 2) -> None:
-        """Ask for an engine's work, to be shared out among so many tasks at once."""
+    def __init__(
+        self,
+        connection: Connection,
+        store_id: str,
+        seat: str = "",
+        slots: int = 2,
+        task_bytes: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Ask for an engine's work, to be shared out among so many tasks at once that read so much each."""
         self._slots = slots
+        self._task_bytes = task_bytes
         self._connection = connection
         self._plan = plan_subject(store_id, seat)
         self._commit = commit_subject(store_id, seat)
@@ -64,7 +72,9 @@ class Exchange:
 
         The question names the works under way: others that were handed out were lost, and are planned again.
         """
-        question = Question(name=self._name, under_way=tuple(under_way), slots=self._slots)
+        question = Question(
+            name=self._name, under_way=tuple(under_way), slots=self._slots, task_bytes=self._task_bytes()
+        )
         return _decoded(decode_plan, await self._ask(self._plan, encode(question), PLAN_WAIT_S))
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:

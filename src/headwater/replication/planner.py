@@ -62,7 +62,13 @@ class CursorAt:
 
 
 async def plan_local(
-    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, slots: int = 2, now_ns: int = 0
+    upstream: Upstream,
+    origin: Stream,
+    extent: Extent,
+    start_seq: int,
+    slots: int = 2,
+    now_ns: int = 0,
+    task_bytes: int = 0,
 ) -> list[Work]:
     """Return the next pieces of work on a stream of the same engine: its files first, then its head.
 
@@ -85,7 +91,7 @@ async def plan_local(
         files = files[:1] + [file for file in files[1:] if file.last_seq - start_seq < goal]
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
-        cut = pieces(start_seq, stop_seq, files, slots * SLOT_PIECES)
+        cut = pieces(start_seq, stop_seq, files, slots, task_bytes)
         return _exchangeable(
             _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
             for first, last in cut
@@ -182,21 +188,28 @@ def is_linkable(origin: Stream, target: Stream) -> bool:
     )
 
 
-def pieces(start_seq: int, stop_seq: int, files: Sequence[DataFile], most: int) -> list[tuple[int, int]]:
-    """Return a range cut into so many pieces at the most, each with at least some megabytes to read.
+def pieces(
+    start_seq: int, stop_seq: int, files: Sequence[DataFile], slots: int, task_bytes: int = 0
+) -> list[tuple[int, int]]:
+    """Return a range cut into pieces, each with at least some megabytes to read.
 
-    Cuts are where row groups most often begin, so that few are read twice.
+    The first of each slot is as long as a task may be, since a piece has its price; a quarter is left to be
+    done by whoever is ready. Cuts are where row groups most often begin, so that few are read twice.
     """
-    goal = max(PIECE_BYTES, sum(file.size_bytes for file in files) // most)
+    most = slots * SLOT_PIECES
+    size_bytes = sum(file.size_bytes for file in files)
+    least = max(PIECE_BYTES, size_bytes // most)
+    first = max(least, min(size_bytes * 3 // (4 * slots), task_bytes))
     cuts, held = [start_seq], 0.0
     for file in files:
         size = file.size_bytes / (file.last_seq - file.first_seq + 1)
         for seq in range(file.first_seq, file.last_seq + 1, MAX_GROUP_ROWS):
+            goal = first if len(cuts) <= slots else least
             if held >= goal and cuts[-1] < seq <= stop_seq and len(cuts) < most:
                 cuts.append(seq)
                 held = 0
             held += size * (min(seq + MAX_GROUP_ROWS - 1, file.last_seq) - seq + 1)
-    return [(first, after - 1) for first, after in pairwise([*cuts, stop_seq + 1])]
+    return [(begin, after - 1) for begin, after in pairwise([*cuts, stop_seq + 1])]
 
 
 def _exchangeable(works: Iterable[Work]) -> list[Work]:

@@ -69,7 +69,7 @@ async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
         on_disconnected=lambda _: exchange.interrupt(),
         on_denied=lambda denied: exchange.interrupt(f"no permission to {denied.operation} {denied.subject}"),
     )
-    exchange = Exchange(connection, engine.store_id, engine.seat, cluster.slots)
+    exchange = Exchange(connection, engine.store_id, engine.seat, cluster.slots, lambda: cluster.task_bytes)
     try:
         await _connect(connection)
         await Driver(exchange, cluster).drive()

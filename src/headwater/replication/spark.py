@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -166,7 +166,7 @@ class SparkCluster:
     def run(self, works: Sequence[Work]) -> list[Receipt]:
         """Return one receipt for each piece of work, in the same order, whatever happens to the tasks."""
         slots = self.slots
-        tasks = shared_out(works, slots, int(self._slot_bytes_per_s * TASK_S))
+        tasks = shared_out(works, slots)
         encoded = [[_encode(works[index]) for index in task] for task in tasks]
         try:
             self._context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
@@ -182,6 +182,11 @@ class SparkCluster:
         # One task that takes its executor down must not stop the others.
         logger.warning("the job failed; its pieces of work run one by one", extra={"works": len(works)})
         return [receipt for work in works for receipt in self.run([work])]
+
+    @property
+    def task_bytes(self) -> int:
+        """Return how much a task may read at the most; nothing as long as nobody knows."""
+        return int(self._slot_bytes_per_s * TASK_S)
 
     def _note_pace(self, read_bytes: int, seconds: float, slots: int) -> None:
         """Remember how fast a slot reads; a job that reads little tells nothing of that."""
@@ -212,35 +217,13 @@ class SparkCluster:
             logger.debug("Spark could not be stopped: %s", error)
 
 
-def shared_out(works: Sequence[Work], slots: int, most_bytes: int = 0) -> list[list[int]]:
-    """Return which pieces of work each task does: a task costs more than copying a few messages.
-
-    Of pieces that are read from files each slot gets several at first, about so many bytes at the most, and
-    a quarter is left to be done by whoever is ready.
-    """
-    files = [index for index, work in enumerate(works) if work.files]
-    remote = [index for index, work in enumerate(works) if work.origin is not None]
-    small = [index for index, work in enumerate(works) if not work.files and work.origin is None]
-    shares = min(slots, -(-len(small) // _SMALL_PER_TASK))
+def shared_out(works: Sequence[Work], parallelism: int) -> list[list[int]]:
+    """Return which pieces of work each task does: a task costs more than copying a few messages."""
+    large = [[index] for index, work in enumerate(works) if work.files or work.origin is not None]
+    small = [index for index, work in enumerate(works) if not (work.files or work.origin is not None)]
+    shares = min(parallelism, -(-len(small) // _SMALL_PER_TASK))
     # The large first, so that the small ones fill the cores that are free meanwhile.
-    return [
-        *([index] for index in remote),
-        *_begun_together(works, files, slots, most_bytes),
-        *(small[at::shares] for at in range(shares)),
-    ]
-
-
-def _begun_together(
-    works: Sequence[Work], files: Sequence[int], slots: int, most_bytes: int
-) -> Iterator[list[int]]:
-    """Yield tasks of several pieces that follow on each other, one for each slot, then those of one piece."""
-    size = max((works[index].read_bytes for index in files), default=0)
-    several = min(len(files) * 3 // (4 * slots), most_bytes // size if size else 0)
-    at = 0
-    if several > 1:
-        at = several * slots
-        yield from (list(files[start : start + several]) for start in range(0, at, several))
-    yield from ([index] for index in files[at:])
+    return large + [small[at::shares] for at in range(shares)]
 
 
 def _first_line(error: Exception) -> str:

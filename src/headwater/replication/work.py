@@ -141,6 +141,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Works that it has been given and is still busy with."""
     slots: int = 2
     """How many of its tasks run at once."""
+    task_bytes: int = 0
+    """How much one of them may read at the most, so that others need not wait long; 0 if unknown."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
