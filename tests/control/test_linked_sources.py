@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from base64 import b64decode
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from control.copiers import copying, count_is, create, held
-from doors import Door
+from api.test_restore import archived, restored
+from control.copiers import Copier, copying, count_is, create, held
+from doors import Door, Wanted
 from headwater.model import headers as header_block
 from headwater.model.message import Message
+from headwater.model.times import format_time, parse_time
 from headwater.replication.transfer import transfer
 from headwater.replication.work import Receipt, Work
 from headwater.table import schema
@@ -270,3 +273,80 @@ async def test_a_stream_of_before_copies_what_others_link(
         table = door.domain.stream("OLD").copying.table_directory
         adds = [action["add"] for action in actions(table) if "add" in action]
         assert {tuple(add["partitionValues"]) for add in adds} == {("base_seq",)}
+
+
+async def linked_archive(door: Door, copier: Copier) -> list[Message]:
+    """Return the messages of a stream whose two files are its origin's, taken at different times."""
+    await create(door, name="ORDERS", subjects=["orders.>"])
+    await create(door, name="ARCHIVE", sources=[{"name": "ORDERS"}], allow_direct=True)
+    for number in (1, 2):
+        await fill(door, "ORDERS", HEADED)
+        await copier.until(count_is(door, "ARCHIVE", number * ROWS))
+    assert linked(door, "ARCHIVE") == 2 * ROWS
+    return await held(door, "ARCHIVE")
+
+
+async def test_clients_are_shown_the_header_by_every_way_to_a_message(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        archive = await linked_archive(door, copier)
+        want = archive[1500]
+        got = (await door.asker.ask("STREAM.MSG.GET.ARCHIVE", {"seq": want.seq}))["message"]
+        assert b64decode(got["hdrs"]) == want.headers
+        assert parse_time(got["time"]) == want.ts
+        by_time = {"start_time": format_time(want.ts), "next_by_subj": want.subject.decode()}
+        for body in ({"seq": want.seq}, by_time):
+            frame = await door.asker.raw("$JS.API.DIRECT.GET.ARCHIVE", body)
+            assert header_block.get(frame[2], b"Nats-Stream-Source") is not None
+            assert header_block.get(frame[2], b"Color") == b"red"
+            assert header_block.get(frame[2], b"Nats-Time-Stamp") == format_time(want.ts).encode()
+        batch = await door.asker.many("DIRECT.GET.ARCHIVE", {"seq": 1000, "batch": 500})
+        seqs = [int(header_block.get(frame[2], b"Nats-Sequence") or 0) for frame in batch[:-1]]
+        assert seqs == list(range(1000, 1500))
+        assert [told_in(frame[2]) for frame in batch[:-1]] == [told(m) for m in archive[999:1499]]
+
+
+def told_in(headers: bytes) -> list[str]:
+    return (header_block.get_str(headers, b"Nats-Stream-Source") or "").split()
+
+
+BY_TIME = {"deliver_policy": "by_start_time"}
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        (lambda held: {"deliver_policy": "by_start_sequence", "opt_start_seq": 700}, 700),
+        (lambda held: BY_TIME | {"opt_start_time": format_time(held[-1].ts)}, ROWS + 1),
+        (lambda held: BY_TIME | {"opt_start_time": format_time(held[0].ts)}, 1),
+    ],
+    ids=["sequence", "second file", "first file"],
+)
+async def test_consumers_begin_within_linked_files(
+    tmp_path: Path, start: Callable[[list[Message]], dict[str, Any]], first: int
+) -> None:
+    async with copying(tmp_path, Wanted(leaf=True)) as (door, copier):
+        archive = await linked_archive(door, copier)
+        config = {"durable_name": "C", "ack_policy": "none", **start(archive)}
+        made = await door.asker.ask(
+            "CONSUMER.CREATE.ARCHIVE.C", {"stream_name": "ARCHIVE", "config": config | {"name": "C"}}
+        )
+        assert made.get("num_pending") == 2 * ROWS - first + 1, made
+        replies, subject = door.asker.listen("replies"), b"$JS.API.CONSUMER.MSG.NEXT.ARCHIVE.C"
+        door.asker.connection.publish(subject, b'{"batch": 50}', b"replies")
+        frames = [await replies.next() for _ in range(50)]
+        wanted = archive[first - 1 : first + 49]
+        assert [(frame[2], frame[3]) for frame in frames] == [(m.headers, m.data) for m in wanted]
+
+
+async def test_a_restored_stream_has_what_its_linked_files_had(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        archive = await linked_archive(door, copier)
+        info = await door.asker.ask("STREAM.INFO.ARCHIVE", {"subjects_filter": ">"})
+        content = await archived(door.asker, "ARCHIVE")
+        await door.asker.ask("STREAM.DELETE.ARCHIVE")
+        config = {key: value for key, value in info["config"].items() if key != "sources"}
+        answer = await restored(door.asker, config, content)
+        assert "error" not in answer, answer
+        assert await held(door, "ARCHIVE") == archive
+        again = await door.asker.ask("STREAM.INFO.ARCHIVE", {"subjects_filter": ">"})
+        assert again["state"] == info["state"]
