@@ -256,7 +256,13 @@ async def fleet(directory: Path, retentions: Mapping[str, str] = _BY_LIMITS) -> 
         clients = {}
         for site, url in {"lake": hub.client_url, "far": hub.client_url, "edge": edge.client_url}.items():
             clients[site] = await nats.connect(
-                url, max_reconnect_attempts=-1, reconnect_time_wait=0.1, error_cb=_ignore, connect_timeout=10
+                url,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=0.1,
+                error_cb=_ignore,
+                connect_timeout=10,
+                # What is published while a server is away waits here.
+                pending_size=64 << 20,
             )
             stack.push_async_callback(clients[site].close)
         running = Fleet(hub, edge, lake, engines["far"], copying, clients)
