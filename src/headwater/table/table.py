@@ -261,11 +261,17 @@ class Table:
         return folder_of(0, None, self._log.partitions)
 
     def _make(self, folder: str) -> None:
-        """Return once a folder durably exists; who made one of those above may have died before its sync."""
-        for above in [*map(str, reversed(Path(folder).parents[:-1])), folder]:
-            if above not in self._made:
-                self._disk.mkdir(self._directory / above)
-                self._made.add(above)
+        """Return once a folder durably exists.
+
+        Each is synced before the next is made in it, so of those that are there only the last one may not be.
+        """
+        if folder in self._made:
+            return
+        way = [self._directory / above for above in (*reversed(Path(folder).parents[:-1]), Path(folder))]
+        there = sum(1 for each in way if each.exists())
+        for each in way[max(there - 1, 0) :]:
+            self._disk.mkdir(each)
+        self._made.add(folder)
 
     def _remember(self, file: DataFile) -> DataFile:
         """Keep sweep away from a file that waits for its commit."""
