@@ -235,7 +235,10 @@ def test_pieces_follow_the_slots_and_are_of_about_one_size(slots: int) -> None:
 def test_each_slot_begins_with_as_much_as_a_task_may_read(slots: int) -> None:
     files = thousand_files(PIECE_BYTES)[: slots * SLOT_PIECES]
     rows = files[0].rows
-    fast = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 1 << 40)]
+    even = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 8 * PIECE_BYTES)]
+    assert len(even) == slots
+    assert max(even) - min(even) <= slots * MAX_GROUP_ROWS
+    fast = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 7 * PIECE_BYTES)]
     # Three quarters of all at first, and the rest in pieces as small as they may be.
     assert all(6 * rows <= length <= 6 * rows + MAX_GROUP_ROWS for length in fast[:slots])
     assert len(fast) > slots

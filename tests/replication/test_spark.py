@@ -237,8 +237,8 @@ def test_a_job_that_reads_enough_tells_how_much_a_task_may_read(slow_spark: None
         cluster._note_pace(1 << 20, 0.1, 2)
         assert cluster.task_bytes == 0
         cluster._note_pace(1 << 30, 1.0, 2)
-        assert cluster.task_bytes == 1 << 28
+        assert cluster.task_bytes == 1 << 29
         cluster._note_pace(1 << 30, 8.0, 2)
-        assert cluster.task_bytes == 1 << 25
+        assert cluster.task_bytes == 1 << 26
     finally:
         cluster.stop()

@@ -33,7 +33,7 @@ WARMED_S = 5.0
 _TASK_ATTEMPTS = 4
 _SMALL_PER_TASK = 8
 _TELLING_BYTES = 64 << 20
-TASK_S = 0.5
+TASK_S = 1.0
 """About how long a task takes at the most, so that what came later need not wait longer."""
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
