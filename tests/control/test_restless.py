@@ -114,3 +114,21 @@ async def test_one_of_an_origin_elsewhere_never_rests_and_is_asked_ever_less_oft
     pauses = [next_look_ns(looks) for looks in range(1000)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (LOOK_NS, SLOWEST * LOOK_NS)
+
+
+async def test_an_upstream_that_is_declared_is_new_and_an_origin_that_grows_makes_none_so(
+    streams: tuple[Stream, Stream],
+) -> None:
+    origin, target = streams
+    restless = Restless()
+    restless.opened(origin)
+    assert not restless.is_new
+    restless.declare("T", ())
+    assert not restless.is_new
+    restless.declare("T", [source_of(target)])
+    assert restless.is_new
+    restless.is_new = False
+    for watcher in origin.watchers:
+        watcher()
+    assert restless.grown.is_set()
+    assert not restless.is_new

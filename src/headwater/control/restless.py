@@ -26,6 +26,8 @@ class Restless:
     def __init__(self) -> None:
         self.grown = asyncio.Event()
         """Set when there may be something to copy."""
+        self.is_new = False
+        """Whether that is because an upstream was declared: what it copies is there already."""
         self._waiting: dict[Upstream, int] = {}
         """Of each the number of the time that it was last stirred up."""
         self._times = 0
@@ -49,6 +51,7 @@ class Restless:
                 self._by_origin.pop(upstream.source.name, None)
         if upstreams:
             self._by_target[target] = upstreams
+            self.is_new = True
         for upstream in upstreams:
             if upstream.source.external is None:
                 self._by_origin.setdefault(upstream.source.name, {})[upstream] = None

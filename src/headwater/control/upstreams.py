@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 IDLE_S = 2.0
 """How long a replicator's question waits for work."""
 SETTLE_S = 0.02
-"""What comes in within so short a time goes into one plan."""
+"""What comes in at an origin within so short a time goes into one plan."""
 WATCH_S = 2.0
 QUEUE_MESSAGES = 100_000
 QUEUE_BYTES = 64 << 20
@@ -266,6 +266,7 @@ class Upstreams:
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
             self._restless.grown.clear()
+            self._restless.is_new = False
             async with self._planning:
                 works = await self._plan(question)
             left_s = deadline - asyncio.get_running_loop().time()
@@ -274,7 +275,8 @@ class Upstreams:
             wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._restless) else left_s
             try:
                 await asyncio.wait_for(self._restless.grown.wait(), wait_s)
-                await asyncio.sleep(SETTLE_S)
+                if not self._restless.is_new:
+                    await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 pass
         self._connection.publish(reply, encode(Plan(works=tuple(works))))
