@@ -238,9 +238,10 @@ def test_each_slot_begins_with_as_much_as_a_task_may_read(slots: int) -> None:
     even = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 8 * PIECE_BYTES)]
     assert len(even) == slots
     assert max(even) - min(even) <= slots * MAX_GROUP_ROWS
-    fast = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 7 * PIECE_BYTES)]
-    # Three quarters of all at first, and the rest in pieces as small as they may be.
-    assert all(6 * rows <= length <= 6 * rows + MAX_GROUP_ROWS for length in fast[:slots])
+    assert len(pieces(1, files[-1].last_seq, files, slots, 6 * PIECE_BYTES)) == slots
+    fast = [last - first + 1 for first, last in pieces(1, files[-1].last_seq, files, slots, 5 * PIECE_BYTES)]
+    # The rest in pieces as small as they may be.
+    assert all(5 * rows <= length <= 5 * rows + MAX_GROUP_ROWS for length in fast[:slots])
     assert len(fast) > slots
     assert all(length <= rows + MAX_GROUP_ROWS for length in fast[slots:])
     slower = pieces(1, files[-1].last_seq, files, slots, 3 * PIECE_BYTES)

@@ -112,8 +112,11 @@ def thawed() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(thawed: None) -> None:
+def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(
+    thawed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gc.unfreeze()
+    monkeypatch.setattr("headwater.replication.transfer._is_settled", False)
     ready(0)
     frozen = gc.get_freeze_count()
     assert frozen > 1000

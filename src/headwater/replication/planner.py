@@ -193,15 +193,15 @@ def pieces(
 ) -> list[tuple[int, int]]:
     """Return a range cut into pieces, each with at least some megabytes to read.
 
-    A piece has its price: where all is read within the time of a task, each slot has one. Else its first is
-    as long as a task may be, and a quarter is left to be done by whoever is ready. Cuts are where row groups
+    A piece has its price: where all is read in about the time of a task, each slot has one. Else its first is
+    as long as a task may be, and the rest is left to be done by whoever is ready. Cuts are where row groups
     most often begin, so that few are read twice.
     """
     most = slots * SLOT_PIECES
     size_bytes = sum(file.size_bytes for file in files)
     least = max(PIECE_BYTES, size_bytes // most)
     share = -(-size_bytes // slots)
-    first = max(least, share if share <= task_bytes else min(share * 3 // 4, task_bytes))
+    first = max(least, share if share <= task_bytes * 3 // 2 else task_bytes)
     cuts, held = [start_seq], 0.0
     for file in files:
         size = file.size_bytes / (file.last_seq - file.first_seq + 1)

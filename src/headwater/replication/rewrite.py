@@ -55,8 +55,9 @@ class Rewrite:
         """Return which of the messages are wanted."""
         if not self._looks_at_subjects:
             return np.ones(len(rows), np.bool_)
-        made = [self._wanted(text) for text in rows.texts]
-        return np.fromiter((text is not None for text in made), np.bool_, len(made))[rows.codes]
+        made, texts = self._made, rows.texts
+        marks = [(made[text] if text in made else self._wanted(text)) is not None for text in texts]
+        return np.array(marks, np.bool_)[rows.codes]
 
     def apply(self, rows: Rows) -> Rows:
         """Return what is wanted of the messages, as the target takes it."""

@@ -32,6 +32,7 @@ from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
 READY_S = 0.05
+_is_settled = False
 _decode_work = msgspec.msgpack.Decoder(Work).decode
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -44,9 +45,11 @@ def ready(_: int) -> None:
 
 def _settle() -> None:
     """Do what a worker does once, with all that a transfer needs imported."""
-    if not gc.get_freeze_count():
+    global _is_settled
+    if not _is_settled:
         # Spark's worker collects garbage after each task, and would look at every module each time.
         gc.freeze()
+        _is_settled = True
 
 
 def transfer_all(works: list[bytes]) -> list[bytes]:

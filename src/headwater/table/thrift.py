@@ -17,6 +17,8 @@ _DOUBLE_BYTES = 8
 _LONG_LIST = 15
 _MOST_DELTA = 15
 _NUMBER_BITS = 64
+_SHORT = 127
+"""The greatest number that takes one byte."""
 
 
 class ThriftError(ValueError):
@@ -49,8 +51,18 @@ def _struct(data: bytes | memoryview, at: int) -> tuple[Struct, int]:
         else:
             raw, at = _varint(data, at)
             number = _signed(raw)
-        value, at = (kind == TRUE, at) if kind in (TRUE, FALSE) else _value(data, at, kind)
-        found[number] = (kind, value)
+        if I16 <= kind <= I64:
+            # Most of a footer is numbers, and most of them are short: no calls for those.
+            raw = data[at]
+            at += 1
+            if raw > _SHORT:
+                raw, at = _varint(data, at - 1)
+            found[number] = (kind, (raw >> 1) ^ -(raw & 1))
+        elif kind > FALSE:
+            value, at = _value(data, at, kind)
+            found[number] = (kind, value)
+        else:
+            found[number] = (kind, kind == TRUE)
     return found, at + 1
 
 
@@ -114,14 +126,20 @@ def _signed(raw: int) -> int:
 def _put_struct(out: bytearray, struct: Struct) -> None:
     before = 0
     for number, (kind, value) in sorted(struct.items()):
-        head = (TRUE if value else FALSE) if kind in (TRUE, FALSE) else kind
+        head = kind if kind > FALSE else (TRUE if value else FALSE)
         if 0 < number - before <= _MOST_DELTA:
             out.append((number - before) << 4 | head)
         else:
             out.append(head)
             _put_signed(out, number)
         before = number
-        if kind not in (TRUE, FALSE):
+        if I16 <= kind <= I64:
+            raw = value << 1 if value >= 0 else ~(value << 1)
+            if raw > _SHORT:
+                _put_varint(out, raw)
+            else:
+                out.append(raw)
+        elif kind > FALSE:
             _put(out, kind, value)
     out.append(_STOP)
 
