@@ -146,8 +146,8 @@ class SparkCluster:
         """Have a Python ready in every slot before there is work for it: to start one takes a second.
 
         Spark ends those that had nothing to do for a minute. On this machine they are kept; executors of a
-        cluster may be wanted by others. The first dozens of jobs take Java three times as long as those that
-        follow, so they are ones without work.
+        cluster may be wanted by others. The first dozens of jobs take Java longer than those that follow, so
+        they are ones without work.
         """
         first_jobs = WARM_JOBS
         try:
