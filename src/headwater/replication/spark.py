@@ -211,6 +211,7 @@ class SparkCluster:
         self._stopped.set()
         # A worker whose Spark goes away under it says so in many lines.
         self._warming.join(WARMED_S)
+        logger.info("Spark is told to end")
         try:
             self._context.stop()
         except Exception as error:
