@@ -79,7 +79,7 @@ class Site:
         """Read a range as a transfer task does."""
         reader = OriginReader(self.origin(**fields), start_seq, stop_seq, filters)
         parts = await asyncio.to_thread(list, reader)
-        return Reading([message for part in parts for message in messages_in(part)], reader.through)
+        return Reading([message for part in parts for message in messages_in(part.columns())], reader.through)
 
 
 @dataclass(frozen=True)

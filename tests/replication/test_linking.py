@@ -153,6 +153,7 @@ def test_linked_and_written_files_stand_in_the_order_of_their_messages(tmp_path:
     found = adopted_by(receipt, tmp_path / "staging")
     assert but_times_and_places(found) == but_times_and_places(expected_of(work, MESSAGES))
     assert [file.rows for file in receipt.adopted] == [990, 20, 990]
+    assert receipt.linked_bytes == sum(Path(files[at].path).stat().st_size for at in (0, 3))
 
 
 def test_a_link_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

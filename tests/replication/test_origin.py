@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from unittest.mock import patch
 
+import nats
 import pytest
 
 from headwater.errors import BusError
 from headwater.model.columns import columns_of
 from headwater.model.upstream import hash8
-from headwater.replication import direct_reader
+from headwater.replication import direct_reader, origin, push_reader
 from headwater.replication.origin import OriginReader, identity_of
 from replication.origins import KINDS, PREFIX, Site, proxied, site_of
 from replication.works import messages_in
+from servers import nats_server
 from table.samples import message
 
 DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct gets", "push consumer"])
@@ -115,10 +117,115 @@ async def test_many_batches_follow_each_other(site: Site, direct: bool) -> None:
     stream = site.client.jetstream()
     for start in range(0, 3000, 500):
         await asyncio.gather(*(stream.publish("orders.a", b"%d" % n) for n in range(start, start + 500)))
-    with patch.object(direct_reader, "BATCH_MESSAGES", 100), patch.object(direct_reader, "BATCH_BYTES", 800):
+    with (
+        patch.object(origin, "FEW", 10_000),
+        patch.object(direct_reader, "BATCH_MESSAGES", 100),
+        patch.object(direct_reader, "BATCH_BYTES", 800),
+    ):
         reading = await site.read(1, 3000)
     assert reading.seqs == list(range(1, 3001))
     assert reading.through == 3000
+
+
+async def test_many_messages_of_every_kind_are_read_in_bulk_as_they_are_stored(site: Site) -> None:
+    await site.make(allow_direct=True)
+    stream = site.client.jetstream()
+    data = [b"", b"plain", b"x" * 700, b"a\r\nMSG x 1 2\r\n\r\nb", bytes(range(256)) * 40]
+    headers = [None, None, {"Color": "red"}, {"Nats-Msg-Id": "no", "Long": "x" * 300}]
+    for start in range(0, 3000, 300):
+        numbers = range(start, start + 300)
+        await asyncio.gather(
+            *(
+                stream.publish(
+                    f"orders.{'b' * (1 + n % 7)}.{n}",
+                    data[n % 5],
+                    headers={**sent, "Nats-Msg-Id": str(n)} if (sent := headers[n % 4]) else None,
+                )
+                for n in numbers
+            )
+        )
+    for seq in (1, 2, 77, 1500, 2999, 3000):
+        await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":%d}' % seq)
+    reader = OriginReader(site.origin(), 1, 3000, ())
+    parts = await asyncio.to_thread(list, reader)
+    stored = await site.remember()
+    assert [each for part in parts for each in messages_in(part.columns())] == stored
+    assert reader.through == 3000
+    assert len(parts) < 1000, "most of them came many at a time"
+    some = await site.read(1, 3000, "orders.*.8", "orders.bbb.>")
+    wanted = [each for each in stored if each.subject == b"orders.bb.8" or b".bbb." in each.subject]
+    # More may come, which the target leaves out: direct gets take one filter at the most.
+    assert [each for each in some.messages if each in wanted] == wanted
+
+
+async def test_where_no_consumer_may_be_made_a_long_range_is_read_by_direct_gets() -> None:
+    refused = {"error": {"code": 400, "err_code": 10026, "description": "maximum consumers limit reached"}}
+    with patch.object(origin, "FEW", 0):
+        async with proxied() as (site, proxy):
+            proxy.answers["CONSUMER.CREATE"] = refused
+            reading = await site.read(1, 10, api_prefix=PREFIX)
+        async with proxied(allow_direct=False) as (site, proxy):
+            proxy.answers["CONSUMER.CREATE"] = refused
+            with pytest.raises(BusError, match="maximum consumers limit reached"):
+                await site.read(1, 10, api_prefix=PREFIX)
+    assert (reading.seqs, reading.through) == (list(range(1, 11)), 10)
+
+
+async def test_where_the_consumer_ends_too_early_direct_gets_go_on() -> None:
+    with patch.object(origin, "FEW", 0):
+        async with proxied() as (site, proxy):
+            proxy.answers["CONSUMER.CREATE"] = {"name": "behind", "num_pending": 0}
+            reading = await site.read(1, 10, api_prefix=PREFIX)
+    assert (reading.seqs, reading.through) == (list(range(1, 11)), 10)
+
+
+@pytest.mark.parametrize(
+    "exported",
+    ["DIRECT.GET.ORDERS", "DIRECT.GET.ORDERS CONSUMER.>"],
+    ids=["no consumers", "no deliveries"],
+)
+async def test_an_account_that_exports_direct_gets_alone_is_read_by_those(exported: str) -> None:
+    names = ["STREAM.INFO.ORDERS", "STREAM.MSG.GET.ORDERS", *exported.split()]
+    exports = "".join(f'{{ service: "$JS.API.{name}", response: stream }}\n' for name in names)
+    imports = "".join(
+        f'{{ service: {{ account: ACME, subject: "$JS.API.{name}" }}, to: "$JS.acme.API.{name}" }}\n'
+        for name in names
+    )
+    config = f"""
+        accounts {{
+          ACME {{ jetstream: enabled, users: [{{ user: acme, password: acme }}], exports: [{exports}] }}
+          LAKE {{ users: [{{ user: lake, password: lake }}], imports: [{imports}] }}
+        }}"""
+    async with nats_server(config, jetstream=True) as server:
+        client = await nats.connect(server.client_url, user="acme", password="acme")
+        site = Site(server.client_url, client)
+        await site.make(allow_direct=True)
+        for seq in range(1, 11):
+            await site.publish("orders.a", b"%d" % seq)
+        with patch.object(origin, "FEW", 0), patch.object(push_reader, "FIRST_WORD_S", 3600):
+            reading = await site.read(1, 10, api_prefix="$JS.acme.API", user="lake", password="lake")
+        assert (await site.ask("STREAM.INFO.ORDERS"))["state"]["consumer_count"] == 0
+        await client.close()
+    assert (reading.seqs, reading.through) == (list(range(1, 11)), 10)
+
+
+async def test_a_user_who_may_not_answer_flow_control_gets_the_rest_by_direct_gets() -> None:
+    config = """
+        jetstream: enabled
+        authorization { users: [
+          { user: all, password: all }
+          { user: some, password: some, permissions: { publish: { deny: "$JS.FC.>" } } }
+        ] }"""
+    async with nats_server(config, jetstream=True) as server:
+        client = await nats.connect(server.client_url, user="all", password="all")
+        site = Site(server.client_url, client)
+        await site.make(allow_direct=True)
+        for _ in range(20):
+            await asyncio.gather(*(site.publish("orders.a", bytes(500_000)) for _ in range(4)))
+        with patch.object(origin, "FEW", 0):
+            reading = await site.read(1, 80, user="some", password="some")
+        await client.close()
+    assert (reading.seqs, reading.through) == (list(range(1, 81)), 80)
 
 
 async def test_flow_control_is_answered_so_that_much_data_comes_through(site: Site) -> None:
@@ -138,6 +245,8 @@ async def test_nothing_is_left_behind_at_the_origin(site: Site, direct: bool) ->
         await site.publish("orders.a", b"x")
     await site.read(1, 10)
     await site.read(1, 10, max_messages=3)
+    with patch.object(origin, "FEW", 0):
+        await site.read(1, 10, max_messages=3)
     info = await site.ask("STREAM.INFO.ORDERS")
     assert info["state"]["consumer_count"] == 0
     assert info["state"]["messages"] == 10

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from headwater.errors import BusError
+from headwater.replication.bulk_deliveries import BulkDeliveries
 from headwater.replication.client import SilentError
 from headwater.replication.push_reader import PushReader
 from headwater.replication.work import NatsOrigin
@@ -21,6 +22,7 @@ class Script:
     """A client and its inbox in one, whose answers and frames are written beforehand."""
 
     subject = b"_INBOX.x"
+    sid = b"1"
 
     def __init__(self, pending: int, *reads: list[Any]) -> None:
         self.reads = list(reads)
@@ -38,7 +40,7 @@ class Script:
     def shut(self, inbox: Script) -> None:
         self.shut_inboxes += 1
 
-    def read(self, timeout_s: float) -> list[Any]:
+    def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[Any]:
         if not self.reads:
             raise SilentError("silence")
         return self.reads.pop(0)
@@ -66,7 +68,7 @@ def read(script: Script, *filters: str, origin: NatsOrigin = ORIGIN) -> list[int
     """Return the sequences that a reader brings."""
     reader = PushReader(script, origin, filters)  # type: ignore[arg-type]
     try:
-        return [int(seq) for columns in reader.read(5, 100) for seq in columns.seqs]
+        return [int(seq) for rows in reader.read(5, 100) for seq in rows.seqs]
     finally:
         reader.close()
 

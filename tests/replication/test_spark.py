@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from unittest.mock import patch
 
+import msgspec
 import pytest
 
 from headwater.replication.spark import (
@@ -18,9 +19,11 @@ from headwater.replication.spark import (
     SparkLostError,
     SparkMissingError,
     check_java,
+    read_bytes,
     shared_out,
     spark_options,
 )
+from headwater.replication.transfer import failed
 from headwater.replication.work import FileRange, NatsOrigin
 from replication.works import work_of
 
@@ -242,3 +245,15 @@ def test_a_job_that_reads_enough_tells_how_much_a_task_may_read(slow_spark: None
         assert cluster.task_bytes == 1 << 26
     finally:
         cluster.stop()
+
+
+def test_what_was_linked_after_all_was_not_read() -> None:
+    works = [
+        work_of(id=name, stop_seq=1, read_bytes=size) for name, size in (("a", 100), ("b", 100), ("c", 0))
+    ]
+    linked = [0, 70, 500]
+    receipts = [
+        msgspec.structs.replace(failed(work, "x"), linked_bytes=size)
+        for work, size in zip(works, linked, strict=True)
+    ]
+    assert read_bytes(works, receipts) == 130

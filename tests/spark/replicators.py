@@ -51,9 +51,14 @@ class RunningReplicator:
         self._process.send_signal(number)
 
     async def ended(self) -> int:
-        """Return the status with which it ends, once none of its processes is left."""
+        """Return the status with which it ends, once it has."""
         assert self._process is not None
         return await asyncio.to_thread(self._process.wait, 60)
+
+    def descendants(self) -> list[psutil.Process]:
+        """Return the processes that it has started, and those that they have."""
+        assert self._process is not None
+        return list(psutil.Process(self._process.pid).children(recursive=True))
 
     def kill(self) -> list[psutil.Process]:
         """Kill it, and return the processes that it leaves behind for now."""

@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+import psutil
+
 from replication.fake_engine import FakeEngine, serving
 from replication.works import brought, file_of, tail_of, work_of
 from servers import nats_server
@@ -77,7 +79,10 @@ async def test_a_cluster_runs_the_transfers_however_the_replicator_is_submitted(
                 async with replicator(server.client_url, log, *options, program=program) as running:
                     assert brought(await engine.receipt()) == messages
                     assert brought(await engine.receipt()) == [message(1)]
+                    started = running.descendants()
                     running.signal(signal.SIGTERM)
                     await running.ended()
+                    # One that was submitted is a child of the Java that was told to end.
+                    assert (await asyncio.to_thread(psutil.wait_procs, started, 60))[1] == []
     said = (tmp_path / "cluster.log").read_text()
     assert said.count("Registered app headwater-replicator") == 2

@@ -6,7 +6,6 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -16,9 +15,9 @@ from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
-from headwater.replication.backlog import Backlog
-from headwater.replication.bulk_answers import Answers, BulkAnswers
+from headwater.replication.bulk_deliveries import BulkDeliveries, Deliveries
 from headwater.replication.exports import unanswered
+from headwater.replication.intake import Intake
 from headwater.wire import frames
 from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
 
@@ -31,6 +30,10 @@ class UnansweredError(BusError):
 
 class SilentError(BusError):
     """Nothing came in time."""
+
+
+class UnsuitableError(BusError):
+    """The origin cannot be read this way; there may be another."""
 
 
 class Inbox:
@@ -48,19 +51,16 @@ class Inbox:
     def read(self, timeout_s: float) -> list[Frame]:
         """Return what has arrived, waiting for the first frame; BusError when none comes in time."""
         self._client.receive_for(self, timeout_s)
+        return self.taken()
+
+    def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[Deliveries | Frame]:
+        """Return what has arrived, in order: what was taken in bulk, and single frames."""
+        return self._client.receive_in_bulk(self, bulk, timeout_s)
+
+    def taken(self) -> list[Frame]:
+        """Return the frames that wait, which wait no longer."""
         taken, self.items[:] = list(self.items), []
         return taken
-
-    def read_bulk(
-        self, bulk: BulkAnswers, timeout_s: float, is_cut: Callable[[bytes], bool]
-    ) -> tuple[list[Answers], list[Frame]]:
-        """Return some of what has come: first what was taken in bulk, then single frames.
-
-        Whenever something comes, `is_cut` sees the last bytes of it, long before they are returned.
-        """
-        self._client.receive_in_bulk(bulk, timeout_s, is_cut)
-        taken, self.items[:] = list(self.items), []
-        return bulk.taken(), taken
 
 
 class BlockingClient:
@@ -69,7 +69,7 @@ class BlockingClient:
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
         self._parser = FrameParser()
-        self._backlog = Backlog()
+        self._intake = Intake()
         self._inboxes: dict[bytes, Sink] = {}
         self._sids = 0
         problems = []
@@ -91,11 +91,6 @@ class BlockingClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._socket.close()
-
-    @property
-    def received(self) -> int:
-        """Return how many bytes the server has sent."""
-        return self._backlog.received
 
     def open(self, prefix: str = "") -> Inbox:
         """Return a new inbox, below a prefix if there is one."""
@@ -138,41 +133,55 @@ class BlockingClient:
         while not inbox.items:
             self._receive(deadline - time.monotonic())
 
-    def receive_in_bulk(self, bulk: BulkAnswers, timeout_s: float, is_cut: Callable[[bytes], bool]) -> None:
-        """Read what has come, and look at some of it; what the bulk does not take goes the usual way."""
-        self._await(timeout_s)
-        self._backlog.drain(self._socket, is_cut)
-        self._look(bulk)
+    def receive_in_bulk(
+        self, inbox: Inbox, bulk: BulkDeliveries, timeout_s: float
+    ) -> list[Deliveries | Frame]:
+        """Read from the socket until something has come for an inbox; return some of it in order."""
+        deadline = time.monotonic() + timeout_s
+        if begun := self._parser.unfinished():
+            self._intake.put_back(begun)
+        while True:
+            found: list[Deliveries | Frame] = []
+            for piece in self._pieces(bulk):
+                if isinstance(piece, Deliveries):
+                    found.append(piece)
+                else:
+                    self._parse(piece)
+                    found += inbox.taken()
+            if found:
+                return found
+            self._await(deadline - time.monotonic())
+            self._intake.drain(self._socket)
 
-    def end_bulk(self, bulk: BulkAnswers) -> None:
-        """Have what comes next go the usual way, from where the bulk stopped: perhaps within a frame."""
-        self._parser.feed(bulk.left(), self._inboxes)
+    def _pieces(self, bulk: BulkDeliveries) -> list[Deliveries | bytes]:
+        """Return what a bulk takes of what has come, and whole frames that it leaves."""
+        intake = self._intake
+        pieces, intake.start = bulk.take(intake.memory, intake.start, intake.end)
+        return pieces
 
     def _receive(self, timeout_s: float) -> None:
-        self._await(timeout_s)
-        self._look()
+        if not self._intake:
+            self._await(timeout_s)
+        self._parse(self._intake.take())
 
     def _await(self, timeout_s: float) -> None:
-        """Return once there is something to look at."""
-        if self._backlog:
-            return
+        """Return once something has come."""
         if timeout_s <= 0:
             raise SilentError("the server did not answer in time")
         try:
-            if not self._backlog.receive(self._socket, timeout_s):
+            if not self._intake.receive(self._socket, timeout_s):
                 raise BusError("the server closed the connection")
         except TimeoutError:
             raise SilentError("the server did not answer in time") from None
 
-    def _look(self, bulk: BulkAnswers | None = None) -> None:
-        """Look at what came first."""
-        chunk = self._backlog.take()
-        data = bulk.feed(chunk) if bulk is not None and self._parser.is_between_frames else bytes(chunk)
+    def _parse(self, data: bytes) -> None:
+        """Put frames into their inboxes, and do what the server asks for."""
         for verb, rest in self._parser.feed(data, self._inboxes):
             if verb == b"PING":
                 self._send(frames.PONG)
             elif verb == b"-ERR":
-                raise BusError(f"the server says {rest.decode(errors='replace')}")
+                kind = UnsuitableError if b"permissions violation" in rest.lower() else BusError
+                raise kind(f"the server says {rest.decode(errors='replace')}")
 
     def _send(self, data: bytes) -> None:
         self._socket.settimeout(self._options.connect_timeout_s)

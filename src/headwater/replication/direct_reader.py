@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 
-from headwater.errors import BusError, Error
+from headwater.errors import BusError
 from headwater.model import headers as header_block
-from headwater.model.columns import Columns, columns_of
+from headwater.model.columns import columns_of
 from headwater.model.message import Message
 from headwater.model.times import parse_time
-from headwater.replication.bulk_answers import Answers, BulkAnswers
-from headwater.replication.client import BlockingClient, Inbox, SilentError
+from headwater.replication.client import BlockingClient, Inbox, SilentError, UnsuitableError
 from headwater.replication.work import NatsOrigin
+from headwater.table.parquet import rows_of
+from headwater.table.rows import Rows
 from headwater.wire.frames import Frame
 
 BATCH_MESSAGES = 25_000
@@ -28,10 +29,6 @@ _SECOND = 19
 """How long a time is up to its second."""
 
 
-class UnsuitableError(Error):
-    """The origin cannot be read this way; there is another."""
-
-
 class DirectReader:
     """Reads batch by batch; a batch that lacks a message is noticed by the sequences it names."""
 
@@ -42,31 +39,21 @@ class DirectReader:
         # Only one pattern can be asked for at a time; with more, all messages come and are chosen from here.
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
-        self._max_messages = origin.max_messages
-        self._max_bytes = origin.max_bytes
+        self._messages_left = origin.max_messages
         self._inbox: Inbox | None = None
-        self._bulk: BulkAnswers | None = None
-        self._range = (0, 0)
-        self._ahead = 0
-        """Where the next batch begins that was asked for before the last one was looked at."""
 
-    def read(self, start_seq: int, stop_seq: int) -> Iterator[Columns]:
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
         """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
-        self._range = (start_seq, stop_seq)
         self._inbox = inbox = self._client.open()
-        self._bulk = bulk = BulkAnswers(inbox.subject, inbox.sid, self._stream)
         seq = start_seq
-        while seq <= stop_seq:
-            if not self._ahead:
-                self._ask(seq, BATCH_MESSAGES, BATCH_BYTES)
-            elif self._ahead != seq:
-                raise _lost()
-            self._ahead = 0
+        while seq <= stop_seq and self._messages_left > 0:
+            self._ask(inbox, seq, min(BATCH_MESSAGES, self._messages_left, stop_seq - seq + 1))
             pending = last_seq = 0
-            for columns, left in self._batch(inbox, bulk):
-                if columns is not None:
-                    yield columns
-                    last_seq = int(columns.seqs[-1])
+            for messages, left in self._batch(inbox):
+                if messages:
+                    yield rows_of(columns_of(messages))
+                    last_seq = messages[-1].seq
+                    self._messages_left -= len(messages)
                 pending = left
             if not (pending and last_seq):
                 return
@@ -74,79 +61,52 @@ class DirectReader:
 
     def close(self) -> None:
         """Take no more answers, however many are still to come; nothing is left behind at the origin."""
-        if self._inbox is not None and self._bulk is not None:
-            self._client.end_bulk(self._bulk)
+        if self._inbox is not None:
             self._client.shut(self._inbox)
             self._inbox = None
 
-    def _ask(self, seq: int, most_messages: int, most_bytes: int) -> None:
-        """Ask for a batch."""
-        assert self._inbox is not None
-        count = min(most_messages, self._range[1] - seq + 1)
-        asked = {"seq": seq, "batch": count, "max_bytes": most_bytes, **self._filter}
-        self._client.publish(self._subject, json.dumps(asked).encode(), self._inbox.subject)
+    def _ask(self, inbox: Inbox, seq: int, count: int) -> None:
+        asked = {"seq": seq, "batch": count, "max_bytes": BATCH_BYTES, **self._filter}
+        self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
 
-    def _look_ahead(self, tail: bytes) -> bool:
-        """Return whether a batch ends with what has come; if the next one is wanted for sure, ask for it.
-
-        What has come may wait for long until it is looked at, and the origin has nothing to do meanwhile.
-        """
-        assert self._bulk is not None
-        end = self._bulk.end_in(tail)
-        if end is None or self._ahead:
-            return end is not None
-        pending, last_seq = end
-        start_seq, stop_seq = self._range
-        # If there are gaps it is less that has come; then it is asked for later.
-        messages, size = (
-            self._max_messages - (last_seq + 1 - start_seq),
-            self._max_bytes - self._client.received,
-        )
-        if pending and start_seq <= last_seq < stop_seq and messages > 0 and size > 0:
-            self._ask(last_seq + 1, min(messages, BATCH_MESSAGES), min(size, BATCH_BYTES))
-            self._ahead = last_seq + 1
-        return True
-
-    def _batch(self, inbox: Inbox, bulk: BulkAnswers) -> Iterator[tuple[Columns | None, int]]:
+    def _batch(self, inbox: Inbox) -> Iterator[tuple[list[Message], int]]:
         """Yield the messages of one batch as they come, and at its end how many are left after it."""
         previous = 0
         while True:
-            answers, frames = self._arrived(inbox, bulk)
-            for columns, before in answers:
-                _require_order(before, previous, int(columns.seqs[0]))
-                previous = int(columns.seqs[-1])
-                yield columns, 0
-            messages = []
-            pending: int | None = None
-            for _, _, headers, data in frames:
-                pending = self._pending_at_end(headers)
-                if pending is not None:
-                    break
+            messages: list[Message] = []
+            for _, _, headers, data in self._arrived(inbox):
+                if (end := self._end(headers)) is not None:
+                    pending, last_seq = end
+                    _require(last_seq in (0, previous))
+                    yield messages, pending
+                    return
                 message, before = self._message(headers, data)
-                _require_order(before, previous, message.seq)
+                _require(before == previous < message.seq)
                 previous = message.seq
                 messages.append(message)
-            if messages:
-                yield columns_of(messages), 0
-            if pending is not None:
-                yield None, pending
-                return
+            yield messages, 0
 
-    def _arrived(self, inbox: Inbox, bulk: BulkAnswers) -> tuple[list[Answers], list[Frame]]:
+    def _arrived(self, inbox: Inbox) -> list[Frame]:
         """Return what has come; of an account that exports one answer only, the rest never comes."""
         try:
-            return inbox.read_bulk(bulk, ANSWER_S, self._look_ahead)
+            return inbox.read(ANSWER_S)
         except SilentError:
             raise UnsuitableError("the batch breaks off") from None
 
-    def _pending_at_end(self, headers: bytes) -> int | None:
-        """Return how many messages are left, if these are the headers of the end of a batch."""
+    def _end(self, headers: bytes) -> tuple[int, int] | None:
+        """Return what the end of a batch tells, if this is one: messages left, and the last one's sequence.
+
+        Whether anything came is not told by all servers: then that is 0.
+        """
         status = header_block.status(headers) if headers.startswith(b"NATS/1.0 ") else None
         if status is None:
             return None
         if status.code not in (204, 404):
             raise UnsuitableError(status.description.decode(errors="replace"))
-        return int(header_block.get(headers, b"Nats-Num-Pending") or 0)
+        pending, last_seq = (
+            int(header_block.get(headers, name) or 0) for name in (b"Nats-Num-Pending", b"Nats-Last-Sequence")
+        )
+        return pending, last_seq
 
     def _message(self, headers: bytes, data: bytes) -> tuple[Message, int]:
         """Return a message as it is stored, and the sequence before it in the batch."""
@@ -175,10 +135,6 @@ class DirectReader:
         return base + int(fraction.ljust(9, b"0")) if fraction else base
 
 
-def _require_order(before: int, previous: int, seq: int) -> None:
-    if before != previous or seq <= previous:
-        raise _lost()
-
-
-def _lost() -> BusError:
-    return BusError("a message of a batch was lost on its way")
+def _require(is_so: bool) -> None:
+    if not is_so:
+        raise BusError("a message of a batch was lost on its way")

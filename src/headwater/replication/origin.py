@@ -9,7 +9,7 @@ what is acknowledged are read a third way, through a durable consumer that the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,21 @@ from pyroaring import BitMap64
 
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from headwater.model.columns import Columns, columns_of, keep
+from headwater.model.columns import columns_of
 from headwater.model.times import parse_time
 from headwater.model.upstream import hash8
 from headwater.replication import handover
-from headwater.replication.client import BlockingClient, UnansweredError
-from headwater.replication.direct_reader import DirectReader, UnsuitableError
+from headwater.replication.client import BlockingClient, UnansweredError, UnsuitableError
+from headwater.replication.direct_reader import DirectReader
 from headwater.replication.pull_reader import PullReader
 from headwater.replication.push_reader import PushReader
 from headwater.replication.work import NatsOrigin
+from headwater.table.parquet import rows_of
+from headwater.table.rows import Rows
 
 NO_MESSAGE_FOUND = 10037
+FEW = 2_000
+"""A range of so many sequences is asked for message by message; for more a consumer pays."""
 
 
 class OriginReader:
@@ -44,7 +48,7 @@ class OriginReader:
         """What may be acknowledged at the origin once all this is committed."""
         self.ack_key = ""
 
-    def __iter__(self) -> Iterator[Columns]:
+    def __iter__(self) -> Iterator[Rows]:
         with BlockingClient(connect_options(self._origin)) as client:
             info = self._info_if_shown(client)
             if info is not None:
@@ -70,48 +74,61 @@ class OriginReader:
                 raise
             return None
 
-    def _read(self, client: BlockingClient, *, direct: bool) -> Iterator[Columns]:
+    def _read(self, client: BlockingClient, *, direct: bool) -> Iterator[Rows]:
         """Yield the range, one way and then the other if the first one ends too early."""
-        for way in (DirectReader, PushReader) if direct else (PushReader,):
-            reader = way(client, self._origin, self._filters)
+        problem: BusError | None = None
+        for reader in self._readers(client, direct=direct):
             try:
-                for columns in reader.read(self.through + 1, self._stop_seq):
-                    if (wanted := self._bounded(columns)) is not None:
+                for rows in reader.read(self.through + 1, self._stop_seq):
+                    if (wanted := self._bounded(rows)) is not None:
                         yield wanted
                     if self._is_full or self.through >= self._stop_seq:
                         return
-            except UnsuitableError:
+            except UnsuitableError as error:
+                # What a consumer lacks, somebody can mend.
+                problem = error if problem is None or isinstance(reader, PushReader) else problem
                 continue
             finally:
                 reader.close()
+            problem = None
             if not self._has_more(client):
                 self.through = self._stop_seq
                 return
+        if problem is not None:
+            raise problem
 
-    def _pull(self, client: BlockingClient) -> Iterator[Columns]:
+    def _readers(self, client: BlockingClient, *, direct: bool) -> Sequence[DirectReader | PushReader]:
+        """Return what can read the range, the best first."""
+        push = PushReader(client, self._origin, self._filters, is_only=not direct)
+        if not direct:
+            return (push,)
+        gets = DirectReader(client, self._origin, self._filters)
+        is_short = min(self._stop_seq - self.through, self._messages_left) <= FEW
+        return (gets, push) if is_short else (push, gets)
+
+    def _pull(self, client: BlockingClient) -> Iterator[Rows]:
         """Yield what the origin's consumer has; only it says what there is, so `through` is the last one."""
         reader = PullReader(client, self._origin, self._filters, self.through + 1)
         for messages in reader.read():
-            yield columns_of(messages)
+            yield rows_of(columns_of(messages))
         self.through, self.settled, self.ack_key = reader.through, reader.settled, reader.ack_key
 
     @property
     def _is_full(self) -> bool:
         return self._messages_left <= 0 or self._bytes_left <= 0
 
-    def _bounded(self, columns: Columns) -> Columns | None:
+    def _bounded(self, rows: Rows) -> Rows | None:
         """Return those within the range and the bounds; the first one always, so that there is progress."""
-        seqs = columns.seqs
-        sizes = columns.subject_lengths.astype(np.int64) + columns.header_lengths + columns.data_lengths
+        seqs, sizes = rows.seqs, rows.sizes
         inside = int(np.searchsorted(seqs, self._stop_seq, side="right"))
         # As many as there is room for, the last of which may be larger than what is left.
         fitting = int(np.searchsorted(np.cumsum(sizes) - sizes, self._bytes_left))
         count = min(inside, fitting, self._messages_left)
         self._messages_left -= count
         self._bytes_left -= int(sizes[:count].sum())
-        is_past = count == inside < len(columns)
+        is_past = count == inside < len(rows)
         self.through = self._stop_seq if is_past else int(seqs[count - 1]) if count else self.through
-        return keep(columns, np.arange(len(columns)) < count) if count else None
+        return rows if count == len(rows) else rows.slice(0, count) if count else None
 
     def _has_more(self, client: BlockingClient) -> bool:
         """Ask the origin itself for a message between what was read and the end of the range."""

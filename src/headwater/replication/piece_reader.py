@@ -16,14 +16,14 @@ from pyroaring import BitMap64
 
 from headwater.errors import CorruptionError, Error
 from headwater.model import headers as header_block
-from headwater.model.columns import Columns, Int64s
+from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
 from headwater.replication.origin import OriginReader
 from headwater.replication.piece import Piece
 from headwater.replication.work import FileRange, NatsOrigin
 from headwater.table import parquet
 from headwater.table.output import footer_crc_of
-from headwater.table.schema import FILE, TIME
+from headwater.table.schema import TIME
 from headwater.table.source_header import with_source
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
@@ -55,8 +55,8 @@ def read_piece(piece: Piece, origin: NatsOrigin | None, names: Sequence[str]) ->
             raise GoneError(f"{piece.file.path} was replaced while it was read: read again") from None
         return
     assert origin is not None, "without files there is an API to ask"
-    for columns in OriginReader(origin, piece.first_seq, piece.last_seq, ()):
-        yield from _batches(_as_rows(columns), names)
+    for rows in OriginReader(origin, piece.first_seq, piece.last_seq, ()):
+        yield from _batches(parquet.file_table(rows).append_column("seq", pa.array(rows.seqs)), names)
 
 
 def _file_batches(piece: Piece, file: FileRange, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -104,13 +104,6 @@ def _live(seqs: Int64s, piece: Piece, removed: BitMap64) -> npt.NDArray[np.bool_
     if removed:
         mask &= np.fromiter((seq not in removed for seq in seqs.tolist()), np.bool_, len(seqs))
     return mask
-
-
-def _as_rows(columns: Columns) -> pa.Table:
-    """Return messages as the rows of a file, with their sequences."""
-    parts = [parquet.arrow_table(group) for group in parquet.cuts(columns)]
-    rows = pa.concat_tables(parts) if parts else FILE.empty_table()
-    return rows.append_column("seq", pa.array(columns.seqs))
 
 
 def _batches(rows: pa.Table, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

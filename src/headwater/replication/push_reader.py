@@ -7,24 +7,35 @@ from typing import Any
 
 from headwater.errors import BusError
 from headwater.model import headers as header_block
-from headwater.model.columns import Columns, columns_of
+from headwater.model.columns import columns_of
 from headwater.model.message import Message
-from headwater.replication.client import BlockingClient, Inbox, SilentError
+from headwater.replication.bulk_deliveries import BulkDeliveries, Deliveries
+from headwater.replication.client import BlockingClient, Inbox, SilentError, UnsuitableError
 from headwater.replication.exports import undelivered, unheeded
 from headwater.replication.work import NatsOrigin
+from headwater.table.parquet import rows_of
+from headwater.table.rows import Rows
 from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame
 
 SILENCE_S = 10.0
 """A consumer that neither delivers nor beats its heart for so long is gone."""
+FIRST_WORD_S = 3.0
+"""So long one is waited for of which nothing was heard yet, where there is another way."""
+UNBOUND_S = 0.5
+"""And so long if it said that nobody listens, which it may not have heard of yet."""
 _SECOND = 1_000_000_000
 
 
 class PushReader:
     """Reads what the origin pushes; what is lost on the way is noticed by the numbers of deliveries."""
 
-    def __init__(self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...]) -> None:
+    def __init__(
+        self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...], *, is_only: bool = True
+    ) -> None:
+        """Make a reader; if it is not the only one there is, it gives up early what does not look good."""
         self._client = client
+        self._is_only = is_only
         self._api = origin.api_prefix
         self._stream = origin.stream
         self._filters = filters
@@ -34,34 +45,54 @@ class PushReader:
         self._name = ""
         self._delivered = 0
         self._heard = False
+        self._patience_s = SILENCE_S
 
-    def read(self, start_seq: int, stop_seq: int) -> Iterator[Columns]:
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
         """Yield messages in order until none is pending."""
         self._inbox = inbox = self._client.open(self._deliver)
         made = self._create(inbox.subject.decode(), start_seq)
         self._name = made["name"]
         pending = int(made.get("num_pending") or 0)
+        if not self._is_only:
+            self._patience_s = FIRST_WORD_S if made.get("push_bound") else UNBOUND_S
+        bulk = BulkDeliveries(inbox.sid)
         while pending:
-            messages = []
-            for frame in self._arrived(inbox):
-                if frame[0] == inbox.subject:
-                    self._control(frame)
-                    continue
-                message, pending = self._message(frame)
-                messages.append(message)
+            messages: list[Message] = []
+            for arrived in self._arrived(inbox, bulk):
+                if isinstance(arrived, Deliveries):
+                    if messages:
+                        yield rows_of(columns_of(messages))
+                        messages = []
+                    self._count(arrived.first, arrived.last)
+                    pending = arrived.pending
+                    yield arrived.rows
+                elif arrived[0] == inbox.subject:
+                    self._control(arrived)
+                else:
+                    message, pending = self._message(arrived)
+                    messages.append(message)
+                    if not bulk.is_learned:
+                        bulk.learn(arrived[1])
             if messages:
-                yield columns_of(messages)
+                yield rows_of(columns_of(messages))
 
-    def _arrived(self, inbox: Inbox) -> list[Frame]:
+    def _arrived(self, inbox: Inbox, bulk: BulkDeliveries) -> list[Deliveries | Frame]:
         """Return what has come; one who never says a word was kept from us."""
         try:
-            arrived = inbox.read(SILENCE_S)
+            arrived = inbox.read_bulk(bulk, self._patience_s)
         except SilentError:
             if self._heard:
                 raise
-            raise BusError(undelivered(self._deliver)) from None
+            raise UnsuitableError(undelivered(self._deliver)) from None
         self._heard = True
+        self._patience_s = SILENCE_S
         return arrived
+
+    def _count(self, first: int, last: int) -> None:
+        """Take note of deliveries, none of which may be missing."""
+        if first != self._delivered + 1:
+            raise BusError("a message was lost on its way")
+        self._delivered = last
 
     def close(self) -> None:
         """Remove the consumer; should that fail, the origin does so itself before long."""
@@ -94,9 +125,12 @@ class PushReader:
         elif self._filters:
             config["filter_subjects"] = list(self._filters)
         asked = {"stream_name": self._stream, "config": config}
-        answer = self._client.request(f"{self._api}.CONSUMER.CREATE.{self._stream}", asked)
+        try:
+            answer = self._client.request(f"{self._api}.CONSUMER.CREATE.{self._stream}", asked)
+        except BusError as failure:
+            raise UnsuitableError(failure.problem) from None
         if error := answer.get("error"):
-            raise BusError(
+            raise UnsuitableError(
                 f"stream {self._stream!r} cannot be read with a consumer: {error.get('description')}"
             )
         return answer
@@ -105,9 +139,9 @@ class PushReader:
         """Return a delivered message, and how many are pending after it."""
         subject, reply, headers, data = frame
         ack = parse_ack_subject(reply)
-        if ack is None or ack.consumer_seq != self._delivered + 1:
-            raise BusError("a message was lost on its way")
-        self._delivered = ack.consumer_seq
+        if ack is None:
+            raise BusError(f"a message came with {reply!r}, which tells nothing of it")
+        self._count(ack.consumer_seq, ack.consumer_seq)
         return Message(ack.stream_seq, ack.ts, subject, headers, data), ack.pending
 
     def _control(self, frame: Frame) -> None:
@@ -130,5 +164,5 @@ class PushReader:
         if self._unheeded is None:
             self._unheeded = self._client.open()
         if sum(frame[2].startswith(b"NATS/1.0 503") for frame in self._unheeded.items) > 1:
-            raise BusError(unheeded(subject.decode(errors="replace")))
+            raise UnsuitableError(unheeded(subject.decode(errors="replace")))
         self._client.publish(subject, reply=self._unheeded.subject)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headwater.bus.connection import Connection
@@ -56,8 +57,11 @@ async def replicate(options: ReplicatorOptions) -> None:
             "Spark is running", extra={"master": options.master, "took_s": round(time.monotonic() - began, 1)}
         )
         driving = [asyncio.create_task(_drive(engine, cluster)) for engine in options.engines]
-        watching = asyncio.create_task(_until_orphaned(options.parent))
-        await _first_of(*driving, watching)
+        parents = {"engine that started": options.parent, "Spark that runs": _gateway(os.environ)}
+        watching = [
+            asyncio.create_task(_until_orphaned(parent, who)) for who, parent in parents.items() if parent
+        ]
+        await _first_of(*driving, *watching)
     finally:
         await asyncio.to_thread(cluster.stop)
 
@@ -90,13 +94,16 @@ async def _connect(connection: Connection) -> None:
         await asyncio.sleep(_CONNECT_WAIT_S)
 
 
-async def _until_orphaned(parent: int | None) -> None:
-    """Return once the parent is gone; never if there is none."""
-    if parent is None:
-        await asyncio.Event().wait()
+def _gateway(environ: Mapping[str, str]) -> int | None:
+    """Return the process id of the Java that runs this Python, if it was submitted to Spark."""
+    return os.getppid() if "PYSPARK_GATEWAY_PORT" in environ else None
+
+
+async def _until_orphaned(parent: int, who: str) -> None:
+    """Return once the parent is gone."""
     while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells that a parent died
         await asyncio.sleep(_PARENT_CHECK_S)
-    logger.warning("the engine that started this replicator is gone")
+    logger.warning("the %s this replicator is gone", who)
 
 
 async def _first_of(*tasks: asyncio.Task[None]) -> None:

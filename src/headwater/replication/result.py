@@ -52,6 +52,7 @@ class Result:
         self._open: _StagedFile | None = None
         self._paths: list[Path] = []
         self._adopted: list[Adopted] = []
+        self._linked_bytes = 0
 
     def __enter__(self) -> Result:
         return self
@@ -121,6 +122,7 @@ class Result:
         self._disk.link(Path(file.path), path)
         self._paths.append(path)
         size = self._disk.file_size(path)
+        self._linked_bytes += size
         copied = file.copied
         if (header := self._work.source_header) is not None:
             copied = Copied(
@@ -152,6 +154,7 @@ class Result:
             path=path,
             adopted=() if sums else tuple(self._adopted),
             sums=sums,
+            linked_bytes=self._linked_bytes,
         )
 
     def _begin(self) -> None:

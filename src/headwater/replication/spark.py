@@ -172,9 +172,11 @@ class SparkCluster:
             self._context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
             began = time.monotonic()
             answered = self._answers(encoded)
-            self._note_pace(sum(work.read_bytes for work in works), time.monotonic() - began, slots)
-            receipts = zip(chain(*tasks), chain(*answered), strict=True)
-            return [_decode(receipt) for _, receipt in sorted(receipts)]
+            took_s = time.monotonic() - began
+            in_order = sorted(zip(chain(*tasks), chain(*answered), strict=True))
+            receipts = [_decode(receipt) for _, receipt in in_order]
+            self._note_pace(read_bytes(works, receipts), took_s, slots)
+            return receipts
         except Exception as error:  # Spark's own kinds are many, and py4j's are not among them
             if len(works) == 1 or self._stopped.is_set():
                 reason = f"Spark could not run the transfer: {_first_line(error)}"
@@ -216,6 +218,12 @@ class SparkCluster:
             self._context.stop()
         except Exception as error:
             logger.debug("Spark could not be stopped: %s", error)
+
+
+def read_bytes(works: Sequence[Work], receipts: Sequence[Receipt]) -> int:
+    """Return how much was read for all works: of what may have to be, some was linked."""
+    pairs = zip(works, receipts, strict=True)
+    return sum(max(work.read_bytes - receipt.linked_bytes, 0) for work, receipt in pairs)
 
 
 def shared_out(works: Sequence[Work], parallelism: int) -> list[list[int]]:

@@ -64,8 +64,8 @@ def transfer(work: Work) -> Receipt:
         with Result(work) as result:
             rewrite = Rewrite(work)
             if (origin := _origin_reader(work)) is not None:
-                for columns in origin:
-                    result.append(rewrite.apply(parquet.rows_of(columns)))
+                for rows in origin:
+                    result.append(rewrite.apply(rows))
                 receipt = result.receipt(origin.through)
                 settled = bytes(origin.settled.serialize()) if origin.settled else b""
                 return msgspec.structs.replace(receipt, settled=settled, ack_key=origin.ack_key)

@@ -125,6 +125,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """Staged files with the sums over them, instead of both, for a target that takes them as they are."""
     sums: str = ""
     """A file in the staging directory that holds the same where it would be too long."""
+    linked_bytes: int = 0
+    """How long those of them are that were not read, but linked."""
     settled: bytes = b""
     """Serialized BitMap64 of the origin's sequences to be acknowledged there once this is committed."""
     ack_key: str = ""

@@ -26,8 +26,8 @@ from headwater.table.data_chunk import DataChunk
 from headwater.table.direct_file import DirectFile
 from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
 from headwater.table.row_group import RowGroup
-from headwater.table.rows import Datas, Rows
-from headwater.table.schema import DATA, FILE, OTHERS, TIME, subject_text
+from headwater.table.rows import Datas, Rows, subject_codes
+from headwater.table.schema import DATA, FILE, OTHERS, TIME
 from headwater.table.spliced import SplicedWriter
 
 Compression = Literal["none", "s2"]
@@ -239,7 +239,7 @@ def rows_of(columns: Columns) -> Rows:
     return Rows(
         columns.seqs,
         columns.ts,
-        _subject_codes(columns),
+        subject_codes(_values(columns.subject_lengths, columns.subjects)),
         _values(columns.header_lengths, columns.headers, nullable=True),
         _values(columns.data_lengths, columns.datas),
     )
@@ -247,7 +247,7 @@ def rows_of(columns: Columns) -> Rows:
 
 def file_table(rows: Rows, base_seq: int = 0) -> pa.Table:
     """Return messages as the columns of a file."""
-    return other_columns(rows, base_seq).append_column(FILE.field(DATA), rows.datas)
+    return other_columns(rows, base_seq).append_column(FILE.field(DATA), rows.data_array())
 
 
 def other_columns(rows: Rows, base_seq: int = 0) -> pa.Table:
@@ -377,13 +377,3 @@ def _values(lengths: Lengths, joined: Buffer, nullable: bool = False) -> pa.Arra
         present = pa.py_buffer(np.packbits(mask, bitorder="little")) if nulls else None
     buffers = [present, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(joined)]
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers, null_count=nulls)
-
-
-def _subject_codes(columns: Columns) -> pa.DictionaryArray:
-    """Return the subjects of one row group as codes into their distinct texts."""
-    coded = _values(columns.subject_lengths, columns.subjects).dictionary_encode()
-    if (np.frombuffer(columns.subjects, np.uint8) < 0x80).all():
-        texts = coded.dictionary.view(pa.string())
-    else:
-        texts = pa.array([subject_text(subject) for subject in coded.dictionary.to_pylist()], pa.string())
-    return pa.DictionaryArray.from_arrays(coded.indices, texts)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.model.columns import Int64s
+from headwater.table.segments import taken_out
 
 LENGTH_BYTES = 4
 LONG_BYTES = 1536
@@ -79,9 +80,8 @@ class PlainValues:
 
     def array(self) -> pa.BinaryArray:
         """Return the values as an array, copied."""
-        joined = joined_parts(self.parts)
-        bounds = pairwise(self.ends.tolist())
-        return pa.array([joined[start + LENGTH_BYTES : stop] for start, stop in bounds], pa.binary())
+        ends = self.ends
+        return taken_out(joined_parts(self.parts), ends[:-1] + LENGTH_BYTES, ends[1:])
 
 
 def of(values: pa.BinaryArray) -> PlainValues:

@@ -15,7 +15,7 @@ from headwater.model.columns import Columns, Int64s, Lengths
 from headwater.table import plain_values
 from headwater.table.data_chunk import DataChunk
 from headwater.table.plain_values import PlainValues
-from headwater.table.schema import subject_bytes
+from headwater.table.schema import subject_bytes, subject_text
 
 Datas: TypeAlias = "pa.BinaryArray | PlainValues | DataChunk"
 
@@ -50,6 +50,13 @@ class Rows:
     def payload_bytes(self) -> int:
         """Return how long headers and data are, all together."""
         return nbytes(self.headers) + data_nbytes(self.datas)
+
+    @property
+    def sizes(self) -> Int64s:
+        """Return how long subject, headers and data of each message are together."""
+        subjects = np.fromiter((len(subject_bytes(text)) for text in self.texts), np.int64)
+        headers = np.diff(ends_of(self.headers)) if self.headers.null_count < len(self) else 0
+        return subjects[self.codes] + headers + _lengths(_at_hand(self.datas))
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return only the rows where the mask is true."""
@@ -91,6 +98,11 @@ class Rows:
             if stop > start:
                 yield self.slice(start, stop)
 
+    def data_array(self) -> pa.BinaryArray:
+        """Return the data of the messages as an array, copied only if it is not one already."""
+        datas = _at_hand(self.datas)
+        return datas.array() if isinstance(datas, PlainValues) else datas
+
     def columns(self) -> Columns:
         """Return the messages as lengths and joined bytes."""
         subjects = [subject_bytes(text) for text in self.texts]
@@ -102,7 +114,7 @@ class Rows:
             lengths,
             b"".join([subjects[code] for code in codes.tolist()]),
             *_joined(self.headers),
-            *_joined(_array(_at_hand(self.datas))),
+            *_joined(self.data_array()),
         )
 
 
@@ -117,6 +129,16 @@ def concat(parts: Sequence[Rows]) -> Rows:
         pa.concat_arrays([part.headers for part in parts]),
         _concat([_at_hand(part.datas) for part in parts]),
     )
+
+
+def subject_codes(subjects: pa.BinaryArray) -> pa.DictionaryArray:
+    """Return subjects as codes into their distinct texts."""
+    coded = subjects.dictionary_encode()
+    if bytes(bytes_of(coded.dictionary)).isascii():
+        texts = coded.dictionary.view(pa.string())
+    else:
+        texts = pa.array([subject_text(subject) for subject in coded.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, texts)
 
 
 def ends_of(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
@@ -158,8 +180,10 @@ def _at_hand(datas: Datas) -> pa.BinaryArray | PlainValues:
     return datas
 
 
-def _array(datas: pa.BinaryArray | PlainValues) -> pa.BinaryArray:
-    return datas.array() if isinstance(datas, PlainValues) else datas
+def _lengths(datas: pa.BinaryArray | PlainValues) -> Int64s:
+    if isinstance(datas, PlainValues):
+        return datas.widths - plain_values.LENGTH_BYTES
+    return np.diff(ends_of(datas)).astype(np.int64)
 
 
 def _concat(parts: Sequence[pa.BinaryArray | PlainValues]) -> pa.BinaryArray | PlainValues:

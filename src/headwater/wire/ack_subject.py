@@ -87,6 +87,14 @@ def parse_ack_subject(subject: bytes) -> AckSubject | None:
     return AckSubject(tokens[start], tokens[start + 1], *map(int, numbers))
 
 
+def numbers_in(subject: bytes) -> tuple[int, int]:
+    """Return where in an ack subject the stream's sequence begins and what is pending ends."""
+    tokens = subject.split(b".")
+    before = 5 if len(tokens) == _V1_TOKENS else 7
+    start, stop = (len(b".".join(tokens[:count])) for count in (before, before + 4))
+    return start + 1, stop
+
+
 def read_ack(subject: bytes) -> tuple[bytes, int, int, int] | None:
     """Return a key of the consumer, delivered count, stream and consumer sequence of an ack that has arrived.
 

@@ -26,8 +26,10 @@ class Carry:
         """Return what is held followed by `data`, or nothing while the frame cannot be whole yet."""
         self._chunks.append(data)
         self._have += len(data)
-        if self._have < self._need:
-            return b""
+        return b"" if self._have < self._need else self.take()
+
+    def take(self) -> bytes:
+        """Return what is held, and hold it no longer."""
         joined = b"".join(self._chunks)
         self._chunks = []
         self._have = self._need = 0

@@ -54,10 +54,9 @@ class FrameParser:
         self._carry = Carry()
         self._appends: dict[bytes, Callable[[Frame], None]] = {}
 
-    @property
-    def is_between_frames(self) -> bool:
-        """Return whether nothing is held of an unfinished frame."""
-        return not self._carry
+    def unfinished(self) -> bytes:
+        """Return what is held of an unfinished frame, and hold it no longer."""
+        return self._carry.take()
 
     def feed(self, data: bytes, sinks: dict[bytes, Sink]) -> list[Event]:
         """Append each whole frame to the sink of its sid, and return the control lines in order.
@@ -154,6 +153,26 @@ class FrameParser:
             self.touched.append(sink)
         self._appends[sid] = append = _drop if sink is None else sink.items.append
         return append
+
+
+def whole_until(buffer: bytearray, start: int, end: int, least: int) -> int:
+    """Return where a whole frame or control line ends after so many bytes, or the last one before the end.
+
+    What is no frame ends at its line end, or has none: whoever parses it will say so.
+    """
+    stop = start
+    while stop - start < least:
+        line_end = buffer.find(CRLF, stop, end)
+        if line_end < 0:
+            return end if end - stop > MAX_LINE else stop
+        words = bytes(buffer[stop:line_end]).split(b" ")
+        size = words[-1] if words[0] in (b"MSG", b"HMSG") else b""
+        is_size = size.isdigit() and int(size) <= MAX_SIZE
+        frame_end = line_end + 2 + (int(size) + 2 if is_size else 0)
+        if frame_end > end:
+            return stop
+        stop = frame_end
+    return stop
 
 
 def _drop(frame: Frame) -> None:
