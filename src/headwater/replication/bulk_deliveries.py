@@ -128,7 +128,7 @@ class _Marks:
     def __init__(self, raw: Bytes, line_ends: Int64s, width: int) -> None:
         ends = sliding_window_view(raw, width)[line_ends - width]
         is_mark = (ends == _DOT) | (ends == _SPACE)
-        self._places = np.flatnonzero(is_mark)
+        self._places = np.append(np.flatnonzero(is_mark), 0)
         self._lasts = np.cumsum(np.count_nonzero(is_mark, axis=1)) - 1
         self._lines = line_ends - width * np.arange(1, len(line_ends) + 1)
 
