@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from headwater.model.columns import columns_of
 from headwater.model.upstream import hash8
 from headwater.replication import direct_reader, origin, push_reader
 from headwater.replication.origin import OriginReader, identity_of
+from identities import make_certificates
 from replication.origins import KINDS, PREFIX, Site, proxied, site_of
 from replication.works import messages_in
 from servers import nats_server
@@ -226,6 +228,20 @@ async def test_a_user_who_may_not_answer_flow_control_gets_the_rest_by_direct_ge
             reading = await site.read(1, 80, user="some", password="some")
         await client.close()
     assert (reading.seqs, reading.through) == (list(range(1, 81)), 80)
+
+
+async def test_many_messages_come_through_a_connection_by_tls(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path)
+    async with nats_server(certificates.config(""), jetstream=True) as server:
+        context = ssl.create_default_context(cafile=certificates.ca)
+        client = await nats.connect(server.client_url, tls=context)
+        site = Site(server.client_url, client)
+        await site.make(allow_direct=False)
+        for _ in range(15):
+            await asyncio.gather(*(site.publish("orders.a", bytes(10_000)) for _ in range(200)))
+        reading = await site.read(1, 3000, tls_ca=certificates.ca)
+        await client.close()
+    assert (reading.seqs, reading.through) == (list(range(1, 3001)), 3000)
 
 
 async def test_flow_control_is_answered_so_that_much_data_comes_through(site: Site) -> None:
