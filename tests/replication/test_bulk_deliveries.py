@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from headwater.model.columns import Buffer, Int64s
 from headwater.model.message import Message
-from headwater.replication import bulk_deliveries, intake
+from headwater.replication import bulk_deliveries
 from headwater.replication.bulk_deliveries import BulkDeliveries, Deliveries
-from headwater.replication.intake import Intake
+from headwater.replication.intake import MARGIN, Intake
 from headwater.table.segments import taken_out
 from headwater.wire.ack_subject import numbers_in, parse_ack_subject
 from headwater.wire.frames import MAX_LINE, MAX_SIZE, Event, Frame, FrameParser, ProtocolError, whole_until
@@ -379,6 +379,13 @@ def test_a_subject_and_a_sid_that_look_like_our_sid_and_a_reply_are_none_of_ours
     runs_in(plain(*range(1, 9)) + b"MSG 7 %s 4\r\ndata\r\n" % ACK + plain(*range(10, 50)), SMALL)
 
 
+def test_a_blank_where_the_newer_form_has_a_dot_is_refused() -> None:
+    rows = [frame(b"a", NEWER % (1, n, n, TS, 9), None, b"data") for n in range(1, 50)]
+    rows[8] = rows[8].replace(b".9._ 4", b".9 _ 4")
+    with pytest.raises(ProtocolError):
+        Reading(SMALL).read(b"".join(rows))
+
+
 def test_what_data_says_is_not_the_reply_of_the_frame_behind_it() -> None:
     form = NEWER + b".more"
     rows = [frame(b"a", form % (1, n, n, TS, 9), None, b"data") for n in range(1, 50)]
@@ -387,17 +394,11 @@ def test_what_data_says_is_not_the_reply_of_the_frame_behind_it() -> None:
     runs_in(b"".join(rows), SMALL)
 
 
-@pytest.mark.parametrize(
-    ("length", "runs"), [(bulk_deliveries.MARGIN - 150, [7]), (bulk_deliveries.MARGIN, [])]
-)
+@pytest.mark.parametrize(("length", "runs"), [(MARGIN - 150, [7]), (MARGIN, [])])
 def test_only_replies_with_a_very_long_beginning_are_not_taken_in_bulk(length: int, runs: list[int]) -> None:
     form = OLDER.replace(b".C.", b".%s." % (b"C" * length))
     raw = b"".join([frame(b"a", form % (1, n, n, TS, 9), None, b"") for n in range(1, 9)])
     assert runs_in(raw, SMALL) == runs
-
-
-def test_the_memory_of_a_connection_has_the_margin_that_is_looked_at() -> None:
-    assert intake.MARGIN >= bulk_deliveries.MARGIN
 
 
 def test_whole_frames_end_where_their_lengths_say() -> None:

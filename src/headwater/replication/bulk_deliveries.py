@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 
 from headwater.model.columns import Int64s
+from headwater.replication.intake import MARGIN
 from headwater.table.plain_values import LENGTH_BYTES, PlainValues
 from headwater.table.rows import Rows, bytes_of, empty_as_null, subject_codes
 from headwater.table.segments import taken_out
@@ -23,8 +24,6 @@ from headwater.wire import frames
 from headwater.wire.ack_subject import numbers_in
 from headwater.wire.frames import CRLF
 
-MARGIN = 1024
-"""So many bytes before the first frame, and behind the last, can be looked at, whatever they are."""
 LEAST_BYTES = 16 << 10
 """For less than that single frames are faster."""
 SINGLE_BYTES = 64 << 10
@@ -72,7 +71,8 @@ class BulkDeliveries:
         start, stop = numbers_in(reply)
         before = b" %b %b" % (self._sid, reply[:start])
         self._tokens = reply.count(b".", stop)
-        self._before = before if len(before) <= MARGIN - _NUMBERS_BYTES else b""
+        is_usual = self._tokens <= 1 and len(before) <= MARGIN - _NUMBERS_BYTES
+        self._before = before if is_usual else b""
 
     def take(self, buffer: bytearray, start: int, end: int) -> tuple[list[Deliveries | bytes], int]:
         """Return what the bytes from start to end hold, in order, and where the rest begins.
@@ -91,8 +91,9 @@ class BulkDeliveries:
         stop = frames.whole_until(buffer, start, end, SINGLE_BYTES if self.is_learned else 1)
         if stop == start:
             return [], start
-        # Where much is unlike the rest, it is looked for in shorter pieces.
-        self._reach = min(max(self._reach // 2, 2 * SINGLE_BYTES), MOST_BYTES)
+        # Where much is unlike the rest, it is looked for in shorter pieces, unless frames are longer.
+        is_short = stop - start > self._reach
+        self._reach = MOST_BYTES if is_short else max(self._reach // 2, min(2 * SINGLE_BYTES, MOST_BYTES))
         return [bytes(memoryview(buffer)[start:stop])], stop
 
 
@@ -160,7 +161,6 @@ def _found(buffer: bytearray, start: int, end: int, before: int) -> _Found | Non
     marks = _Marks(raw, line_ends, min(max(longest - before - len(b"MSG "), 16), _NUMBERS_BYTES))
     lasts = marks.from_end(0, len(starts))
     totals = _numbers(raw, lasts + 1, line_ends)
-    totals[totals > frames.MAX_SIZE] = -1
     ends = line_ends + 2 * len(CRLF) + totals
     fits = (ends[:-1] == starts[1:]) & (totals[:-1] >= 0)
     fitting = len(fits) if fits.all() else int(np.argmin(fits))
@@ -199,7 +199,7 @@ def _pieces(buffer: bytearray, found: _Found, before: bytes, tokens: int) -> lis
     subject_ends = dots[-1] + 1 - len(before)
     is_delivery = _is_at(raw, before, subject_ends) & (subject_ends > found.subjects)
     # Between the marks are no others: so the line is all of these, and a subject without a blank.
-    is_delivery &= (raw[dots[1:]] == _DOT).all(axis=0) & (raw[found.lasts] == _SPACE)
+    is_delivery &= (raw[dots[1 - tokens :]] == _DOT).all(axis=0) & (raw[found.lasts] == _SPACE)
     is_delivery &= raw[found.subjects - 1] == _SPACE
     others = np.flatnonzero(~is_delivery)
     if len(others) * 8 > count:

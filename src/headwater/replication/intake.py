@@ -11,6 +11,7 @@ MARGIN = 1024
 """So many bytes before the content, and behind it, are there to be looked at, whatever they are."""
 _LITTLE = SIZE // 4
 _PAUSE_S = 0.001
+_PAUSES = 20
 _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -36,15 +37,15 @@ class Intake:
         To look at a few bytes takes almost as long as to look at many.
         """
         connected.settimeout(0)
-        before = -1
+        before, pauses = -1, 0
         while self._room:
             try:
                 if not self._read(connected):
                     return
             except _WOULD_WAIT:
-                if len(self) >= _LITTLE or len(self) == before:
+                if len(self) >= _LITTLE or len(self) == before or pauses == _PAUSES:
                     return
-                before = len(self)
+                before, pauses = len(self), pauses + 1
                 time.sleep(_PAUSE_S)
 
     def take(self) -> bytes:

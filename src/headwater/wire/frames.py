@@ -165,7 +165,7 @@ def whole_until(buffer: bytearray, start: int, end: int, least: int) -> int:
         line_end = buffer.find(CRLF, stop, end)
         if line_end < 0:
             return end if end - stop > MAX_LINE else stop
-        words = bytes(buffer[stop:line_end]).split(b" ")
+        words = bytes(memoryview(buffer)[stop:line_end]).split(b" ")
         size = words[-1] if words[0] in (b"MSG", b"HMSG") else b""
         is_size = size.isdigit() and int(size) <= MAX_SIZE
         frame_end = line_end + 2 + (int(size) + 2 if is_size else 0)
