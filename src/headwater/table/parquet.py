@@ -229,11 +229,6 @@ class FileWriter:
         return data_chunk.encode(datas, **codec)
 
 
-def arrow_table(columns: Columns, base_seq: int = 0) -> pa.Table:
-    """Return messages as the rows of a file, payload not copied; at most a row group's worth."""
-    return file_table(rows_of(columns), base_seq)
-
-
 def rows_of(columns: Columns) -> Rows:
     """Return messages as Arrow arrays, payload not copied; at most a row group's worth."""
     return Rows(
