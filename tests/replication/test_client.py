@@ -138,3 +138,19 @@ def stranger() -> Iterator[int]:
 def test_a_server_of_another_kind_is_told_apart(stranger: int) -> None:
     with pytest.raises(BusError, match="no nats-server"):
         BlockingClient(ConnectOptions(servers=(f"nats://127.0.0.1:{stranger}",)))
+
+
+async def test_a_connection_made_anew_has_nothing_of_the_one_before() -> None:
+    def read(url: str) -> list[bytes]:
+        with BlockingClient(ConnectOptions(servers=(url,))) as client:
+            before = client.open()
+            for _ in range(1000):
+                client.publish(before.subject, bytes(1000))
+            client.renew()
+            after = client.open()
+            client.publish(before.subject, b"nobody listens any more")
+            client.publish(after.subject, b"hello")
+            return [frame[3] for frame in after.read(5)]
+
+    async with nats_server() as server:
+        assert await asyncio.to_thread(read, server.client_url) == [b"hello"]

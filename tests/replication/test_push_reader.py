@@ -29,6 +29,7 @@ class Script:
         self.requests: list[tuple[str, Any]] = []
         self.published: list[bytes] = []
         self.shut_inboxes = 0
+        self.renewed = 0
         self.items: list[Any] = []
         self.prefixes: list[str] = []
         self._pending = pending
@@ -39,6 +40,9 @@ class Script:
 
     def shut(self, inbox: Script) -> None:
         self.shut_inboxes += 1
+
+    def renew(self) -> None:
+        self.renewed += 1
 
     def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[Any]:
         if not self.reads:
@@ -77,7 +81,16 @@ def test_reading_ends_when_nothing_is_pending_and_takes_the_consumer_away() -> N
     script = Script(3, [delivery(5, 1, 2), delivery(8, 2, 1)], [delivery(9, 3, 0)])
     assert read(script) == [5, 8, 9]
     assert script.requests[-1] == ("$JS.API.CONSUMER.DELETE.ORDERS.hidden", None)
-    assert script.shut_inboxes == 1
+    assert (script.renewed, script.shut_inboxes) == (0, 1)
+
+
+def test_one_who_wants_no_more_does_not_wait_for_what_is_on_its_way() -> None:
+    script = Script(3, [delivery(5, 1, 2)], [delivery(8, 2, 1)])
+    reader = PushReader(script, ORIGIN, ())  # type: ignore[arg-type]
+    next(reader.read(5, 100))
+    reader.close()
+    assert (script.renewed, script.shut_inboxes) == (1, 0)
+    assert script.requests[-1] == ("$JS.API.CONSUMER.DELETE.ORDERS.hidden", None)
 
 
 def test_an_origin_with_nothing_pending_is_not_waited_for() -> None:

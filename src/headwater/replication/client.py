@@ -68,12 +68,16 @@ class BlockingClient:
 
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
+        self._dial()
+
+    def _dial(self) -> None:
+        """Connect to the first of the servers that takes us, with nothing left of a connection before."""
         self._parser = FrameParser()
         self._intake = Intake()
         self._inboxes: dict[bytes, Sink] = {}
         self._sids = 0
         problems = []
-        for url in options.servers:
+        for url in self._options.servers:
             address = Address.parse(url)
             try:
                 self._connect(address)
@@ -83,6 +87,11 @@ class BlockingClient:
             except BusError as error:
                 problems.append(error.problem)
         raise BusError("; ".join(problems))
+
+    def renew(self) -> None:
+        """Connect anew, without waiting for what is still on its way, which may be much on a slow link."""
+        self._socket.close()
+        self._dial()
 
     def __enter__(self) -> BlockingClient:
         return self

@@ -44,6 +44,7 @@ class PushReader:
         self._unheeded: Inbox | None = None
         self._name = ""
         self._delivered = 0
+        self._pending = 0
         self._heard = False
         self._patience_s = SILENCE_S
 
@@ -52,25 +53,23 @@ class PushReader:
         self._inbox = inbox = self._client.open(self._deliver)
         made = self._create(inbox.subject.decode(), start_seq)
         self._name = made["name"]
-        pending = int(made.get("num_pending") or 0)
+        self._pending = int(made.get("num_pending") or 0)
         if not self._is_only:
             self._patience_s = FIRST_WORD_S if made.get("push_bound") else UNBOUND_S
         bulk = BulkDeliveries(inbox.sid)
-        while pending:
+        while self._pending:
             messages: list[Message] = []
             for arrived in self._arrived(inbox, bulk):
                 if isinstance(arrived, Deliveries):
                     if messages:
                         yield rows_of(columns_of(messages))
                         messages = []
-                    self._count(arrived.first, arrived.last)
-                    pending = arrived.pending
+                    self._count(arrived.first, arrived.last, arrived.pending)
                     yield arrived.rows
                 elif arrived[0] == inbox.subject:
                     self._control(arrived)
                 else:
-                    message, pending = self._message(arrived)
-                    messages.append(message)
+                    messages.append(self._message(arrived))
                     if not bulk.is_learned:
                         bulk.learn(arrived[1])
             if messages:
@@ -88,18 +87,23 @@ class PushReader:
         self._patience_s = SILENCE_S
         return arrived
 
-    def _count(self, first: int, last: int) -> None:
+    def _count(self, first: int, last: int, pending: int) -> None:
         """Take note of deliveries, none of which may be missing."""
         if first != self._delivered + 1:
             raise BusError("a message was lost on its way")
         self._delivered = last
+        self._pending = pending
 
     def close(self) -> None:
         """Remove the consumer; should that fail, the origin does so itself before long."""
         if self._inbox is None:
             return
         try:
-            self._client.shut(self._inbox)
+            if self._heard and self._pending:
+                # It sends on until it hears that it need not, and the answer would come behind all that.
+                self._client.renew()
+            else:
+                self._client.shut(self._inbox)
             if self._name:
                 self._client.request(f"{self._api}.CONSUMER.DELETE.{self._stream}.{self._name}")
         except (BusError, OSError):
@@ -135,14 +139,14 @@ class PushReader:
             )
         return answer
 
-    def _message(self, frame: Frame) -> tuple[Message, int]:
-        """Return a delivered message, and how many are pending after it."""
+    def _message(self, frame: Frame) -> Message:
+        """Return a delivered message."""
         subject, reply, headers, data = frame
         ack = parse_ack_subject(reply)
         if ack is None:
             raise BusError(f"a message came with {reply!r}, which tells nothing of it")
-        self._count(ack.consumer_seq, ack.consumer_seq)
-        return Message(ack.stream_seq, ack.ts, subject, headers, data), ack.pending
+        self._count(ack.consumer_seq, ack.consumer_seq, ack.pending)
+        return Message(ack.stream_seq, ack.ts, subject, headers, data)
 
     def _control(self, frame: Frame) -> None:
         """Answer a request for flow control, and check what a heartbeat says was delivered."""
