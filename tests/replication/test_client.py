@@ -12,6 +12,7 @@ import pytest
 
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
+from headwater.replication.bulk_deliveries import BulkDeliveries
 from headwater.replication.client import BlockingClient
 from identities import make_certificates, make_operator, new_key, public, write_seed
 from servers import nats_server
@@ -151,6 +152,18 @@ async def test_a_connection_made_anew_has_nothing_of_the_one_before() -> None:
             client.publish(before.subject, b"nobody listens any more")
             client.publish(after.subject, b"hello")
             return [frame[3] for frame in after.read(5)]
+
+    async with nats_server() as server:
+        assert await asyncio.to_thread(read, server.client_url) == [b"hello"]
+
+
+async def test_what_has_come_is_looked_at_before_more_is_waited_for() -> None:
+    def read(url: str) -> list[bytes]:
+        with BlockingClient(ConnectOptions(servers=(url,))) as client:
+            inbox = client.open()
+            came = b"PING\r\nMSG other 99 1\r\nx\r\nMSG mine %b 5\r\nhello\r\n" % inbox.sid
+            client._intake.put_back(came)
+            return [item[3] for item in inbox.read_bulk(BulkDeliveries(inbox.sid), 0.001) if len(item) == 4]
 
     async with nats_server() as server:
         assert await asyncio.to_thread(read, server.client_url) == [b"hello"]

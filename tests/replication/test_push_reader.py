@@ -89,7 +89,7 @@ def test_one_who_wants_no_more_does_not_wait_for_what_is_on_its_way() -> None:
     reader = PushReader(script, ORIGIN, ())  # type: ignore[arg-type]
     next(reader.read(5, 100))
     reader.close()
-    assert (script.renewed, script.shut_inboxes) == (1, 0)
+    assert (script.renewed, script.shut_inboxes) == (1, 1)
     assert script.requests[-1] == ("$JS.API.CONSUMER.DELETE.ORDERS.hidden", None)
 
 

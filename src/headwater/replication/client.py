@@ -151,7 +151,8 @@ class BlockingClient:
             self._intake.put_back(begun)
         while True:
             found: list[Deliveries | Frame] = []
-            for piece in self._pieces(bulk):
+            pieces = self._pieces(bulk)
+            for piece in pieces:
                 if isinstance(piece, Deliveries):
                     found.append(piece)
                 else:
@@ -159,8 +160,9 @@ class BlockingClient:
                     found += inbox.taken()
             if found:
                 return found
-            self._await(deadline - time.monotonic())
-            self._intake.drain(self._socket)
+            if not pieces:
+                self._await(deadline - time.monotonic())
+                self._intake.drain(self._socket)
 
     def _pieces(self, bulk: BulkDeliveries) -> list[Deliveries | bytes]:
         """Return what a bulk takes of what has come, and whole frames that it leaves."""

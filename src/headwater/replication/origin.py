@@ -1,10 +1,11 @@
 """A range of a stream read through its JetStream API, be it of a nats-server or of another Headwater.
 
-Two ways. Batches of direct gets leave nothing behind and can be asked for at any sequence; a follower or a
-mirror may answer them, though, which may be behind. A hidden push consumer, as nats-server makes one for its
-own sources, works everywhere. Whichever way was taken, the origin itself is asked in the end whether there
-was more, so that "nothing more" is never said by somebody who had not heard of it yet. Streams that let go of
-what is acknowledged are read a third way, through a durable consumer that the engine has made there.
+Two ways, each where the other is closed. A hidden push consumer, as nats-server makes one for its own
+sources, costs the origin least for each message: so long ranges are read. Batches of direct gets leave
+nothing to be removed: so short ones are; a follower or a mirror may answer them, though, which may be
+behind. Whichever way was taken, the origin itself is asked in the end whether there was more, so that
+"nothing more" is never said by somebody who had not heard of it yet. Streams that let go of what is
+acknowledged are read a third way, through a durable consumer that the engine has made there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from headwater.table.rows import Rows
 
 NO_MESSAGE_FOUND = 10037
 FEW = 2_000
-"""A range of so many sequences is asked for message by message; for more a consumer pays."""
+"""A range of so many sequences is read by direct gets; for more it pays to make a consumer."""
 
 
 class OriginReader:

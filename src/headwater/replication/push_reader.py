@@ -98,12 +98,11 @@ class PushReader:
         """Remove the consumer; should that fail, the origin does so itself before long."""
         if self._inbox is None:
             return
+        if self._heard and self._pending:
+            # It sends on until it hears that it need not, and the answer would come behind all that.
+            self._client.renew()
         try:
-            if self._heard and self._pending:
-                # It sends on until it hears that it need not, and the answer would come behind all that.
-                self._client.renew()
-            else:
-                self._client.shut(self._inbox)
+            self._client.shut(self._inbox)
             if self._name:
                 self._client.request(f"{self._api}.CONSUMER.DELETE.{self._stream}.{self._name}")
         except (BusError, OSError):

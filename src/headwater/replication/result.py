@@ -89,7 +89,7 @@ class Result:
         if isinstance(rows.datas, DataChunk):
             self._splice(rows)
             return
-        size = _ROW_BYTES * len(rows) + _subject_bytes(rows) + rows.payload_bytes
+        size = _ROW_BYTES * len(rows) + int(rows.subject_lengths.sum()) + rows.payload_bytes
         if self._open is not None and (
             self._waiting_rows + len(rows) > MAX_GROUP_ROWS or self._waiting_bytes + size > MAX_GROUP_BYTES
         ):
@@ -269,8 +269,3 @@ def _remove(disk: RealDisk, path: Path) -> None:
         disk.remove(path)
     except DiskError:
         pass
-
-
-def _subject_bytes(rows: Rows) -> int:
-    lengths = np.fromiter(map(len, rows.texts), np.int64, len(rows.texts))
-    return int(lengths[rows.codes].sum())

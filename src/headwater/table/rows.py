@@ -54,9 +54,14 @@ class Rows:
     @property
     def sizes(self) -> Int64s:
         """Return how long subject, headers and data of each message are together."""
-        subjects = np.fromiter((len(subject_bytes(text)) for text in self.texts), np.int64)
         headers = np.diff(ends_of(self.headers)) if self.headers.null_count < len(self) else 0
-        return subjects[self.codes] + headers + _lengths(_at_hand(self.datas))
+        return self.subject_lengths + headers + _lengths(_at_hand(self.datas))
+
+    @property
+    def subject_lengths(self) -> Int64s:
+        """Return how long the subject of each message is."""
+        lengths = np.fromiter((len(subject_bytes(text)) for text in self.texts), np.int64)
+        return lengths[self.codes]
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return only the rows where the mask is true."""
