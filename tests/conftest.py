@@ -1,13 +1,51 @@
-"""How examples are generated: the same ones in every run, however busy the machine is.
+"""What holds for every test: random examples with a printed seed, and no assertion that fails unseen.
 
-`pytest --hypothesis-profile chance` looks for others.
+`pytest --hypothesis-seed=N` repeats a run's generated examples. `--hypothesis-profile same` takes the
+same ones in every run.
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+import swallowed as swallowed_assertions
+from rounds import SEED_VARIABLE, choose_seed
 
 _PATIENT = [HealthCheck.too_slow]
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=_PATIENT)
-settings.register_profile("chance", deadline=None, suppress_health_check=_PATIENT)
-settings.load_profile("same")
+settings.register_profile("random", deadline=None, suppress_health_check=_PATIENT, print_blob=True)
+settings.load_profile("random")
+
+_SEED = "--hypothesis-seed"
+_swallowed = swallowed_assertions.Swallowed()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of generated examples here, so that it can be printed; workers take the same."""
+    if config.getoption(_SEED) is None and config.getoption("--hypothesis-profile") is None:
+        setattr(config.option, _SEED.strip("-").replace("-", "_"), str(random.SystemRandom().getrandbits(32)))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how to repeat the run."""
+    return f"to repeat this run: {SEED_VARIABLE}={choose_seed()} pytest {_SEED}={config.getoption(_SEED)}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _record_swallowed_assertions() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        swallowed_assertions.install(patch, _swallowed)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _no_swallowed_assertions() -> Iterator[None]:
+    """Fail a test whose assertion failed in a callback or in a task whose outcome nobody looked at."""
+    yield
+    found = _swallowed.take()
+    assert not found, "\n".join(["assertions failed where nothing awaited them:", *found])

@@ -2,27 +2,16 @@
 
 import asyncio
 import base64
-import os
 import re
 from typing import Any
 
 from conformance.probe import POLL_EVERY_S, Probe, opened
-from headwater.replication.spark import SparkMissingError, check_java
 
 # Spark may have to start first.
 COPIED_WITHIN_S = 150.0
 SOURCE = re.compile(r"Nats-Stream-Source: ([^ ]+) (\d+) ([^ ]+) ([^ ]+) ([^ ]+)( \w{8})?\r\n")
 
 Config = dict[str, Any]
-
-
-def missing() -> str | None:
-    """Return why nothing can be copied here, if it can not."""
-    try:
-        check_java(os.environ)
-    except SparkMissingError as error:
-        return str(error)
-    return None
 
 
 def upstream(name: str, **fields: Any) -> Config:

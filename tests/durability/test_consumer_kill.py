@@ -16,12 +16,13 @@ from nats.aio.client import Client
 
 from durability.worker import Ledger, Worker
 from engines import RunningEngine, engine
+from rounds import choose_seed, rounds
 
-ROUNDS = 16
+ROUNDS = rounds(16)
 ACK_WAIT_NS = 5_000_000_000
 MAX_DELIVER = 3
 PATIENCE_ROUNDS = 1_200
-SEED = 20261115
+SEED = choose_seed()
 # A stream's retention, how likely its messages are acknowledged rather than handed back, and its consumer.
 STREAMS: dict[str, tuple[str, float, dict[str, Any]]] = {
     "limits": ("limits", 0.9, {}),

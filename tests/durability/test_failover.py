@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -23,7 +22,8 @@ from durability.test_stan_kill import Publisher as StanPublisher
 from durability.test_stan_kill import Reader
 from durability.worker import Ledger, Worker
 from engines import READY_WORDS, RunningEngine
-from headwater.replication.spark import SparkMissingError, check_java
+from java import missing_java
+from rounds import choose_seed, rounds
 from servers import nats_server
 from spark.replicators import replicator
 from stan_door import CLUSTER, StanClient
@@ -31,9 +31,9 @@ from waits import until
 
 logger = logging.getLogger(__name__)
 
-ROUNDS = int(os.environ.get("TEST_ROUNDS", "4"))
+ROUNDS = rounds(4)
 ENGINES = 3
-SEED = 20261115
+SEED = choose_seed()
 WAITING_WORDS = "headwater waits"
 
 
@@ -173,9 +173,7 @@ async def cross(directory: Path) -> Crossing:
 
 async def _copied(client: Client, stack: AsyncExitStack, directory: Path, url: str) -> bool:
     """Have the stream mirrored by a replicator that outlives every engine; return False without Java."""
-    try:
-        check_java(os.environ)
-    except SparkMissingError:
+    if missing_java():
         return False
     await ask(client, "STREAM.CREATE.copy", {"name": "copy", "storage": "file", "mirror": {"name": "kept"}})
     store_id = store_id_of(directory / "store")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -18,9 +17,10 @@ from nats.aio.msg import Msg
 
 from engines import RunningEngine
 from headwater.model.message import Message
+from rounds import choose_seed, rounds
 from stream.streams import Workshop, config_of, everything
 
-ROUNDS = 25
+ROUNDS = rounds(25)
 WINDOW = 100
 KEYS = 40
 CAP = 300
@@ -222,8 +222,7 @@ async def held_by(store: Path) -> AsyncIterator[tuple[str, list[Message]]]:
 
 
 async def test_an_engine_killed_again_and_again_keeps_every_promise(tmp_path: Path) -> None:
-    seed = int(os.environ.get("HEADWATER_TEST_SEED") or random.randrange(1 << 32))
-    print(f"HEADWATER_TEST_SEED={seed}")
+    seed = choose_seed()
     book = Book(seed)
     engine = RunningEngine(tmp_path, tuple(word for option in OPTIONS.items() for word in option))
     try:

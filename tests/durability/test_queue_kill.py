@@ -1,27 +1,23 @@
 """Work queues and interest streams copied while everything is killed: each message once, none left behind.
 
-It takes minutes, so it runs with `TEST_ROUNDS` alone, which says how often something is killed
-(`make test-rounds`).
+`TEST_ROUNDS` says how often something is killed; `make test-rounds` kills more often than `make test`.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from durability.fleet import ORIGINS, SUBJECTS, UPSTREAMS, Copied, Fleet, fleet
 from durability.test_replication_kill import VICTIMS, one_round
+from rounds import choose_seed, rounds
 from waits import until
 
 RETENTIONS = {"LOCAL": "workqueue", "FAR": "interest", "EDGE": "workqueue"}
-ROUNDS = int(os.environ.get("TEST_ROUNDS", "0"))
-SEED = int(os.environ.get("TEST_SEED", "20261115"))
+ROUNDS = rounds(4)
+SEED = choose_seed()
 
 
-@pytest.mark.skipif(not ROUNDS, reason="takes minutes: make test-rounds")
 async def test_every_message_leaves_its_queue_and_is_in_every_target_once(tmp_path: Path) -> None:
     chance = Random(SEED)
     async with fleet(tmp_path, RETENTIONS) as running:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,11 +16,12 @@ from random import Random
 import pytest
 
 from durability.fleet import ORIGINS, UPSTREAMS, Copied, Fleet, Held, fleet
-from headwater.replication.spark import SparkMissingError, check_java
+from java import require_java
+from rounds import choose_seed, rounds
 from waits import until
 
-ROUNDS = int(os.environ.get("TEST_ROUNDS", "10"))
-SEED = int(os.environ.get("TEST_SEED", "20261115"))
+ROUNDS = rounds(10)
+SEED = choose_seed()
 # A replicator takes seconds to come back, so it is not killed as often as the others.
 VICTIMS = ("lake", "hub", "lake", "far", "edge", "lake", "hub", "replicator")
 
@@ -104,10 +104,7 @@ async def sail(directory: Path) -> Voyage:
 
 @pytest.fixture(scope="module")
 def voyage(tmp_path_factory: pytest.TempPathFactory) -> Voyage:
-    try:
-        check_java(os.environ)
-    except SparkMissingError as missing:
-        pytest.skip(str(missing))
+    require_java()
     return asyncio.run(sail(tmp_path_factory.mktemp("voyage")))
 
 

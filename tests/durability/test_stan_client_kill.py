@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sys
 from collections import Counter
@@ -17,12 +16,12 @@ from typing import NamedTuple
 import pytest
 
 from engines import engine
+from rounds import choose_seed, rounds
 from servers import nats_server
 from stan.clients.real_clients import PYTHON, python_environment
 from stan_door import CLUSTER
 from waits import until
 
-ROUNDS = int(os.environ.get("TEST_ROUNDS", "0"))
 CHANNEL = "orders.eu"
 FLOWING = 10
 WITHIN_S = 120.0
@@ -82,12 +81,11 @@ class Worker:
         return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
 
 
-@pytest.mark.parametrize(("attached", "rounds"), [(False, 1), (True, 2)], ids=["embedded", "attached"])
+@pytest.mark.parametrize(("attached", "usual"), [(False, 1), (True, 2)], ids=["embedded", "attached"])
 async def test_killed_clients_of_a_killed_engine_lose_nothing(
-    tmp_path: Path, attached: bool, rounds: int
+    tmp_path: Path, attached: bool, usual: int
 ) -> None:
-    seed = int(os.environ.get("TEST_SEED") or random.randrange(1 << 32))
-    print(f"TEST_SEED={seed}")
+    seed = choose_seed()
     rng = random.Random(seed)
     environment = await asyncio.to_thread(python_environment)
     async with AsyncExitStack() as stack:
@@ -103,7 +101,7 @@ async def test_killed_clients_of_a_killed_engine_lose_nothing(
         workers = [publisher, durable, *group]
         kept = {worker: asyncio.create_task(worker.keep(environment)) for worker in workers}
         stack.push_async_callback(_ended, list(kept.values()))
-        for _ in range(ROUNDS or rounds):
+        for _ in range(rounds(usual)):
             await _flowing(workers)
             await asyncio.sleep(rng.uniform(0, 0.4))
             for worker in rng.sample(workers, rng.randint(1, len(workers))):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from contextlib import AsyncExitStack
@@ -22,11 +21,12 @@ from headwater.errors import BusError
 from headwater.model.unique import unique_id
 from headwater.wire import stan_messages as wire
 from headwater.wire.stan_messages import FIRST
+from rounds import choose_seed, rounds
 from servers import nats_server
 from stan_door import CLUSTER, Heard, StanClient
 from waits import until
 
-ROUNDS = int(os.environ.get("TEST_ROUNDS", "3"))
+ROUNDS = rounds(3)
 CHANNEL = "orders.eu"
 WINDOW = 40
 WITHIN_S = 120.0
@@ -127,8 +127,7 @@ class Reader:
 async def test_nothing_acknowledged_is_lost_and_first_deliveries_are_in_order(
     tmp_path: Path, attached: bool
 ) -> None:
-    seed = int(os.environ.get("TEST_SEED") or random.randrange(1 << 32))
-    print(f"TEST_SEED={seed}")
+    seed = choose_seed()
     rng = random.Random(seed)
     async with AsyncExitStack() as stack:
         options: tuple[str, ...] = ("--stan", CLUSTER, "--fold-interval-s", "0.1", "--stan-probe-s", "0.2")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from headwater.replication.spark import SparkCluster, SparkMissingError, check_java
+from headwater.replication.spark import SparkCluster
+from java import require_java
 
 
 @pytest.fixture(scope="session", autouse=True)
 def java() -> None:
     """Skip where there is no Java."""
-    try:
-        check_java(os.environ)
-    except SparkMissingError as missing:
-        pytest.skip(str(missing))
+    require_java()
 
 
 @pytest.fixture(scope="session")

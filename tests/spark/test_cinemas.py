@@ -21,10 +21,11 @@ import pytest
 
 from headwater.model.upstream import hash8
 from headwater.site.status import status_of
+from rounds import choose_seed, rounds
 from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened_cinemas
 
-ROUNDS = int(os.environ.get("TEST_ROUNDS", "3"))
-SEED = int(os.environ.get("TEST_SEED", "6"))
+ROUNDS = rounds(3)
+SEED = choose_seed()
 TICKETS = ("tickets-1", "tickets-2")
 SLOWED = (
     "test_the_guides_commands_make_its_streams_and_its_reports",
