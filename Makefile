@@ -8,6 +8,7 @@ PORT ?= 4222
 ARGS ?=
 NATS_CLI ?= nats
 ROUNDS ?= 60
+WORKERS ?= 4
 OLDER_SERVERS ?= .headwater/older-servers
 
 # The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
@@ -43,8 +44,8 @@ format: install ## rewrite the code as `check` wants it
 	$(BIN)/ruff format src tests bench demo
 	$(BIN)/ruff check --fix src tests bench demo
 
-test: check java-check ## everything: check and the whole suite
-	$(BIN)/pytest -q $(ARGS)
+test: check java-check ## everything: check and the whole suite, by WORKERS=4 processes side by side
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
 	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/spark/test_cinemas.py $(ARGS)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import swallowed as swallowed_assertions
+import workers
 from rounds import SEED_VARIABLE, choose_seed
 
 _PATIENT = [HealthCheck.too_slow]
@@ -29,6 +30,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of generated examples here, so that it can be printed; workers take the same."""
     if config.getoption(_SEED) is None and config.getoption("--hypothesis-profile") is None:
         setattr(config.option, _SEED.strip("-").replace("-", "_"), str(random.SystemRandom().getrandbits(32)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tell parallel workers which tests share servers, and begin with what takes longest."""
+    workers.arrange(items, config.rootpath / "tests")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
