@@ -300,3 +300,51 @@ async def test_two_requests_for_one_name_at_once_make_one_stream(ask: Asker) -> 
     kept = answers[0]["config"]["max_msgs"] if "config" in answers[0] else 2
     for answer, limit in zip(answers, (1, 2, 1, 2), strict=True):
         assert ("did_create" in answer) == (limit == kept)
+
+
+@pytest.mark.parametrize("seq", [2**62 + 1, 2**63 - 1, 2**63, 2**64 - 1])
+async def test_no_sequence_is_purged_to_that_a_table_cannot_hold(ask: Asker, seq: int) -> None:
+    """nats-server takes it; with us each publish afterwards would fail."""
+    await ask.ask("STREAM.CREATE.S", S)
+    await ask.publish("s.a")
+    refused = await ask.ask("STREAM.PURGE.S", {"seq": seq})
+    assert refused["error"]["err_code"] == 10110
+    refused = await ask.ask("STREAM.CREATE.T", {"name": "T", "subjects": ["t"], "first_seq": seq})
+    assert refused["error"]["err_code"] == 10052
+    assert (await ask.publish("s.a"))["seq"] == 2
+
+
+async def test_the_largest_sequence_can_be_purged_to_and_published_after(ask: Asker) -> None:
+    await ask.ask("STREAM.CREATE.S", {**S, "first_seq": 2**62})
+    assert (await ask.publish("s.a"))["seq"] == 2**62
+    assert (await ask.ask("STREAM.PURGE.S", {"seq": 2**62}))["purged"] == 0
+    assert (await ask.publish("s.a"))["seq"] == 2**62 + 1
+    assert (await ask.ask("STREAM.MSG.GET.S", {"seq": 2**62 + 1}))["message"]["seq"] == 2**62 + 1
+
+
+HOSTILE = [">.>", ">.>.>.>.>.>.>.>.>.>.>.>.x", "s.>.c", "s..a", ".s", "s.", "s a", "s.*.*.>.*"]
+
+
+@pytest.mark.parametrize("pattern", HOSTILE)
+async def test_a_pattern_that_is_not_valid_is_answered_at_every_door_as_by_nats_server(
+    twins: Any, pattern: str
+) -> None:
+    await twins.ask("STREAM.CREATE.S", {**S, "allow_direct": True})
+    for subject in ("s.a", "s.b.c", "s." + "x." * 30 + "y"):
+        await twins.publish(subject, b"data")
+    await twins.ask("STREAM.MSG.GET.S", {"last_by_subj": pattern})
+    await twins.ask("STREAM.MSG.GET.S", {"next_by_subj": pattern, "seq": 1})
+    await twins.ask("STREAM.INFO.S", {"subjects_filter": pattern})
+    await twins.one("DIRECT.GET.S", {"last_by_subj": pattern})
+    await twins.one("DIRECT.GET.S", {"next_by_subj": pattern, "seq": 1})
+    await twins.one("DIRECT.GET.S", {"multi_last": [pattern]})
+    for expected in (b"0", b"1"):
+        block = b"NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: " + expected
+        block += b"\r\nNats-Expected-Last-Subject-Sequence-Subject: " + pattern.encode() + b"\r\n\r\n"
+        await twins.publish("s.a", b"", block)
+    await twins.ask("STREAM.PURGE.S", {"filter": pattern})
+    await twins.ask("STREAM.PURGE.S", {"filter": pattern, "keep": 1})
+    for filters in ({"filter_subject": pattern}, {"filter_subjects": [pattern, "s.a"]}):
+        config = {"ack_policy": "explicit", "durable_name": "C", **filters}
+        await twins.ask("CONSUMER.DURABLE.CREATE.S.C", {"stream_name": "S", "config": config})
+    await twins.ask("STREAM.CREATE.T", {"name": "T", "subjects": [pattern]})

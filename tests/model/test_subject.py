@@ -97,3 +97,21 @@ def test_the_memory_of_a_filter_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         assert filter.matches(b"a.%d.c" % n)
         assert not filter.matches(b"a.%d.d" % n)
         assert len(filter._cache) <= 3
+
+
+@pytest.mark.parametrize("pattern", [">.>", ">.a", "a.>.b", "a..b", ".a", "a.", "", "a b.>"])
+def test_a_pattern_that_is_not_valid_matches_nothing(pattern: str) -> None:
+    assert not any(Filter(pattern).matches(text.encode()) for text in UNIVERSE if text != pattern)
+
+
+def test_a_hostile_pattern_takes_no_more_steps_than_it_has_tokens() -> None:
+    """With backtracking each of these would outlive the test run."""
+    subject_text = ".".join("a" * 2000).encode()
+    for hostile in (">." * 60 + "x", "*." * 1999 + "x", "*." * 1000 + ">.x", "*." * 3000 + ">"):
+        assert not Filter(hostile).matches(subject_text)
+    assert Filter("*." * 1999 + "a").matches(subject_text)
+
+
+@given(PATTERNS, LITERALS)
+def test_a_filter_takes_what_the_pattern_takes(pattern: str, literal: str) -> None:
+    assert Filter(pattern).matches(literal.encode()) == subject.matches(literal, pattern)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from headwater.model.columns import Buffer, Columns, Lengths
 from headwater.model.message import Message
-from headwater.stream.archive import ArchiveError, ArchiveReader, ArchiveWriter, Manifest
+from headwater.stream.archive import ArchiveReader, ArchiveWriter, Manifest
+from headwater.stream.archive_part import ArchiveError
 from headwater.stream.s2_frames import IDENTIFIER, framed
 
 CONFIG = msgspec.Raw(b'{"name":"S"}')
@@ -66,10 +67,13 @@ def test_a_stream_without_messages_keeps_its_sequences() -> None:
     assert list(reader.parts()) == []
 
 
+SUBJECTS = st.lists(st.from_regex(r"[a-zé0-9*]+", fullmatch=True), min_size=1).map(".".join).map(str.encode)
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(1, 1000), st.binary(min_size=1), st.binary(max_size=9), st.binary()),
+        st.tuples(st.integers(1, 1000), SUBJECTS, st.binary(max_size=9), st.binary()),
         unique_by=lambda row: row[0],
     ),
     st.integers(1, 5),
@@ -118,7 +122,7 @@ def test_an_archive_of_a_newer_version_is_refused() -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 5), (9, 7), (1, 2**63)])
 def test_sequences_without_sense_are_refused(first: int, last: int) -> None:
-    with pytest.raises(ArchiveError, match="have no sense"):
+    with pytest.raises(ArchiveError, match="not those of a stream"):
         ArchiveReader(io.BytesIO(archive(first_seq=first, last_seq=last)))
 
 
@@ -137,3 +141,9 @@ def test_a_member_that_is_no_file_is_refused() -> None:
         tar.addfile(link)
     with pytest.raises(ArchiveError, match="no file of an archive"):
         ArchiveReader(io.BytesIO(IDENTIFIER + framed(out.getvalue())))
+
+
+def test_an_archive_that_leaves_out_more_sequences_than_can_be_noted_is_refused() -> None:
+    far = [Message(1, 1, b"a", b"", b""), Message(2**60, 2, b"a", b"", b"")]
+    with pytest.raises(ArchiveError, match="leaves out more sequences"):
+        read(archive(far, last_seq=2**60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from headwater.model.run import Run
 from headwater.model.stream import Retention
 from headwater.stream import committer
 from headwater.stream.head import HeadEntry
+from headwater.stream.ledger import Ledger
 from headwater.stream.removal import Removal
 from headwater.stream.stream import Stream
 from simulation.disks import BreakableDisk, Fault
@@ -230,3 +232,30 @@ async def test_limits_declared_while_it_was_closed_are_held_when_it_opens(worksh
         await publish(stream, *[(b"ab"[n % 2 :][:1], b"") for n in range(8)])
     async with workshop.stream(max_msgs_per_subject=3, max_msgs=5) as stream:
         assert await seqs_of(stream) == [4, 5, 6, 7, 8]
+
+
+async def test_a_message_that_the_stream_fails_on_costs_it_a_replay_and_no_stored_message(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong in the middle of a change, what is durable is served and the next one is taken."""
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"kept"))
+        workshop.answers.take()
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "note_headers", _overflow)
+            stream.offer(
+                [(b"a", b"r1", b"", b"x"), (b"a", b"r2", headers(A="b"), b"y"), (b"b", b"r3", b"", b"z")]
+            )
+        with suppress(ApiError):
+            await stream.settled()
+        assert (await stream.state()).messages == 1
+        answers = workshop.answers.take()
+        assert answers.keys() == {b"r1", b"r2", b"r3"}
+        assert all("OverflowError" in answer["error"]["description"] for answer in answers.values())
+        await publish(stream, (b"a", b"next"))
+        assert [message.data for message in await everything(stream)] == [b"kept", b"next"]
+        assert workshop.answers.take()[b"r0"]["seq"] == 2
+
+
+def _overflow(*_: object) -> None:
+    raise OverflowError("Python int too large")

@@ -75,3 +75,10 @@ def test_the_newer_form_may_have_more_tokens_and_no_domain() -> None:
 def test_anything_else_is_no_ack_subject(subject: bytes) -> None:
     assert parse_ack_subject(subject) is None
     assert read_ack(subject) is None
+
+
+@pytest.mark.parametrize("number", [b"-1", b"9" * 19, b"9" * 30, b"9" * 5000])
+def test_an_ack_with_a_number_that_no_consumer_can_have_is_none(number: bytes) -> None:
+    for place in range(3):
+        numbers = [number if place == other else b"1" for other in range(3)]
+        assert read_ack(b"$JS.ACK.S.C." + b".".join(numbers) + b".1.1") is None

@@ -63,7 +63,8 @@ def _decode(body: bytes) -> DirectRequest:
     for moment in (request.start_time, request.up_to_time):
         if moment is not None and times.parse_time(moment) is None:
             raise Refusal(408, "Malformed Request")
-    if request.seq < 0 or request.up_to_seq < 0:
+    unsigned, signed = (request.seq, request.up_to_seq), (request.batch, request.max_bytes)
+    if not all(0 <= n < 2**64 for n in unsigned) or not all(-(2**63) <= n < 2**63 for n in signed):
         raise Refusal(408, "Malformed Request")
     return request
 

@@ -9,6 +9,7 @@ from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, SUBJECTS_LIMIT, fittin
 from headwater.api.request import Request
 from headwater.api.stream_info import stream_info
 from headwater.errors import api_error
+from headwater.model.stream import MAX_SEQUENCE
 from headwater.stream.stream import Stream
 from headwater.wire.go_json import boolean, int_, string, uint64
 from headwater.wire.stream_json import Json, decode_config
@@ -104,6 +105,8 @@ async def purge(context: Context, request: Request) -> Json:
     seq, keep = asked.get("seq", 0), asked.get("keep", 0)
     if seq and keep:
         raise api_error("bad_request")
+    if seq > MAX_SEQUENCE:
+        raise api_error("stream_purge_failed", err=f"sequence must not be above {MAX_SEQUENCE}")
     stream = context.domain.stream(request.stream)
     if stream.config.sealed:
         raise api_error("stream_sealed")

@@ -15,6 +15,7 @@ from headwater import __version__
 from headwater.bus.credentials import authorization, connect_fields
 from headwater.bus.lifeline import Info, Lifeline
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
+from headwater.bus.sink_guard import flush_guarded
 from headwater.errors import BusError, Error
 from headwater.wire import frames
 from headwater.wire.frames import Event, Frame, FrameParser, Sink
@@ -232,7 +233,7 @@ class Connection:
             return parser.feed(data, self._sinks)
         finally:
             for sink in parser.touched:
-                sink.flush()
+                flush_guarded(sink)
 
     def event(self, verb: bytes, rest: bytes) -> None:
         """Take an error or the notice of a server that is about to go."""

@@ -13,6 +13,7 @@ from headwater.bus.credentials import authorization, connect_fields
 from headwater.bus.interest import Interest
 from headwater.bus.lifeline import Info, Lifeline
 from headwater.bus.options import LEAF_PORT, Address, ConnectOptions
+from headwater.bus.sink_guard import flush_guarded
 from headwater.errors import BusError
 from headwater.wire import frames, leaf_frames
 from headwater.wire.frames import Event, Sink
@@ -150,7 +151,7 @@ class LeafConnection:
             events = self._parser.feed(data, items)
         finally:
             if self._sink is not None and items:
-                self._sink.flush()
+                flush_guarded(self._sink)
         if any(verb.startswith(b"LS") for verb, _ in events):
             asyncio.get_running_loop().call_soon(self.interest.announce)
         return events

@@ -23,7 +23,7 @@ from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
-from headwater.model.stream import StreamConfig
+from headwater.model.stream import MAX_SEQUENCE, StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
 from headwater.wire.ack_subject import AckScope
@@ -119,7 +119,8 @@ class Consumers:
             state = ConsumerState.restore(config, recorded)
         else:
             # A crash came between its declaration and the first record of its state.
-            state = ConsumerState(config, max(config.opt_start_seq, consumers.stream.first_seq, 1))
+            start_seq = min(config.opt_start_seq, MAX_SEQUENCE)
+            state = ConsumerState(config, max(start_seq, consumers.stream.first_seq, 1))
         consumers.add(self._make(consumers, config, row.created_ns, state))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
@@ -199,7 +200,7 @@ class Consumers:
                 seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
                 return (seqs[0], seqs) if seqs else (max(state.last_seq, first), [])
             case DeliverPolicy.BY_START_SEQUENCE:
-                return max(config.opt_start_seq, first), []
+                return max(min(config.opt_start_seq, MAX_SEQUENCE), first), []
             case DeliverPolicy.BY_START_TIME:
                 return max(await stream.seq_at(config.opt_start_time or 0), first), []
             case _:

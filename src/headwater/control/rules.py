@@ -23,7 +23,15 @@ from headwater.control.upstream_rules import check_filters, check_upstreams
 from headwater.errors import ApiError, api_error
 from headwater.model import names
 from headwater.model.api_level import with_required_level
-from headwater.model.stream import Discard, PersistMode, Placement, Retention, Storage, StreamConfig
+from headwater.model.stream import (
+    MAX_SEQUENCE,
+    Discard,
+    PersistMode,
+    Placement,
+    Retention,
+    Storage,
+    StreamConfig,
+)
 from headwater.model.times import MILLISECOND, SECOND, format_duration
 
 MAX_REPLICAS = 5
@@ -228,6 +236,7 @@ def _check_flags(config: StreamConfig, pedantic: bool) -> None:
             per_subject and config.max_msgs_per_subject <= 0,
             "discard new per subject requires max msgs per subject > 0",
         ),
+        (config.first_seq > MAX_SEQUENCE, f"first sequence must not be above {MAX_SEQUENCE}"),
         (0 < marker_ttl < SECOND, "subject delete marker TTL must be at least 1 second"),
         (
             pedantic and marker_ttl > 0 and not config.allow_msg_ttl,

@@ -33,6 +33,8 @@ RECORD_EVERY_NS = 250_000_000
 """How long deliveries, and acks that nobody waits for, go unrecorded: a crash within it repeats them."""
 RETRY_NS = 1_000_000_000
 _NO_ACK = (b"", 0, 0, 0)
+_LONG = 19
+"""A sequence of so many digits may be too large, and is looked at twice."""
 
 
 class StreamConsumers:
@@ -232,7 +234,7 @@ class StreamConsumers:
                 # The second of a consumer, and all after it: nothing but its sequence matters.
                 tokens = subject.rsplit(b".", 5)
                 seqs = plain.get(tokens[0])
-                if seqs is not None and tokens[2].isdigit():
+                if seqs is not None and tokens[2].isdigit() and len(tokens[2]) < _LONG:
                     seqs.append(int(tokens[2]))
                     continue
             key, count, seq, consumer_seq = read_ack(subject) or _NO_ACK

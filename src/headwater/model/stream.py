@@ -9,6 +9,9 @@ import msgspec
 
 from headwater.model.upstream import StreamSource, TransformConfig
 
+MAX_SEQUENCE = 2**62
+"""The largest sequence that a client may ask a stream to begin at: tables hold signed integers of 64 bits."""
+
 
 class Retention(StrEnum):
     """How long a message stays."""

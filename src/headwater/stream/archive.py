@@ -13,12 +13,11 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from headwater.errors import Error
-from headwater.model.columns import Buffer, Columns, Lengths
+from headwater.model.columns import Buffer, Columns
 from headwater.model.message import Message
+from headwater.model.stream import MAX_SEQUENCE
+from headwater.stream.archive_part import MAX_BYTES, ArchiveError, read_part, write_part
 from headwater.stream.s2_frames import FOREIGN, IDENTIFIER, Incoming, Unframed, framed
 
 _T = TypeVar("_T")
@@ -28,21 +27,9 @@ VERSION = 1
 PART_MESSAGES = 65_536
 PART_BYTES = 8 << 20
 _MAX_JSON_BYTES = 64 << 20
-_MAX_PART_BYTES = 256 << 20
+_MAX_GAP = 1 << 36
+"""Sequences that an archive may leave out: the ledger notes each, in runs of 65,536."""
 _DIGEST = "HEADWATER.sha256"
-_SCHEMA = pa.schema(
-    [
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("ts", pa.int64(), nullable=False),
-        pa.field("subject", pa.binary(), nullable=False),
-        pa.field("headers", pa.binary(), nullable=False),
-        pa.field("data", pa.binary(), nullable=False),
-    ]
-)
-
-
-class ArchiveError(Error):
-    """The bytes are no whole archive of a stream, and the message says why."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +88,7 @@ class ArchiveWriter:
         """Return the bytes of one part; its messages follow those of the part before."""
         self._parts += 1
         self._messages += len(messages)
-        return self._member(f"messages/{self._parts:08}.parquet", _to_parquet(messages))
+        return self._member(f"messages/{self._parts:08}.parquet", write_part(messages))
 
     def end(self) -> bytes:
         """Return the bytes that make the archive whole."""
@@ -148,23 +135,26 @@ class ArchiveReader:
                 f"the archive is {manifest.format!r} version {manifest.version}, "
                 f"this Headwater reads {FORMAT!r} up to version {VERSION}"
             )
-        if not 0 <= manifest.first_seq <= manifest.last_seq + 1 or manifest.last_seq >= 2**63:
-            raise ArchiveError("the manifest's sequences have no sense")
+        if not 0 <= manifest.first_seq <= manifest.last_seq + 1 or manifest.last_seq > MAX_SEQUENCE:
+            raise ArchiveError("the manifest's sequences are not those of a stream")
         return manifest
 
     def parts(self) -> Iterator[Columns]:
         """Yield the messages in ascending sequence; return only when the end mark agrees with them."""
-        parts = messages = 0
+        parts = messages = gap = 0
         last_seq = self.manifest.first_seq - 1
         while True:
             name, content = self._next()
             if name == "end.json":
                 break
-            columns = _from_parquet(content, name)
+            columns = read_part(content, name)
             if len(columns):
                 if columns.seqs[0] <= last_seq or (np.diff(columns.seqs) <= 0).any():
                     raise ArchiveError(f"the sequences of {name} do not ascend")
+                gap += int(columns.seqs[-1]) - last_seq - len(columns)
                 last_seq = int(columns.seqs[-1])
+            if gap > _MAX_GAP:
+                raise ArchiveError(f"{name} leaves out more sequences than a stream can note")
             if last_seq > self.manifest.last_seq:
                 raise ArchiveError(f"{name} goes beyond the manifest's last sequence")
             parts += 1
@@ -181,7 +171,7 @@ class ArchiveReader:
             raise ArchiveError("the archive is damaged or was cut short") from error
         if info is None:
             raise ArchiveError("the archive was cut short: its end mark is missing")
-        limit = _MAX_JSON_BYTES if info.name.endswith(".json") else _MAX_PART_BYTES
+        limit = _MAX_JSON_BYTES if info.name.endswith(".json") else MAX_BYTES
         if not info.isreg() or info.size > limit:
             raise ArchiveError(f"the member {info.name[:100]!r} is no file of an archive or too large")
         try:
@@ -224,54 +214,3 @@ def _decode(content: bytes, kind: type[_T], name: str) -> _T:
         return msgspec.json.decode(content, type=kind)
     except msgspec.DecodeError as error:
         raise ArchiveError(f"{name} cannot be read: {error}") from error
-
-
-def _to_parquet(messages: Sequence[Message]) -> bytes:
-    columns = list(zip(*messages, strict=True)) if messages else [()] * len(_SCHEMA)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
-    out = io.BytesIO()
-    table = pa.Table.from_arrays(arrays, schema=_SCHEMA)
-    pq.write_table(table, out, compression="zstd", use_dictionary=["subject"])
-    return out.getvalue()
-
-
-def _from_parquet(content: bytes, name: str) -> Columns:
-    try:
-        file = pq.ParquetFile(io.BytesIO(content))
-        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        # A few compressed bytes may claim to be gigabytes; the claim is read before the data.
-        if sum(group.total_byte_size for group in groups) > _MAX_PART_BYTES:
-            raise ArchiveError(f"{name} is larger than a part may be")
-        if not file.schema_arrow.equals(_SCHEMA):
-            raise ArchiveError(f"{name} has other columns than a part of an archive")
-        table = file.read().combine_chunks()
-    except (pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{name} cannot be read: {error}") from error
-    if any(column.null_count for column in table.columns):
-        raise ArchiveError(f"{name} has missing values")
-    subject_lengths, subjects = _joined(table.column("subject"))
-    header_lengths, headers = _joined(table.column("headers"))
-    data_lengths, datas = _joined(table.column("data"))
-    return Columns(
-        table.column("seq").to_numpy(),
-        table.column("ts").to_numpy(),
-        subject_lengths,
-        subjects,
-        header_lengths,
-        headers,
-        data_lengths,
-        datas,
-    )
-
-
-def _joined(column: pa.ChunkedArray) -> tuple[Lengths, bytes]:
-    """Return a binary column as lengths and joined bytes."""
-    lengths: list[Lengths] = []
-    pieces: list[bytes] = []
-    for chunk in column.chunks:
-        _, offsets_buffer, data_buffer = chunk.buffers()
-        offsets = np.frombuffer(offsets_buffer, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-        lengths.append(np.diff(offsets).astype(np.uint32))
-        if data_buffer is not None:
-            pieces.append(data_buffer[int(offsets[0]) : int(offsets[-1])].to_pybytes())
-    return (np.concatenate(lengths) if lengths else np.empty(0, np.uint32)), b"".join(pieces)

@@ -45,6 +45,8 @@ class Committer:
         self._rotating: asyncio.Future[Rotated] | None = None
         self._rebuilding: asyncio.Future[None] | None = None
         """Resolved once the ledger holds nothing that was refused; None while it does not."""
+        self._distrusted: Error | None = None
+        """The exception that left the ledger in doubt, until the stream went back to what is durable."""
         self._closing = False
         self.failure: Error | None = None
         """Why nothing can be stored at the moment."""
@@ -61,6 +63,14 @@ class Committer:
 
     def wake(self) -> None:
         """Have the current group made durable soon."""
+        self._wake.set()
+
+    def distrust(self, error: Error) -> None:
+        """Go back to what is durable: an exception cut a change short, so the ledger may hold half of it."""
+        if self.failure is not None:
+            return
+        self.failure = self._distrusted = error
+        self._rebuilding = asyncio.get_running_loop().create_future()
         self._wake.set()
 
     def require_storing(self) -> None:
@@ -115,10 +125,10 @@ class Committer:
 
     async def _run(self) -> None:
         try:
-            while not self._closing or self._intake.group:
+            while not self._closing or self._intake.group or self._distrusted:
                 await self._wake.wait()
                 self._wake.clear()
-                while self._intake.group or self._rotation:
+                while self._intake.group or self._rotation or self._distrusted:
                     await self._commit_next()
                 if self._closing:
                     self._wake.set()
@@ -143,6 +153,10 @@ class Committer:
         self._rebuilt(self.failure)
 
     async def _commit_next(self) -> None:
+        if self._distrusted is not None:
+            error, self._distrusted = self._distrusted, None
+            await self._recover(Group(), error)
+            return
         group, self._intake.group = self._intake.group, Group()
         rotation, self._rotation = self._rotation, None
         self._rotating = rotation[0] if rotation else None
@@ -205,7 +219,8 @@ class Committer:
         """
         self.failure = error
         logger.error("stream %s: %s; going back to what is durable", self._store.config.name, error)
-        self._rebuilding = asyncio.get_running_loop().create_future()
+        if self._rebuilding is None:
+            self._rebuilding = asyncio.get_running_loop().create_future()
         self._refuse(group, error)
         pause_s = RETRY_FIRST_S
         rolled_back = False

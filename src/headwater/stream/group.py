@@ -82,6 +82,10 @@ class Group:
         if reply:
             self._answers.append(_Answer((reply,), error=error))
 
+    def replies(self) -> set[bytes]:
+        """Return to whom the group has something to say."""
+        return {reply for answer in self._answers for reply in answer.replies}
+
     def answers(self, acks: PubAcks) -> bytes:
         """Return the frames to send now that the group is durable."""
         return b"".join([*(answer.frames(acks) for answer in self._answers), *self.after])

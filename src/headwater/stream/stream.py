@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from headwater.errors import ApiError, CorruptionError, DiskError, api_error
+from headwater.errors import ApiError, CorruptionError, DiskError, Error, api_error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
 from headwater.model.message import Message
@@ -39,6 +40,7 @@ from headwater.stream.replay import keeps_history
 from headwater.stream.store import Services, Store
 from headwater.wire.pub_ack import PubAcks
 
+logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
@@ -212,14 +214,25 @@ class Stream:
 
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; each is answered once it is durable, or refused."""
-        failure = self._committer.failure
-        if failure is not None:
-            error = api_error("stream_store_failed", err=str(failure))
-            if not self.config.no_ack:
-                self._send(b"".join(self._acks.error(reply, error) for _, reply, _, _ in items if reply))
+        if self._committer.failure is not None:
+            self._refuse(items, self._committer.failure)
             return
-        self._intake.offer(items)
+        try:
+            self._intake.offer(items)
+        except Exception as error:
+            # A bug, or a message that nobody thought of: it costs this stream a replay, and others nothing.
+            logger.exception("stream %s cannot take a message", self.name)
+            failure = Error(f"the stream failed on a message: {type(error).__name__}")
+            answered = self._intake.group.replies()
+            self._committer.distrust(failure)
+            self._refuse([item for item in items if item[1] not in answered], failure)
         self._committer.wake()
+
+    def _refuse(self, items: Sequence[Item], failure: Error) -> None:
+        """Answer every publisher that the stream cannot store its message."""
+        error = api_error("stream_store_failed", err=str(failure))
+        if not self.config.no_ack:
+            self._send(b"".join(self._acks.error(reply, error) for _, reply, _, _ in items if reply))
 
     def promise(self) -> asyncio.Future[None]:
         """Return what is done once all just offered is durable, and fails if it cannot be made so."""

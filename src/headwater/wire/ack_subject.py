@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 _V1_TOKENS = 9
 _V2_TOKENS = 11
+_MOST_DIGITS = 19
+_TOO_LARGE = 2**63
+"""Any client may send an ack: no number in it may exceed what the state of a consumer can hold."""
 _KEY_DOTS = (3, 5)
 """How many dots come before the numbers, in the older form and in the newer one."""
 
@@ -82,7 +85,7 @@ def parse_ack_subject(subject: bytes) -> AckSubject | None:
         return None
     numbers = tokens[start + 2 : start + 7]
     # One test for all five: an empty or signed number must not pass, nor one with blanks.
-    if not b"".join(numbers).isdigit() or b"" in numbers:
+    if not b"".join(numbers).isdigit() or b"" in numbers or max(map(len, numbers)) > _MOST_DIGITS:
         return None
     return AckSubject(tokens[start], tokens[start + 1], *map(int, numbers))
 
@@ -103,7 +106,8 @@ def read_ack(subject: bytes) -> tuple[bytes, int, int, int] | None:
     try:
         key, delivered_count, stream_seq, consumer_seq, _, _ = subject.rsplit(b".", 5)
         if key.startswith(b"$JS.ACK.") and key.count(b".") in _KEY_DOTS:
-            return key, int(delivered_count), int(stream_seq), int(consumer_seq)
+            numbers = int(delivered_count), int(stream_seq), int(consumer_seq)
+            return (key, *numbers) if min(numbers) >= 0 and max(numbers) < _TOO_LARGE else None
     except ValueError:
         return None
     ack = parse_ack_subject(subject)
