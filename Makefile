@@ -48,16 +48,16 @@ test: check java-check ## everything: check and the whole suite, by WORKERS=4 pr
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
-	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/spark/test_cinemas.py $(ARGS)
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/on_spark/test_cinemas.py $(ARGS)
 
 test-slow: install java-check ## sites of three nodes, and links that the kernel slows down
-	TEST_SLOW=1 $(BIN)/pytest -q -rs tests/spark/test_cinemas.py $(ARGS)
+	TEST_SLOW=1 $(BIN)/pytest -q -rs tests/on_spark/test_cinemas.py $(ARGS)
 
 test-demo: install java-check ## run the demo as a test
 	TEST_DEMO=1 $(BIN)/pytest -q tests/test_demo.py $(ARGS)
 
 test-nats-cli: install java-check ## the real nats command line does what the transcripts do: NATS_CLI=/path/to/nats
-	HEADWATER_NATS_CLI=$(NATS_CLI) $(BIN)/pytest -q -rs -k nats_command tests/spark/test_transcripts.py $(ARGS)
+	HEADWATER_NATS_CLI=$(NATS_CLI) $(BIN)/pytest -q -rs -k nats_command tests/on_spark/test_transcripts.py $(ARGS)
 
 test-older-servers: install java-check ## older nats-servers as origins and as transport: OLDER_SERVERS=folder with <version>/nats-server
 	TEST_OLDER_SERVERS=$(OLDER_SERVERS) $(BIN)/pytest -q -rs tests/interop/test_older_servers.py $(ARGS)

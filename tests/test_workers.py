@@ -11,10 +11,10 @@ def test_a_module_is_a_group_and_so_is_a_folder_that_shares_servers() -> None:
 
 
 def test_what_takes_longest_begins_first() -> None:
-    groups = ["log/test_log.py", "spark/test_jobs.py", "conformance", "spark/test_cinemas.py"]
+    groups = ["log/test_log.py", "on_spark/test_jobs.py", "conformance", "on_spark/test_cinemas.py"]
     assert sorted(groups, key=rank) == [
-        "spark/test_cinemas.py",
+        "on_spark/test_cinemas.py",
         "conformance",
-        "spark/test_jobs.py",
+        "on_spark/test_jobs.py",
         "log/test_log.py",
     ]

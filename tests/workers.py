@@ -14,10 +14,10 @@ import pytest
 FOLDERS = ("conformance",)
 """Folders whose tests are one group."""
 FIRST = (
-    "spark/test_cinemas.py",
+    "on_spark/test_cinemas.py",
     "conformance",
     "durability",
-    "spark",
+    "on_spark",
     "interop",
     "simulation",
     "stan",

@@ -20,8 +20,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engines import RunningEngine, engine
+from on_spark.replicators import RunningReplicator, replicator
 from servers import RunningServer, nats_server
-from spark.replicators import RunningReplicator, replicator
 from waits import until
 
 Json = dict[str, Any]

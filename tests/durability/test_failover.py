@@ -23,9 +23,9 @@ from durability.test_stan_kill import Reader
 from durability.worker import Ledger, Worker
 from engines import READY_WORDS, RunningEngine
 from java import missing_java
+from on_spark.replicators import replicator
 from rounds import choose_seed, rounds
 from servers import nats_server
-from spark.replicators import replicator
 from stan_door import CLUSTER, StanClient
 from waits import until
 

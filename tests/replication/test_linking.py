@@ -13,12 +13,12 @@ from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.stream import Compression, StreamConfig
 from headwater.model.upstream import StreamSource, TransformConfig
-from headwater.replication.piece import Piece
-from headwater.replication.piece_reader import COLUMNS, read_piece
 from headwater.replication.planner import SUMMED_SUBJECTS, CursorAt, Extent, plan_local
 from headwater.replication.transfer import transfer
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import FileRange, Receipt, Work
+from headwater.spark.piece import Piece
+from headwater.spark.piece_reader import COLUMNS, read_piece
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
 from headwater.table.stored_group import StoredFile

@@ -21,9 +21,9 @@ from headwater.bus.embedded import free_port
 from headwater.control.catalog import Catalog
 from headwater.replication import handover
 from identities import Certificates, make_certificates, make_operator, new_key, public, write_seed
+from on_spark.standalone import HOME, cluster_environment
 from servers import nats_server
 from sinks import KeptSink
-from spark.standalone import HOME, cluster_environment
 from waits import until
 
 MARKER = "marker-3f9c-password"

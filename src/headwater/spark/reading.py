@@ -19,8 +19,8 @@ from pyroaring import BitMap64
 from headwater.errors import BusError, SettingsError
 from headwater.replication.client import BlockingClient
 from headwater.replication.origin import connect_options
-from headwater.replication.piece import Extent, Piece, ordered, pieces_of
 from headwater.replication.work import FileRange, NatsOrigin
+from headwater.spark.piece import Extent, Piece, ordered, pieces_of
 from headwater.table import schema as table_schema
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"

@@ -21,8 +21,8 @@ import pytest
 
 from headwater.model.upstream import hash8
 from headwater.site.status import status_of
+from on_spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened_cinemas
 from rounds import choose_seed, rounds
-from spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened_cinemas
 
 ROUNDS = rounds(3)
 SEED = choose_seed()

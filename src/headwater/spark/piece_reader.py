@@ -19,8 +19,8 @@ from headwater.model import headers as header_block
 from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
 from headwater.replication.origin import OriginReader
-from headwater.replication.piece import Piece
 from headwater.replication.work import FileRange, NatsOrigin
+from headwater.spark.piece import Piece
 from headwater.table import parquet
 from headwater.table.output import footer_crc_of
 from headwater.table.schema import TIME

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import psutil
 
+from on_spark.replicators import replicator
+from on_spark.standalone import HOME, standalone
 from replication.fake_engine import FakeEngine, serving
 from replication.works import brought, file_of, tail_of, work_of
 from servers import nats_server
-from spark.replicators import replicator
-from spark.standalone import HOME, standalone
 from table.samples import message
 
 

@@ -12,9 +12,9 @@ from pyroaring import BitMap64
 
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
-from headwater.replication.piece import Piece
-from headwater.replication.piece_reader import COLUMNS, GoneError, read_piece
 from headwater.replication.work import FileRange, NatsOrigin
+from headwater.spark.piece import Piece
+from headwater.spark.piece_reader import COLUMNS, GoneError, read_piece
 from replication.origins import KINDS, site_of
 from replication.works import file_of
 from table.samples import message

@@ -10,8 +10,8 @@ import pytest
 
 from headwater.disk import RealDisk
 from headwater.errors import BusError, SettingsError
-from headwater.replication.piece_reader import read_piece
-from headwater.replication.reading import OPTIONS, UNBOUNDED, Reading
+from headwater.spark.piece_reader import read_piece
+from headwater.spark.reading import OPTIONS, UNBOUNDED, Reading
 from headwater.table import Table
 from replication.origins import KINDS, site_of
 from table.links import link_of
@@ -66,7 +66,7 @@ async def test_files_and_what_is_not_folded_yet_are_one_run(tmp_path: Path) -> N
 async def test_a_stream_with_too_many_removals_to_name_is_read_through_the_api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.replication.reading.NAMED_REMOVALS", 1)
+    monkeypatch.setattr("headwater.spark.reading.NAMED_REMOVALS", 1)
     async with site_of("headwater", tmp_path) as site:
         await site.make(allow_direct=True)
         for _ in range(6):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from headwater.replication.piece import Extent, Piece, ordered, pieces_of
 from headwater.replication.work import FileRange
+from headwater.spark.piece import Extent, Piece, ordered, pieces_of
 
 
 def file_at(first: int, last: int) -> FileRange:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from on_spark.standalone import cluster_environment
 from replication.fake_engine import STORE_ID
-from spark.standalone import cluster_environment
 
 PROGRAM = (sys.executable, "-m", "headwater")
 

@@ -25,9 +25,9 @@ from pyspark.sql.types import (
 )
 
 from headwater.errors import SettingsError
-from headwater.replication.piece import Piece
-from headwater.replication.piece_reader import read_piece
-from headwater.replication.reading import UNBOUNDED, Reading
+from headwater.spark.piece import Piece
+from headwater.spark.piece_reader import read_piece
+from headwater.spark.reading import UNBOUNDED, Reading
 
 NAME = "headwater"
 SCHEMA = StructType(

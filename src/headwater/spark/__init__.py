@@ -1,0 +1,1 @@
+"""Streams as a Spark data source."""

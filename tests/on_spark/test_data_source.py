@@ -1,0 +1,120 @@
+"""A real Spark reads streams: at once and micro-batch by micro-batch, with SQL over them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headwater.disk import RealDisk
+from headwater.model import headers as header_block
+from headwater.replication.spark import SparkCluster
+from headwater.table import Table
+from replication.origins import site_of
+from table.links import link_of
+from table.samples import columns, everything
+
+
+@pytest.fixture(scope="module")
+def spark(cluster: SparkCluster) -> SparkSession:
+    """A session in the Spark that is there; it needs no registration of ours."""
+    return SparkSession.builder.getOrCreate()
+
+
+def loaded(spark: SparkSession, *names: str, path: Path | None = None, **options: str) -> list[Any]:
+    """Return rows of a stream, read by its format's name."""
+    reader = spark.read.format("headwater").options(**options)
+    rows = reader.load(str(path)) if path else reader.load()
+    return [tuple(row) for row in rows.orderBy("seq").selectExpr(*names).collect()]
+
+
+async def test_sql_is_asked_over_a_stream_of_files_and_what_is_not_folded_yet(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    async with site_of("headwater", tmp_path) as site:
+        await site.make()
+        for number in range(6):
+            await site.publish(
+                f"orders.{'new' if number % 2 else 'paid'}", b"%d" % number, {"N": str(number)}
+            )
+        folder = tmp_path / "engine" / "store" / "$G" / "ORDERS"
+        rows = await asyncio.to_thread(
+            loaded, spark, "seq", "data", "headers.N", path=folder, server=site.url
+        )
+        assert rows == [(seq, bytearray(b"%d" % (seq - 1)), [str(seq - 1)]) for seq in range(1, 7)]
+
+        def question() -> list[Any]:
+            narrow = spark.read.format("headwater").schema("seq BIGINT, subject STRING")
+            narrow.options(server=site.url).load(str(folder)).createOrReplaceTempView("orders")
+            asked = "SELECT subject, count(*), max(seq) FROM orders GROUP BY subject ORDER BY subject"
+            return [tuple(row) for row in spark.sql(asked).collect()]
+
+        assert await asyncio.to_thread(question) == [("orders.new", 3, 6), ("orders.paid", 3, 5)]
+
+
+async def test_a_query_follows_a_stream_in_micro_batches_and_goes_on_after_a_stop(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    seen: set[int] = set()
+
+    def follow(url: str) -> tuple[list[int], list[int]]:
+        """Read what is there now; return what this query brought, and how much each micro-batch took."""
+        source = spark.readStream.format("headwater").options(server=url, stream="ORDERS")
+        query = (
+            source.option("maxMessagesPerTrigger", 2)
+            .schema("seq BIGINT")
+            .load()
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "brought"))
+        )
+        assert query.awaitTermination(600)
+        brought = {row.seq for row in spark.read.parquet(str(tmp_path / "brought")).collect()} - seen
+        seen.update(brought)
+        counts = [progress["numInputRows"] for progress in query.recentProgress]
+        return sorted(brought), [count for count in counts if count]
+
+    async with site_of("nats-server", tmp_path) as site:
+        await site.make(allow_direct=True)
+        for _ in range(5):
+            await site.publish("orders.new", b"x")
+        assert await asyncio.to_thread(follow, site.url) == ([1, 2, 3, 4, 5], [2, 2, 1])
+        for _ in range(3):
+            await site.publish("orders.new", b"y")
+        assert await asyncio.to_thread(follow, site.url) == ([6, 7, 8], [2, 1])
+
+
+def test_linked_files_are_read_as_their_stream_holds_them(spark: SparkSession, tmp_path: Path) -> None:
+    table, staging = Table.open(tmp_path / "S" / "table", RealDisk(sync=False)), tmp_path / "staging"
+    table.commit([table.write(columns(range(1, 4)))])
+    one = link_of(staging, range(500, 520)).behind(3, 0, 1_800_000_000_000_000_000)
+    table.adopt(staging, [one], {})
+    table.commit([table.write(columns(range(24, 27)))])
+    found = loaded(
+        spark, "seq", "subject", "headers", "unix_micros(time)", "nanos", "data", path=tmp_path / "S"
+    )
+    expected = [
+        (
+            m.seq,
+            m.subject.decode(),
+            {name.decode(): [value.decode()] for name, value in header_block.parse(m.headers) or []} or None,
+            m.ts // 1000,
+            m.ts % 1000,
+            m.data,
+        )
+        for m in everything(table)
+    ]
+    assert found == expected
+    # Spark itself knows the columns that folders tell.
+    frame = spark.read.parquet(str(table.directory))
+    rows = frame.selectExpr("base_seq + offset", "source", "source_base + offset").collect()
+    assert sorted(tuple(row) for row in rows) == sorted(
+        [
+            *((seq, None, None) for seq in (1, 2, 3, 24, 25, 26)),
+            *((seq, "ORDERS", seq + 496) for seq in range(4, 24)),
+        ]
+    )
