@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from headwater.seat import ENGINE, Premises, Server, reach_server, seated
 from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
+from headwater.threads import ElasticThreads
 from headwater.web.page_server import PageServer
 
 logger = logging.getLogger(__name__)
@@ -109,8 +109,8 @@ def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
     catalog = Catalog(settings.store / "catalog.db")
     stack.callback(catalog.close)
     logger.info("store id %s", catalog.store_id)
-    sync_executor = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="sync")
-    work_executor = ThreadPoolExecutor(WORK_THREADS, thread_name_prefix="work")
+    sync_executor = ElasticThreads(SYNC_THREADS, "sync")
+    work_executor = ElasticThreads(WORK_THREADS, "work")
     stack.callback(work_executor.shutdown)
     stack.callback(sync_executor.shutdown)
     owns = settings.replicator == "own"

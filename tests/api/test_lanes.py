@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from headwater.api.lanes import Lanes, Work
+from waits import until
 
 
 class Gate:
@@ -84,3 +86,43 @@ async def test_work_that_fails_does_not_strand_what_waits_behind_it() -> None:
     lanes.submit("s", gate.work())
     await lanes.drain()
     assert (gate.done, lanes.load) == (1, 0)
+
+
+async def test_work_that_waits_in_a_lane_where_nothing_moves_is_refused_and_makes_room() -> None:
+    lanes, stuck, free = Lanes(width=2, depth=100, total=10, stuck_s=0.05), Gate(), Gate()
+    refused: list[int] = []
+    for number in range(10):
+        assert lanes.submit("stuck", stuck.work(), partial(refused.append, number))
+    assert not lanes.submit("free", free.work()), "all room is taken"
+    await until(lambda: len(refused) == 8)
+    assert (refused, lanes.load) == (list(range(2, 10)), 2)
+    assert not lanes.submit("stuck", stuck.work(), lambda: refused.append(10)), "refused at once"
+    assert refused[-1] == 10
+    free.open.set()
+    assert lanes.submit("free", free.work())
+    await until(lambda: free.done)
+    stuck.open.set()
+    await lanes.drain()
+    assert lanes.submit("stuck", stuck.work()), "it moves again"
+    await lanes.drain()
+    assert (stuck.done, lanes.load) == (3, 0)
+
+
+async def test_a_lane_that_is_slow_but_moves_refuses_nothing() -> None:
+    lanes = Lanes(width=1, depth=100, total=100, stuck_s=0.5)
+    done: list[int] = []
+
+    async def work() -> None:
+        await asyncio.sleep(0.03)
+        done.append(1)
+
+    assert all(lanes.submit("slow", work, lambda: done.append(-1)) for _ in range(30))
+    await until(lambda: len(done) == 30)
+    assert -1 not in done
+
+
+async def test_a_drain_does_not_wait_for_what_is_stuck() -> None:
+    lanes, stuck = Lanes(width=1, depth=1, total=10, stuck_s=0.05), Gate()
+    lanes.submit("stuck", stuck.work())
+    await lanes.drain()
+    assert stuck.done == 0

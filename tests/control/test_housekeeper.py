@@ -248,3 +248,59 @@ async def test_streams_that_come_and_go_hold_up_nobody(tmp_path: Path) -> None:
         workshop.clock.advance(SECOND)
         await until(lambda: stays._store.table.files)
     workshop.close()
+
+
+async def test_streams_that_are_stuck_delay_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_TURN_S", 0.05)
+    workshop = workshop_of(tmp_path)
+    config = {"max_age": SECOND}
+    stuck = [
+        await workshop.open(config_of(name=f"STUCK{n}", **config)) for n in range(module.FOLDS_AT_ONCE + 1)
+    ]
+    healthy = await workshop.open(config_of(name="HEALTHY", **config))
+    go_on = asyncio.Event()
+    calls: list[str] = []
+
+    async def hang(*_: object) -> None:
+        calls.append("hangs")
+        await go_on.wait()
+
+    for stream in stuck:
+        for work in ("fold", "tidy"):
+            monkeypatch.setattr(stream.folder, work, hang)
+        monkeypatch.setattr(stream, "expire", hang)
+    for stream in (*stuck, healthy):
+        await publish(stream, (b"a", b"1"))
+    async with kept(workshop, *stuck, healthy):
+        for seq in range(2, 6):
+            workshop.clock.advance(SECOND // 2)
+            await until(lambda: healthy._store.table.transaction(FOLD) == seq - 1)  # noqa: B023
+            workshop.clock.advance(SECOND)
+            await until(lambda: not healthy.is_live(seq - 1))  # noqa: B023
+            await publish(healthy, (b"a", b"%d" % seq))
+        await until(lambda: len(calls) == 3 * len(stuck), "each hangs once at each kind of work")
+        go_on.set()
+    workshop.close()
+
+
+async def test_a_stop_does_not_wait_for_what_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "STOP_WITHIN_S", 0.05)
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"))
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> None:
+        begun.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(stream.folder, "fold", hang)
+    async with kept(workshop, stream):
+        workshop.clock.advance(SECOND)
+        await begun.wait()
+    assert "stream S: fold has not ended" in caplog.text
+    go_on.set()
+    await asyncio.sleep(0)
+    workshop.close()

@@ -13,13 +13,14 @@ import pytest
 
 from doors import Asker, connected
 from headwater.bus.connection import Connection, NoRespondersError
-from headwater.errors import DiskError
+from headwater.errors import ApiError, DiskError
 from headwater.ingest import ingest as module
 from headwater.ingest.ingest import Ingest
 from headwater.log.segment import Position
 from headwater.model.stream import StreamConfig
 from headwater.stream.store import Services
 from headwater.stream.stream import Stream
+from hung_streams import hung_disk
 from servers import nats_server
 from sinks import KeptSink
 from stream.streams import Answers, Workshop, config_of, everything
@@ -241,4 +242,39 @@ async def test_streams_share_what_may_wait_for_the_disk(tmp_path: Path) -> None:
         most = module.MAX_BACKLOG_BYTES
         assert shares == [most // n for n in (1, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8)]
         for stream in streams:
+            await stream.close()
+
+
+async def test_a_stream_whose_disk_hangs_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_BACKLOG_BYTES", 10_000)
+    monkeypatch.setattr(module, "HOLD_S", 0.1)
+    async with site(tmp_path) as at:
+        at.workshop.sync_executor._max_workers = 4
+        stuck, healthy = await at.open("STUCK", "stuck"), await at.open("HEALTHY", "healthy")
+        with hung_disk(stuck, monkeypatch) as hung:
+            answers = KeptSink()
+            at.client.subscribe(b"answers.*", answers)
+            for n in range(100):
+                at.client.publish(b"stuck", b"%d" % n + b"x" * 1000, b"answers.%d" % n)
+            await at.client.flush()
+            await until(lambda: stuck.congestion)
+            assert (await at.asker.publish("healthy", b"1"))["seq"] == 1
+            for _ in range(3):
+                refused = await at.asker.publish("stuck", b"more")
+                assert refused["error"]["err_code"] == 10077
+                assert "the disk does not answer" in refused["error"]["description"]
+            with pytest.raises(ApiError):
+                await stuck.promise()
+            assert (await at.asker.publish("healthy", b"2"))["seq"] == 2
+            assert stuck.backlog_bytes < 200_000
+            hung.heal()
+            await until(lambda: not stuck.congestion)
+        await until(lambda: stuck.backlog_bytes == 0)
+        await answers.got(100)
+        acked = [json.loads(data) for data in answers.datas]
+        assert len(await everything(stuck)) == sum("error" not in ack for ack in acked)
+        assert "seq" in await at.asker.publish("stuck", b"again")
+        for stream in (stuck, healthy):
             await stream.close()

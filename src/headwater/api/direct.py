@@ -18,6 +18,7 @@ from headwater.wire.frames import Frame
 
 logger = logging.getLogger(__name__)
 QUEUE = b"headwater"
+_UNAVAILABLE = headers.build(code=503)
 _BUFFER_BYTES = 1 << 20
 _WIDTH, _DEPTH, _TOTAL = 8, 8192, 65_536
 
@@ -57,8 +58,9 @@ class DirectDoor:
         """Begin to answer the requests that came in."""
         asked, self.items[:] = list(self.items), []
         for frame in asked:
-            if frame[1] and not self._lanes.submit(self._stream.name, partial(self._answer, frame)):
-                self._connection.publish(frame[1], b"", headers=headers.build(code=503))
+            if frame[1]:
+                refuse = partial(self._connection.publish, frame[1], b"", headers=_UNAVAILABLE)
+                self._lanes.submit(self._stream.name, partial(self._answer, frame), refuse)
 
     async def _answer(self, frame: Frame) -> None:
         """Answer one request; whatever fails becomes a status."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import msgspec
@@ -63,8 +64,13 @@ class Dispatcher:
                 self._pull(subject, reply, header, body)
             return
         request = Request(subject, found.stream, found.consumer, reply, header, body)
-        if not self._lanes.submit(found.stream, lambda: self._run(found, request)):
+        # What is about no single stream has a lane for each kind: names are known when infos are not.
+        lane = found.stream or f" {found.endpoint.pattern}"
+
+        def refuse() -> None:
             self._answer(found.endpoint, request, {}, api_error("cluster_not_avail"))
+
+        self._lanes.submit(lane, lambda: self._run(found, request), refuse)
 
     def _pull(self, subject: str, reply: bytes, header: bytes, body: bytes) -> None:
         """Hand on a pull request, in the order of arrival; where no consumer is, nobody answers."""
@@ -90,7 +96,11 @@ class Dispatcher:
                 raise api_error("not_empty_request")
             if endpoint.body is Body.NEEDED and request.is_empty:
                 raise api_error("bad_request")
-            return await endpoint.handler(self._context, request), None
+            async with asyncio.timeout(endpoint.within_s):
+                return await endpoint.handler(self._context, request), None
+        except TimeoutError:
+            logger.error("%s: there was no answer in %g s", request.subject, endpoint.within_s or 0)
+            return {}, api_error("cluster_not_avail")
         except ApiError as error:
             return {}, error
         except DiskError as error:

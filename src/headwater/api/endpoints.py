@@ -28,7 +28,8 @@ class Body(Enum):
 class Endpoint:
     """One row: the subject below the prefix, the type of its answers, who makes them.
 
-    `zero` are the members that an answer has even when it is an error.
+    `zero` are the members that an answer has even when it is an error. A handler that only reads may have
+    `within_s` to answer: a stream that does not answer by then is reported as not available.
     """
 
     pattern: str
@@ -37,6 +38,7 @@ class Endpoint:
     body: Body = Body.ANY
     zero: Mapping[str, Any] = field(default_factory=dict)
     audited: bool = True
+    within_s: float | None = None
 
     @property
     def type(self) -> str:
@@ -44,6 +46,10 @@ class Endpoint:
         return f"io.nats.jetstream.api.v1.{self.response}"
 
 
+INFO_WITHIN_S = 6.0
+"""Longer than one look at all streams may take (`control/late_streams`)."""
+READ_WITHIN_S = 30.0
+"""For what may have to read the stream."""
 _PAGED = {"total": 0, "offset": 0, "limit": 0}
 
 ENDPOINTS = (
@@ -52,10 +58,19 @@ ENDPOINTS = (
     Endpoint("STREAM.UPDATE.{stream}", "stream_update_response", streams.update),
     Endpoint("STREAM.NAMES", "stream_names_response", streams.names, zero={**_PAGED, "streams": None}),
     Endpoint("STREAM.LIST", "stream_list_response", streams.list_, zero={**_PAGED, "streams": []}),
-    Endpoint("STREAM.INFO.{stream}", "stream_info_response", streams.info, zero=_PAGED),
+    Endpoint(
+        "STREAM.INFO.{stream}", "stream_info_response", streams.info, zero=_PAGED, within_s=INFO_WITHIN_S
+    ),
     Endpoint("STREAM.DELETE.{stream}", "stream_delete_response", streams.delete, Body.EMPTY),
     Endpoint("STREAM.PURGE.{stream}", "stream_purge_response", streams.purge, zero={"purged": 0}),
-    Endpoint("STREAM.MSG.GET.{stream}", "stream_msg_get_response", messages.get, Body.NEEDED, audited=False),
+    Endpoint(
+        "STREAM.MSG.GET.{stream}",
+        "stream_msg_get_response",
+        messages.get,
+        Body.NEEDED,
+        audited=False,
+        within_s=READ_WITHIN_S,
+    ),
     Endpoint("STREAM.MSG.DELETE.{stream}", "stream_msg_delete_response", messages.delete, Body.NEEDED),
     Endpoint("STREAM.SNAPSHOT.{stream}", "stream_snapshot_response", snapshot.begin, Body.NEEDED),
     Endpoint(
@@ -80,9 +95,19 @@ ENDPOINTS = (
         zero={**_PAGED, "consumers": []},
     ),
     Endpoint(
-        "CONSUMER.LIST.{stream}", "consumer_list_response", consumers.list_, zero={**_PAGED, "consumers": []}
+        "CONSUMER.LIST.{stream}",
+        "consumer_list_response",
+        consumers.list_,
+        zero={**_PAGED, "consumers": []},
+        within_s=READ_WITHIN_S,
     ),
-    Endpoint("CONSUMER.INFO.{stream}.{consumer}", "consumer_info_response", consumers.info, Body.EMPTY),
+    Endpoint(
+        "CONSUMER.INFO.{stream}.{consumer}",
+        "consumer_info_response",
+        consumers.info,
+        Body.EMPTY,
+        within_s=READ_WITHIN_S,
+    ),
     Endpoint("CONSUMER.DELETE.{stream}.{consumer}", "consumer_delete_response", consumers.delete, Body.EMPTY),
     Endpoint(
         "CONSUMER.PAUSE.{stream}.{consumer}",

@@ -1,4 +1,4 @@
-"""Requests run as tasks, a few at a time for each stream, and refused when too many wait."""
+"""Requests run as tasks, a few at a time for each stream, and refused when too many wait or nothing moves."""
 
 from __future__ import annotations
 
@@ -9,28 +9,37 @@ from collections.abc import Callable, Coroutine
 
 logger = logging.getLogger(__name__)
 Work = Callable[[], Coroutine[None, None, None]]
+Refuse = Callable[[], None]
+
+STUCK_S = 10.0
+"""Work waits no longer than this for its turn; clients wait about half as long for an answer."""
 
 
 class _Lane:
     """The requests about one stream that wait, and how many run."""
 
-    __slots__ = ("running", "waiting")
+    __slots__ = ("moved_at", "running", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[Work] = deque()
+        self.waiting: deque[tuple[Work, Refuse]] = deque()
         self.running = 0
+        self.moved_at = 0.0
+        """When work last began."""
 
 
 class Lanes:
     """Runs work in named lanes: up to `width` at a time in each, `depth` waiting, `total` in all.
 
-    Whoever submits work answers for its errors; one that it lets through is logged, and the lane goes on.
+    A lane in which nothing has moved for a while is stuck, as its stream is: what waits in it is refused, so
+    that it takes no room of others. Whoever submits work answers for its errors; one that it lets through is
+    logged, and the lane goes on.
     """
 
-    def __init__(self, *, width: int, depth: int, total: int) -> None:
+    def __init__(self, *, width: int, depth: int, total: int, stuck_s: float = STUCK_S) -> None:
         self._width = width
         self._depth = depth
         self._total = total
+        self._stuck_s = stuck_s
         self._lanes: dict[str, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._load = 0
@@ -40,38 +49,65 @@ class Lanes:
         """Return how much work runs or waits."""
         return self._load
 
-    def submit(self, name: str, work: Work) -> bool:
-        """Run the work when its turn comes; False, and nothing will happen, if too much waits already."""
+    def submit(self, name: str, work: Work, refuse: Refuse = lambda: None) -> bool:
+        """Run the work when its turn comes, or refuse it; return whether it may still run."""
         lane = self._lanes.get(name) or _Lane()
-        if self._load >= self._total or len(lane.waiting) >= self._depth:
+        if self._load >= self._total or len(lane.waiting) >= self._depth or self._is_stuck(lane):
+            refuse()
             return False
         self._lanes[name] = lane
         self._load += 1
         if lane.running == self._width:
-            lane.waiting.append(work)
+            if not lane.waiting:
+                self._watch(lane)
+            lane.waiting.append((work, refuse))
             return True
         lane.running += 1
+        lane.moved_at = asyncio.get_running_loop().time()
         task = asyncio.create_task(self._run(name, lane, work), name=f"api {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
 
+    def _is_stuck(self, lane: _Lane) -> bool:
+        still_s = asyncio.get_running_loop().time() - lane.moved_at
+        return lane.running == self._width and still_s >= self._stuck_s
+
+    def _watch(self, lane: _Lane) -> None:
+        """Look at a lane in which work waits when it may be stuck, and refuse what waits if it is."""
+        asyncio.get_running_loop().call_later(self._stuck_s, self._look, lane)
+
+    def _look(self, lane: _Lane) -> None:
+        if lane.waiting and not self._is_stuck(lane):
+            self._watch(lane)
+            return
+        while lane.waiting:
+            self._load -= 1
+            lane.waiting.popleft()[1]()
+
     async def _run(self, name: str, lane: _Lane, work: Work | None) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while work is not None:
+                lane.moved_at = loop.time()
                 try:
                     await work()
                 except Exception:
                     logger.exception("work in lane %r failed", name)
                 finally:
                     self._load -= 1
-                work = lane.waiting.popleft() if lane.waiting else None
+                work = lane.waiting.popleft()[0] if lane.waiting else None
         finally:
             lane.running -= 1
             if not lane.running and not lane.waiting:
                 self._lanes.pop(name, None)
 
     async def drain(self) -> None:
-        """Return once nothing runs or waits any more."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        """Return once nothing runs or waits any more, but for what is stuck."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._stuck_s
+        while self._tasks and (left_s := deadline - loop.time()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left_s)
+        for task in self._tasks:
+            logger.error("%s has not ended", task.get_name())
+            task.cancel()

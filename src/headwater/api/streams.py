@@ -58,17 +58,24 @@ async def list_(context: Context, request: Request) -> Json:
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamListRequest")
     found = context.domain.names(asked.get("subject", ""))
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
-    infos, sizes = [], []
-    for name in shown:
-        if (stream := context.domain.find(name)) is not None:
-            infos.append(await stream_info(context, stream, versions=False))
-            sizes.append(len(msgspec.json.encode(infos[-1])) + 1)
+    streams = [stream for name in shown if (stream := context.domain.find(name)) is not None]
+    answers = await context.domain.late.ask(
+        streams, lambda stream: stream_info(context, stream, versions=False)
+    )
+    infos = [answers.given[name] for name in shown if name in answers.given]
+    sizes = [len(msgspec.json.encode(info)) + 1 for info in infos]
     fit = fitting(sizes, context.connection.max_payload - _ENVELOPE_BYTES)
     if fit < len(infos):
         infos, paging["limit"] = infos[:fit], fit
     answer: Json = {**paging, "streams": infos}
     offline = {name: context.domain.offline[name] for name in shown if name in context.domain.offline}
-    return {**answer, "offline": offline} if offline else answer
+    offline |= answers.failed
+    if offline:
+        answer["offline"] = offline
+    # As with nats-server, `missing` names all that are not shown, and `offline` says why where that is known.
+    if missing := sorted((*answers.missing, *offline)):
+        answer["missing"] = missing
+    return answer
 
 
 async def info(context: Context, request: Request) -> Json:

@@ -21,6 +21,7 @@ from headwater.control import rules
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog, StreamRow
 from headwater.control.directories import Directories
+from headwater.control.late_streams import LateStreams
 from headwater.errors import ApiError, DiskError, Error, api_error
 from headwater.model.names import directory_name
 from headwater.model.stream import Storage, StreamConfig
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 Fill = Callable[[Stream], Awaitable[None]]
 """Puts messages into a new stream before anyone else sees it."""
 _OPEN_AT_ONCE = 8
+CLOSE_WITHIN_S = 30.0
+"""Nobody waits longer for a stream to be closed: its disk hangs."""
 _T = TypeVar("_T")
 
 
@@ -85,7 +88,10 @@ class Domain:
         self._offline: dict[str, str] = {}
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._closings: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()
+        self.late = LateStreams()
+        """The streams that do not answer at the moment."""
 
     def observe(self, observer: Observer) -> None:
         """Tell the observer of every stream, those already open included."""
@@ -122,7 +128,11 @@ class Domain:
     async def used(self, storage: Storage) -> int:
         """Return the bytes that the account's streams hold in one kind of storage."""
         streams = [s for s in self._streams.values() if s.config.storage is storage]
-        return sum([(await stream.state()).bytes for stream in streams])
+        sizes = {stream.name: stream.durable_bytes for stream in streams}
+        answers = await self.late.ask((s for s in streams if sizes[s.name] is None), Stream.state)
+        sizes |= {name: state.bytes for name, state in answers.given.items()}
+        # One that does not answer counts with what it held when it last did.
+        return sum(s.known_bytes if (size := sizes[s.name]) is None else size for s in streams)
 
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""
@@ -168,14 +178,18 @@ class Domain:
 
     async def close(self) -> None:
         """Close every stream; what is under way on a stream ends first."""
-        for name in list(self._streams):
-            async with self._lock(name):
-                stream = self._streams.pop(name, None)
-                if stream is not None:
-                    await self._close(stream)
-        await asyncio.gather(*self._removals)
+        await self.late.close()
+        await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
+        if self._removals:
+            await asyncio.wait(self._removals, timeout=CLOSE_WITHIN_S)
         # What memory streams hold ends here; left behind, it would take memory until the next start.
         await asyncio.to_thread(self._forget_memory)
+
+    async def _close_one(self, name: str) -> None:
+        async with self._lock(name):
+            stream = self._streams.pop(name, None)
+            if stream is not None:
+                await self._close(stream)
 
     def _forget_memory(self) -> None:
         disk = self._services.memory_disk
@@ -183,9 +197,19 @@ class Domain:
         if not disk.list(self._memory):  # another account's may be there yet
             disk.remove_tree(self._memory)
 
-    async def _close(self, stream: Stream) -> None:
+    async def _close(self, stream: Stream) -> asyncio.Task[None]:
+        """Return the closing of a stream once it has ended, or later than that if it hangs."""
         for observer in self._observers:
             observer.on_closed(stream)
+        closing = asyncio.create_task(self._end(stream), name=f"close {stream.name}")
+        self._closings.add(closing)
+        closing.add_done_callback(self._closings.discard)
+        await asyncio.wait({closing}, timeout=CLOSE_WITHIN_S)
+        if not closing.done():
+            logger.error("stream %r does not close: its disk does not answer", stream.name)
+        return closing
+
+    async def _end(self, stream: Stream) -> None:
         try:
             await stream.close()
         except (DiskError, OSError):
@@ -315,15 +339,21 @@ class Domain:
             except sqlite3.Error as error:
                 raise _failed("stream_delete", str(error)) from error
             stream = self._streams.pop(name, None)
-            if stream is not None:
-                await self._close(stream)
+            closing = await self._close(stream) if stream is not None else None
             directories = self._directories[self._configs[name].storage]
             del self._configs[name], self._rows[name]
             self._offline.pop(name, None)
-            await self._discard(directories, row)
+            if closing is None or closing.done():
+                await self._discard(directories, row)
+            else:
+                self._in_background(self._discard(directories, row, closing))
 
-    async def _discard(self, directories: Directories, row: StreamRow) -> None:
+    async def _discard(
+        self, directories: Directories, row: StreamRow, closing: asyncio.Task[None] | None = None
+    ) -> None:
         """Throw the directory of a removed stream away; should that fail, the next open sweeps it."""
+        if closing is not None:
+            await asyncio.wait({closing})
         try:
             directory = await asyncio.to_thread(directories.find, row)
             self._remove(directories, [await asyncio.to_thread(directories.discard, directory)])
@@ -341,9 +371,12 @@ class Domain:
                     logger.warning("%s stays until the next start: %s", path, error)
 
         if trash:
-            task = asyncio.create_task(remove(), name="remove streams")
-            self._removals.add(task)
-            task.add_done_callback(self._removals.discard)
+            self._in_background(remove())
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name="remove streams")
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
 
     def _lock(self, name: str) -> asyncio.Lock:
         lock = self._locks.get(name)

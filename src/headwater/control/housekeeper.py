@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from headwater.clock import Clock
 from headwater.errors import Error
@@ -17,25 +18,38 @@ logger = logging.getLogger(__name__)
 EXPIRE_TICK_S = 0.1
 FOLDS_AT_ONCE = 2
 """Each takes a thread and a file of memory."""
+LONGEST_TURN_S = 30.0
+"""Work that takes longer goes on without its turn, so that a stream that is stuck delays no other."""
+
+STOP_WITHIN_S = 30.0
+"""A stop waits no longer for what hangs."""
+
+Work = Callable[[], Awaitable[object]]
 
 
 class Housekeeper:
-    """One task for expiry, one for folding, one for compaction, over all streams."""
+    """One task for expiry, one for folding, one for compaction, over all streams.
+
+    No stream waits for another: work that has not ended is not begun again, and the round goes on without it.
+    """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._streams: dict[str, Stream] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._under_way: set[asyncio.Future[object]] = set()
-        self._turn = asyncio.Semaphore(FOLDS_AT_ONCE)
+        self._under_way: dict[tuple[str, Stream], asyncio.Task[None]] = {}
+        """What is being done, and for which stream."""
+        self._waiting: dict[Stream, asyncio.Task[None]] = {}
+        """The streams that wait for their turn to be folded."""
+        self._turns = asyncio.Semaphore(FOLDS_AT_ONCE)
 
     def on_opened(self, stream: Stream) -> None:
         """Look after a stream."""
         self._streams[stream.name] = stream
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Nothing to do: each round reads the config anew."""
+        """Nothing to do: each round reads the config again."""
 
     def on_closed(self, stream: Stream) -> None:
         """Look after it no more."""
@@ -53,10 +67,15 @@ class Housekeeper:
         ]
 
     async def stop(self) -> None:
-        """End the rounds; what is under way ends first."""
-        for task in self._tasks:
+        """End the rounds; what is under way ends first, unless it hangs."""
+        waiting = (*self._tasks, *self._waiting.values())
+        for task in waiting:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._under_way, return_exceptions=True)
+        await asyncio.gather(*waiting, return_exceptions=True)
+        if self._under_way:
+            await asyncio.wait(self._under_way.values(), timeout=STOP_WITHIN_S)
+        for work, stream in self._under_way:
+            logger.error("stream %s: %s has not ended", stream.name, work)
 
     async def _rounds(self, pause_s: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -68,32 +87,47 @@ class Housekeeper:
 
     async def _expire(self) -> None:
         now_ns = self._clock.now_ns()
-        for stream in list(self._streams.values()):
+        for stream in self._streams.values():
             due = stream.next_expiry_ns()
             if due is not None and due <= now_ns:
-                await self._guarded(stream, stream.expire(now_ns))
+                self._begin("expire", stream, partial(stream.expire, now_ns))
 
     async def _fold(self) -> None:
         now_ns = self._clock.now_ns()
-        due = [stream for stream in self._streams.values() if stream.folder.due(now_ns)]
-        await asyncio.gather(*(self._in_turn(stream, stream.folder.fold) for stream in due))
+        for stream in self._streams.values():
+            if stream not in self._waiting and stream.folder.due(now_ns):
+                task = asyncio.create_task(self._in_turn("fold", stream, stream.folder.fold))
+                self._waiting[stream] = task
+                task.add_done_callback(partial(self._had_turn, stream))
+
+    def _had_turn(self, stream: Stream, task: asyncio.Task[None]) -> None:
+        del self._waiting[stream]
 
     async def _compact(self) -> None:
+        """Compact one stream after the other, so that folds seldom wait for their turn."""
         for stream in list(self._streams.values()):
-            await self._in_turn(stream, stream.folder.tidy)
+            await self._in_turn("compact", stream, stream.folder.tidy)
 
-    async def _in_turn(self, stream: Stream, work: Callable[[], Awaitable[None]]) -> None:
-        async with self._turn:
+    async def _in_turn(self, work: str, stream: Stream, call: Work) -> None:
+        """Have work done when its turn comes; return when it has ended or its turn is over."""
+        if (work, stream) in self._under_way:
+            return
+        async with self._turns:
             if self._streams.get(stream.name) is stream:
-                await self._guarded(stream, work())
+                await asyncio.wait({self._begin(work, stream, call)}, timeout=LONGEST_TURN_S)
 
-    async def _guarded(self, stream: Stream, work: Awaitable[object]) -> None:
-        """Await work that a stop lets end; trouble with one stream must not keep the others waiting."""
-        task = asyncio.ensure_future(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+    def _begin(self, work: str, stream: Stream, call: Work) -> asyncio.Task[None]:
+        """Return the task of work for a stream, begun unless it is under way already."""
+        key = (work, stream)
+        if key not in self._under_way:
+            self._under_way[key] = asyncio.create_task(self._guarded(stream, call))
+            self._under_way[key].add_done_callback(lambda _: self._under_way.pop(key))
+        return self._under_way[key]
+
+    async def _guarded(self, stream: Stream, call: Work) -> None:
+        """Do work; what goes wrong is logged."""
         try:
-            await asyncio.shield(task)
+            await call()
         except Error as error:
             logger.error("stream %s: %s", stream.name, error)
         except Exception:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from headwater.bus.connection import Connection
+from headwater.errors import Error
 from headwater.model.stream import StreamConfig
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
 
+logger = logging.getLogger(__name__)
+
 MAX_BACKLOG_BYTES = 128 << 20
 """So much may wait for the disk over all streams; beyond it nothing more is read from the server."""
 
+
+STUCK = Error("the disk does not answer, and too much waits for it")
+HOLD_S = 5.0
+"""A stream whose disk gets nothing done for so long keeps the others waiting no longer."""
+STOP_WITHIN_S = 30.0
 
 BUCKETS = ("$KV.", "$OBJ.")
 """Subjects to which clients of a domain publish below the prefix of its API, for leaf nodes to let pass."""
@@ -81,8 +90,12 @@ class Ingest:
     async def stop(self) -> None:
         """Take nothing more from the server, and return once all that was taken is durable and answered."""
         await self.connection.quiesce()
-        for sink in list(self._sinks.values()):
-            await sink.stream.caught_up()
+        waits = [asyncio.create_task(sink.stream.caught_up()) for sink in self._sinks.values()]
+        if waits:
+            # What a stream that is stuck has taken is not acknowledged.
+            _, late = await asyncio.wait(waits, timeout=STOP_WITHIN_S)
+            for task in late:
+                task.cancel()
 
     def _subscribe(self, stream: Stream) -> None:
         sink, sids = self._sinks[stream.name], self._sids[stream.name]
@@ -98,7 +111,7 @@ class Ingest:
 
     def keep_pace(self, stream: Stream) -> None:
         """Read nothing more while too much of a stream waits to become durable."""
-        if stream.backlog_bytes <= self.share_bytes or self._waiting:
+        if stream.backlog_bytes <= self.share_bytes or self._waiting or stream.congestion:
             return
         self.connection.pause_reading()
         task = asyncio.create_task(self._resume(stream), name=f"hold back for {stream.name}")
@@ -106,7 +119,21 @@ class Ingest:
         task.add_done_callback(self._waiting.discard)
 
     async def _resume(self, stream: Stream) -> None:
+        """Read on when the stream has caught up, or when the others have waited long enough for it."""
+        catching_up = asyncio.create_task(stream.caught_up(), name=f"catch up {stream.name}")
         try:
-            await stream.caught_up()
+            durable_seq = -1
+            while not catching_up.done() and durable_seq != stream.durable_seq:
+                durable_seq = stream.durable_seq
+                await asyncio.wait({catching_up}, timeout=HOLD_S)
         finally:
             self.connection.resume_reading()
+        if not catching_up.done():
+            logger.error("stream %s: %d bytes wait for the disk", stream.name, stream.backlog_bytes)
+            stream.congestion = STUCK
+            catching_up.add_done_callback(lambda _: _relieve(stream))
+
+
+def _relieve(stream: Stream) -> None:
+    stream.congestion = None
+    logger.info("stream %s: the disk answers again", stream.name)

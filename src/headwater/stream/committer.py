@@ -61,6 +61,11 @@ class Committer:
         waiting = self._intake.group.nbytes
         return waiting + self._in_flight.nbytes if self._in_flight else waiting
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether everything offered is durable and nothing is wrong."""
+        return self._in_flight is None and not self._intake.group and self.failure is None
+
     def wake(self) -> None:
         """Have the current group made durable soon."""
         self._wake.set()

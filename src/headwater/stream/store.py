@@ -25,11 +25,15 @@ from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
+from headwater.threads import ThreadShare
 
 ADOPTION = "headwater-adoption"
 """The application transaction in the table that names the last sequence of the last file adopted."""
 FOLD = "headwater-fold"
 """The application transaction in the table that names the last sequence folded."""
+
+MOST_THREADS = 3
+"""So many threads may work for one stream at a time: what hangs there leaves others to the rest."""
 
 _T = TypeVar("_T")
 
@@ -66,6 +70,7 @@ class Store:
         self.durable = not memory
         self.disk = services.memory_disk if memory else services.file_disk
         self.overhead = MEMORY_OVERHEAD if memory else FILE_OVERHEAD
+        self._threads = ThreadShare(services.work_executor, MOST_THREADS)
         self.checkpoint_path = directory / "checkpoint"
         self.staging = directory / "staging"
         self.table = self.open_table()
@@ -110,7 +115,7 @@ class Store:
             ledger.restore(decode(taken.payload))
         elif config.first_seq:
             ledger.first_seq, ledger.last_seq = config.first_seq, config.first_seq - 1
-        view = View(Head(self.log), self.table, services.cache, services.work_executor)
+        view = View(Head(self.log), self.table, services.cache, self._threads)
         replay = Replay(config, self.log, ledger, view, self.table.transaction(FOLD) or 0)
         replay.run()
         return replay
@@ -221,8 +226,7 @@ class Store:
 
     async def on_thread(self, call: Callable[..., _T], *args: object) -> _T:
         """Return what a blocking call returns."""
-        executor = self.services.work_executor
-        return await asyncio.get_running_loop().run_in_executor(executor, call, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
 
     def close(self) -> None:
         """Let go of all files."""

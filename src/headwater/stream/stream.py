@@ -68,6 +68,10 @@ class Stream:
         self.holds = Holds()
         """What upstreams that are copied from here need; asked where retention is not by limits."""
         self._intake.wants = self._wants
+        self.congestion: Error | None = None
+        """Why nothing more is taken in although nothing has failed: too much waits for a disk that hangs."""
+        self._known_bytes = 0
+        """What the stream held when it last answered."""
         self.watchers: set[Callable[[], None]] = set()
         """Called when there are new messages."""
         self._intake.enforce()
@@ -214,8 +218,9 @@ class Stream:
 
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; each is answered once it is durable, or refused."""
-        if self._committer.failure is not None:
-            self._refuse(items, self._committer.failure)
+        failure = self._committer.failure or self.congestion
+        if failure is not None:
+            self._refuse(items, failure)
             return
         try:
             self._intake.offer(items)
@@ -236,6 +241,10 @@ class Stream:
 
     def promise(self) -> asyncio.Future[None]:
         """Return what is done once all just offered is durable, and fails if it cannot be made so."""
+        if self.congestion is not None:
+            refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            refused.set_exception(api_error("stream_store_failed", err=str(self.congestion)))
+            return refused
         return self._committer.promise()
 
     async def settled(self) -> None:
@@ -267,9 +276,24 @@ class Stream:
             return False
         return generation == self._store.generation
 
+    @property
+    def durable_bytes(self) -> int | None:
+        """Return how much the stream holds; None while that is about to change or cannot be known."""
+        if not self._committer.is_idle or self._store.adopting:
+            return None
+        self._known_bytes = self._store.ledger.size
+        return self._known_bytes
+
+    @property
+    def known_bytes(self) -> int:
+        """Return how much the stream held when it last answered."""
+        return self._known_bytes
+
     async def state(self) -> StreamState:
         """Return what the stream holds."""
-        return await self._answer(self._state)
+        state = await self._answer(self._state)
+        self._known_bytes = state.bytes
+        return state
 
     async def _state(self) -> StreamState:
         ledger = self._store.ledger

@@ -1,0 +1,74 @@
+"""Asks many streams the same at once, and waits for none that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from headwater.errors import Error
+from headwater.stream.stream import Stream
+
+ANSWER_WITHIN_S = 4.0
+"""So long a stream may take to say how it stands, as a nats-server waits for the others of its cluster."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class StreamAnswers(Generic[_T]):
+    """What each stream answered; which streams gave no answer in time; which failed, and why."""
+
+    given: dict[str, _T] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class LateStreams:
+    """The streams that owe an answer. They are not asked again until they have given it."""
+
+    def __init__(self) -> None:
+        self._owed: dict[Stream, asyncio.Task[Any]] = {}
+
+    async def ask(
+        self, streams: Iterable[Stream], question: Callable[[Stream], Coroutine[Any, Any, _T]]
+    ) -> StreamAnswers[_T]:
+        """Return the answers of all streams that give one in time."""
+        answers: StreamAnswers[_T] = StreamAnswers()
+        asked: dict[Stream, asyncio.Task[_T]] = {}
+        for stream in streams:
+            if stream in self._owed:
+                answers.missing.append(stream.name)
+            else:
+                asked[stream] = asyncio.create_task(question(stream), name=f"ask {stream.name}")
+        try:
+            if asked:
+                await asyncio.wait(asked.values(), timeout=ANSWER_WITHIN_S)
+        finally:
+            for stream, task in asked.items():
+                self._take(answers, stream, task)
+        return answers
+
+    def _take(self, answers: StreamAnswers[_T], stream: Stream, task: asyncio.Task[_T]) -> None:
+        if not task.done():
+            answers.missing.append(stream.name)
+            self._owed[stream] = task
+            task.add_done_callback(lambda task: self._answered(stream, task))
+        elif (error := task.exception()) is None:
+            answers.given[stream.name] = task.result()
+        elif isinstance(error, Error):
+            answers.failed[stream.name] = str(error)
+        else:
+            raise error
+
+    def _answered(self, stream: Stream, task: asyncio.Task[Any]) -> None:
+        del self._owed[stream]
+        if not task.cancelled():
+            task.exception()  # nobody waits for it any more
+
+    async def close(self) -> None:
+        """Wait for no answer any more."""
+        for task in self._owed.values():
+            task.cancel()
+        await asyncio.gather(*self._owed.values(), return_exceptions=True)

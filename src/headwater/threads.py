@@ -1,0 +1,174 @@
+"""Threads for blocking calls: a call that hangs keeps no other call from its turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+HUNG_S = 5.0
+"""A call that takes longer may never end: from then on its thread is not counted."""
+MOST_HUNG = 256
+"""Beyond so many hung calls no thread is added: the whole disk hangs."""
+
+_T = TypeVar("_T")
+
+
+class ThreadCall:
+    """A call with its arguments, and the future of its result."""
+
+    __slots__ = ("_args", "_call", "_named", "future")
+
+    def __init__(self, call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.future: Future[Any] = Future()
+        self._call = call
+        self._args = args
+        self._named = named
+
+    def run(self) -> None:
+        """Make the call, unless it was cancelled meanwhile."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._call(*self._args, **self._named)
+        except BaseException as error:  # whoever awaits the future gets it
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+class ElasticThreads(Executor):
+    """Runs up to `most` calls at a time, and as many more as calls hang.
+
+    Its threads are daemons: a call that hangs does not keep the process from ending.
+    """
+
+    def __init__(self, most: int, name: str, *, hung_s: float = HUNG_S) -> None:
+        self._most = most
+        self._name = name
+        self._hung_s = hung_s
+        self._lock = threading.Lock()
+        self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
+        self._queued = self._idle = 0
+        self._threads: set[threading.Thread] = set()
+        self._running: dict[threading.Thread, float] = {}
+        """Since when each busy thread has been at its call."""
+        self._watch: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        """Return the future of a call that is made when a thread is free."""
+        call = ThreadCall(fn, args, kwargs)
+        with self._lock:
+            if self._closed.is_set():
+                raise RuntimeError("no call is taken after shutdown")
+            self._queued += 1
+            self._calls.put(call)
+            if self._queued > self._idle and not self._grow() and self._watch is None:
+                self._watch = threading.Thread(target=self._keep_growing, daemon=True)
+                self._watch.start()
+        return call.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls; with `wait`, return once all calls but those that hang have ended."""
+        self._closed.set()
+        while cancel_futures and (call := self._take_waiting()) is not None:
+            call.future.cancel()
+        with self._lock:
+            threads = list(self._threads)
+        for _ in threads:
+            self._calls.put(None)
+        while wait and any(thread.is_alive() and not self._hangs(thread) for thread in threads):
+            time.sleep(0.001)
+
+    def _take_waiting(self) -> ThreadCall | None:
+        with self._lock:
+            return None if self._calls.empty() else self._calls.get()
+
+    def _hangs(self, thread: threading.Thread) -> bool:
+        since = self._running.get(thread)
+        return since is not None and time.monotonic() - since >= self._hung_s
+
+    def _count(self) -> int:
+        """Return how many threads there are, without those whose calls hang; the lock is held."""
+        return len(self._threads) - min(sum(map(self._hangs, list(self._running))), MOST_HUNG)
+
+    def _grow(self) -> bool:
+        """Add a thread if there is room; return whether there was. The lock is held."""
+        if self._count() >= self._most:
+            return False
+        thread = threading.Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
+        self._threads.add(thread)
+        self._idle += 1
+        thread.start()
+        return True
+
+    def _keep_growing(self) -> None:
+        """Add threads for calls that wait while others hang."""
+        while not self._closed.wait(self._hung_s / 4):
+            with self._lock:
+                while self._queued > self._idle and self._grow():
+                    pass
+
+    def _work(self) -> None:
+        me = threading.current_thread()
+        while (call := self._calls.get()) is not None:
+            with self._lock:
+                self._idle -= 1
+                self._queued -= 1
+                self._running[me] = time.monotonic()
+            call.run()
+            del call
+            if not self._rest(me):
+                return
+
+    def _rest(self, me: threading.Thread) -> bool:
+        """Count a thread as idle; one too many, as after a call that hung and has ended, leaves instead."""
+        with self._lock:
+            del self._running[me]
+            if self._count() > self._most:
+                self._threads.discard(me)
+                return False
+            self._idle += 1
+            return True
+
+
+class ThreadShare(Executor):
+    """A stream's share of the threads: no more than `most` of its calls run at a time."""
+
+    def __init__(self, threads: Executor, most: int) -> None:
+        self._threads = threads
+        self._most = most
+        self._lock = threading.Lock()
+        self._waiting: deque[ThreadCall] = deque()
+        self._running = 0
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        """Return the future of a call that is made when its turn comes."""
+        call = ThreadCall(fn, args, kwargs)
+        with self._lock:
+            self._waiting.append(call)
+            if self._running >= self._most:
+                return call.future
+            self._running += 1
+        self._threads.submit(self._run_next)
+        return call.future
+
+    def _run_next(self) -> None:
+        """Run one call; another one goes to the end of the queue that all streams share."""
+        with self._lock:
+            call = self._waiting.popleft()
+        call.run()
+        with self._lock:
+            if not self._waiting:
+                self._running -= 1
+                return
+        try:
+            self._threads.submit(self._run_next)
+        except RuntimeError:  # the threads were shut down
+            for call in self._waiting:
+                call.future.cancel()
