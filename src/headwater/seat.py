@@ -185,7 +185,14 @@ async def _open_pages(
             f"http_port: cannot serve pages on {settings.http_host}:{port}: {error}"
         ) from None
     stack.push_async_callback(server.stop)
-    logger.info("pages are served on http://%s:%d", settings.http_host, bound)
+    if pages:
+        logger.info("pages are served on http://%s:%d", settings.http_host, bound)
+    else:
+        logger.warning(
+            "http_port: http://%s:%d has no pages: for now they show NATS Streaming only, with --stan",
+            settings.http_host,
+            bound,
+        )
 
 
 async def reach_server(settings: Settings) -> Server:

@@ -282,7 +282,7 @@ class Settings:
     )
 
     http_port: int | None = _setting(
-        "Port for pages about the engine, such as those of NATS Streaming; 0 takes a free one.",
+        "Port for pages about the engine, for now those of NATS Streaming only; 0 takes a free one.",
         "Monitoring",
         low=0,
         high=65535,

@@ -101,6 +101,14 @@ def test_json_has_the_names_of_the_nats_command(findings: Health) -> None:
     }
 
 
+def test_a_figure_that_is_not_known_says_so_in_every_format() -> None:
+    health = Health("A", figures=[Figure("lag", None, "Behind", critical=10)])
+    assert rendered(health, "nagios").endswith("| lag=U;;10")
+    assert json.loads(rendered(health, "json"))["perf_data"][0]["value"] is None
+    assert 'stream_lag{item="A"} NaN' in rendered(health, "prometheus")
+    assert "unknown" in rendered(health, "text")
+
+
 def test_no_word_can_pass_for_a_figure() -> None:
     assert rendered(Health("A", criticals=["a|b\nc"]), "nagios") == "CRITICAL A Crit:a/b c"
 

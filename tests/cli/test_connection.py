@@ -81,6 +81,11 @@ def test_servers_may_be_several_and_lack_a_scheme() -> None:
     assert Connection(server="a:1, nats://b").options()["servers"] == ["nats://a:1", "nats://b"]
 
 
+def test_an_address_of_another_protocol_is_named() -> None:
+    with pytest.raises(SettingsError, match="http://hub:4222: a NATS server has an address with nats://"):
+        Connection(server="nats://a,http://hub:4222").options()
+
+
 def test_an_address_that_is_shown_hides_the_password() -> None:
     assert Connection(server="nats://u:p@h:1,nats://t@i:2").address == "nats://h:1,nats://i:2"
 

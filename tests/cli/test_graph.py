@@ -31,9 +31,20 @@ def test_the_story_in_the_language_of_graphviz() -> None:
 
 def test_filters_are_labels_and_origins_elsewhere_carry_their_prefix() -> None:
     text = graph.dot_text(graph.replication_graph([SALES, FRESH]))
-    assert 'label="tickets-1.sold untransformed"' in text
+    assert 'label="tickets-1.sold untransformed' in text
     assert '[label="tickets-1\\n$JS.spoke-1.API"]' in text
     assert '[label="cinema-a\\n$JS.hub.API"]' in text
+
+
+def test_an_upstream_whose_lag_nobody_knows_is_dashed() -> None:
+    seen = {"name": "SEEN", "lag": 0, "active": 1}
+    away = {"name": "AWAY", "lag": 0, "active": 1, "error": {"description": "nobody answers"}}
+    never = {"name": "NEVER", "lag": 0, "active": -1}
+    drawn = graph.replication_graph([info("X", sources=[seen, away, never])])
+    dashed = [line for line in graph.dot_text(drawn).splitlines() if "style=dashed" in line]
+    assert len(dashed) == 2
+    assert all('label="(state unknown)"' in line for line in dashed)
+    assert graph.svg_text(drawn).count("stroke-dasharray") == 2
 
 
 def test_streams_that_are_not_replicated_are_not_on_the_map() -> None:

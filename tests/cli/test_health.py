@@ -145,6 +145,45 @@ def test_thresholds_stand_in_the_metadata_and_flags_overrule_them() -> None:
     assert limits == Thresholds(lag_critical=7, seen_critical=300 * SECOND, peer_seen_critical=SECOND)
 
 
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"active": -1, "lag": 0}, UNKNOWN),
+        ({"lag": 0, "headwater": {"phase": "retrying"}}, UNKNOWN),
+        ({"lag": 0, "error": {"err_code": 10039, "description": "away"}}, CRITICAL),
+        ({"lag": 0, "headwater": {"done": 1.0}}, OK),
+    ],
+)
+def test_a_lag_that_nobody_knows_is_no_lag_of_nothing(kind: str, given: dict[str, Any], status: str) -> None:
+    stuck = upstream(**given)
+    health = judge(info(**{kind: stuck if kind == "mirror" else [stuck]}), Thresholds(lag_critical=1))
+    assert health.status == status
+    (lag,) = [figure.value for figure in health.figures if figure.name in ("lag", "sources_lag")]
+    assert lag == (0 if status == OK else None)
+    assert ("1 sources current" in health.oks) == (status == OK and kind == "sources")
+
+
+def test_the_lags_of_sources_are_a_figure() -> None:
+    health = judge(info(sources=[upstream("A"), upstream("B", lag=6)]), Thresholds())
+    assert [figure.value for figure in health.figures if figure.name == "sources_lag"] == [11]
+
+
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+@pytest.mark.parametrize(("limit", "status"), [(0, OK), (2001, OK), (2000, CRITICAL), (1, CRITICAL)])
+def test_what_was_gone_before_it_was_copied_is_seen(kind: str, limit: int, status: str) -> None:
+    lossy = upstream(headwater={"done": 1.0, "gaps": {"count": 1, "sequences": 2000}})
+    health = judge(info(**{kind: lossy if kind == "mirror" else [lossy]}), Thresholds(gaps_critical=limit))
+    assert health.status == status
+    assert any("2000 sequences were gone" in words for words in health.oks + health.criticals)
+    assert [figure.value for figure in health.figures if figure.name == "gaps"] == [2000]
+
+
+def test_a_server_that_does_not_report_gaps_has_an_unknown_number_of_them() -> None:
+    assert judge(info(mirror=upstream()), Thresholds(gaps_critical=1)).status == UNKNOWN
+    assert judge(info(mirror=upstream()), Thresholds()).status == OK
+
+
 @pytest.mark.parametrize("key", ["lag-critical", "seen-critical"])
 def test_a_threshold_without_sense_in_the_metadata_is_named(key: str) -> None:
     with pytest.raises(SettingsError, match=key):

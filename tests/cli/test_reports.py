@@ -84,7 +84,7 @@ def test_streams_of_equal_size_stand_by_name() -> None:
         ({"lag": 1, "active": 10**9}, ("yellow", "")),
         ({"lag": 1000, "active": 30 * 10**9}, ("bold red", "yellow")),
         ({"lag": 0, "active": 120 * 10**9}, ("", "bold red")),
-        ({"lag": 0, "active": -1}, ("", "yellow")),
+        ({"lag": 0, "active": -1}, ("yellow", "yellow")),
     ],
 )
 def test_trouble_is_coloured(upstream: Json, colours: tuple[str, str]) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from headwater.bus.embedded import free_port
 from headwater.cli.main import main
-from headwater.cli.serve import run_until_told
+from headwater.cli.serve import require_directory, run_until_told
+from headwater.errors import SettingsError
 
 
 def test_serve_without_a_store_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,6 +24,32 @@ def test_serve_without_a_store_is_bad_usage(capsys: pytest.CaptureFixture[str]) 
         main(["serve"])
     assert left.value.code == 2
     assert "--store DIR" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("file", "is, or lies below, a file"),
+        ("file/below", "is, or lies below, a file"),
+        ("/proc/nobody-can-make-this", "cannot be made"),
+    ],
+)
+def test_a_store_that_cannot_be_a_directory_is_bad_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, words: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as left:
+        main(["serve", "--store", str(tmp_path / place)])
+    said = capsys.readouterr().err
+    assert (left.value.code, words in said, "Traceback" in said) == (2, True, False)
+    assert len(said.splitlines()) == 1
+
+
+def test_a_store_that_cannot_be_written_is_bad_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # To root everything is writable: have the system say otherwise.
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(SettingsError, match="this user cannot write in"):
+        require_directory(tmp_path / "new")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

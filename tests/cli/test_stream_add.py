@@ -39,6 +39,13 @@ def test_a_stream_without_a_name_is_refused(shell: Shell) -> None:
     assert (ran.code, "give its name" in ran.err) == (2, True)
 
 
+def test_a_name_that_no_stream_can_have_is_refused_in_words(shell: Shell) -> None:
+    for name in ("a b", "a.b", "a*"):
+        ran = shell("stream", "add", name, "--subjects", "x", "--defaults")
+        assert (ran.code, f"{name!r} is no name for a stream" in ran.err) == (2, True)
+    assert "a name cannot contain spaces: 'a b'" in shell("stream", "info", "a b").err
+
+
 def test_a_stream_is_created_from_a_file_and_flags_win_over_it(
     shell: Shell, name: str, tmp_path: Path
 ) -> None:

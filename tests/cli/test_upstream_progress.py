@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from headwater.cli.render import Sheet, console, show
-from headwater.cli.upstream_progress import progress_lines, progress_sheet, told, upstream_gaps_sheet
+from headwater.cli.upstream_progress import (
+    is_known,
+    progress_lines,
+    progress_sheet,
+    told,
+    upstream_gaps_sheet,
+)
 
 CATCHING_UP: dict[str, Any] = {
     "phase": "catching up",
@@ -73,6 +79,35 @@ def test_what_nobody_knows_is_said_so() -> None:
     known = {key: value for key, value in CATCHING_UP.items() if key not in ("behind", "caught_up_in")}
     lines = dict(progress_lines(upstream(**known)))
     assert (lines["Behind"], lines["Time Left"]) == ("unknown", "unknown")
+
+
+def test_an_origin_that_is_away_leaves_everything_unknown() -> None:
+    away = {key: CATCHING_UP[key] for key in ("seq", "origin_last_seq", "rate", "copied")}
+    away["phase"] = "retrying"
+    assert not is_known(upstream(**away))
+    lines = dict(progress_lines(upstream(**away)))
+    assert (lines["Progress"], lines["Behind"], lines["Time Left"]) == ("unknown",) * 3
+    text = written(progress_sheet([("COPY", upstream(**away))], bars=True))
+    assert "100" not in text
+    assert "█" not in text
+    assert "unknown" in text
+
+
+@pytest.mark.parametrize(
+    ("plain", "known"),
+    [
+        ({"active": 1}, True),
+        ({"active": -1}, False),
+        ({"active": 0}, False),
+        ({}, False),
+        ({"active": 1, "error": {"description": "away"}}, False),
+        ({"active": 1, "headwater": {"done": 0.0}, "error": {"description": "no room"}}, True),
+        ({"active": 1, "headwater": {"phase": "retrying"}}, False),
+        ({"active": -1, "headwater": {"done": 1.0}}, False),
+    ],
+)
+def test_whether_a_lag_is_known(plain: dict[str, Any], known: bool) -> None:
+    assert is_known({"name": "ORDERS", "lag": 0, **plain}) is known
 
 
 def test_the_lines_of_one_upstream() -> None:

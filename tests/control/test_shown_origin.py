@@ -76,6 +76,11 @@ async def test_a_subject_that_nobody_answers_is_named() -> None:
             await extent_by_consumers(site.connection, "$JS.acme.API", "S", "deliver")
 
 
+def test_an_origin_that_answered_before_needs_no_export() -> None:
+    shown = UnansweredError("$JS.acme.API.STREAM.INFO.S").of_known_origin().description
+    assert shown == "nobody answers on $JS.acme.API.STREAM.INFO.S: the origin is away"
+
+
 async def test_a_subject_that_permissions_keep_from_us_is_named_at_once() -> None:
     allowed = 'users: [ { user: u, password: p, permissions: { publish: { deny: "$JS.acme.>" } } } ]'
     async with nats_server(f"authorization {{ {allowed} }}") as server:

@@ -88,6 +88,17 @@ async def test_the_absence_of_a_replicator(tmp_path: Path) -> None:
         assert "failing_since" not in shown["headwater"]
 
 
+async def test_a_replicator_that_cannot_be_started_is_shown_before_anything_stalls(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        door.upstreams.problem = lambda: "the replicator ended with status 3: no Java was found"
+        await behind(door)
+        shown = await until(door, says("no Java was found"))
+        assert shown["headwater"]["phase"] == "stalled"
+        door.upstreams.problem = lambda: ""
+        await copier.until(count_is(door, "M", 4))
+        await until(door, lambda shown: "error" not in shown, copier)
+
+
 @pytest.mark.usefixtures("soon")
 async def test_a_replicator_that_hangs(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
@@ -140,6 +151,7 @@ async def test_an_origin_that_nobody_answers_for(tmp_path: Path) -> None:
         progress = shown["headwater"]
         assert (progress["phase"], progress["failures"] > 0) == ("retrying", True)
         assert progress["next_attempt"] > progress["failing_since"]
+        assert not {"done", "behind", "caught_up_in", "origin_last_seq"} & set(progress), "nobody knows"
 
 
 @pytest.mark.parametrize("kind", ["mirror", "sources"])

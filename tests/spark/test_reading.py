@@ -102,6 +102,12 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
     assert dict(rows[-1]["headers"])["Nats-Stream-Source"] == ["ORDERS 519 > > orders.1 Ab1"]
 
 
+def test_a_folder_of_an_account_is_no_stream(tmp_path: Path) -> None:
+    (tmp_path / "ORDERS" / "table").mkdir(parents=True)
+    with pytest.raises(SettingsError, match="holds several streams: name the folder of one"):
+        Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED)
+
+
 def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
     assert Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED) == []
 

@@ -10,11 +10,9 @@ SECOND = 1_000_000_000
 
 
 def test_an_upstream_that_nothing_is_known_of_says_little() -> None:
-    assert progress_json(Progress(behind_s=None)) == {
+    assert progress_json(Progress(behind_s=None, is_known=False)) == {
         "phase": "starting",
         "seq": 0,
-        "origin_last_seq": 0,
-        "done": 1.0,
         "rate": {"msgs": 0.0, "bytes": 0.0},
         "copied": {"msgs": 0, "bytes": 0},
     }

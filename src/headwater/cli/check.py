@@ -34,20 +34,20 @@ Examples:
 
 \b
 Thresholds may stand in the stream's metadata, as io.nats.monitor.lag-critical; a flag overrules them. An
-upstream that reports an error is critical whatever the thresholds; one that was never seen counts as not
-seen for ever.
+upstream that reports an error is critical whatever the thresholds. The lag of one whose origin was never
+seen, or went away, is unknown, and shows as U in the figures.
 
 \b
 Exit codes (always 0 with --format prometheus):
   0  OK
   1  WARNING
   2  CRITICAL: a threshold is reached, or the stream or the server cannot be found
-  3  UNKNOWN: a threshold has no sense
+  3  UNKNOWN: a threshold cannot be read, or what it is about is not known
 """
 
 
 class UnknownHealth(click.UsageError):
-    """What was asked makes no sense; 2, the code of other bad usage, would say CRITICAL to a monitor."""
+    """What was asked cannot be answered; 2, the code of other bad usage, would say CRITICAL to a monitor."""
 
     exit_code = EXIT_CODES[UNKNOWN]
 
@@ -65,7 +65,7 @@ class MonitoringCommand(click.Command):
 
 @click.group(cls=AliasedGroup)
 def check() -> None:
-    """Checks for monitoring, with the exit codes of Nagios."""
+    """Check streams for monitoring, with the exit codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
 
 
 def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Callable[[Any], Any]:
@@ -82,6 +82,7 @@ def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Calla
 @threshold(
     "--behind-critical", "Critical when what is to be copied is so old (from Headwater only).", DURATION
 )
+@threshold("--gaps-critical", "Critical when so many sequences were gone at origins before they were copied.")
 @threshold("--min-sources", "Critical with fewer sources.")
 @threshold("--max-sources", "Critical with more sources.")
 @threshold("--peer-expect", "Critical unless there are so many cluster replicas.")
@@ -146,7 +147,9 @@ def _nagios(health: Health) -> str:
 def _perfdata(figure: Figure) -> str:
     """Return `name=value;warn;critical`, thresholds that ask nothing left out."""
     digits = 4 if figure.unit == "s" else 0
-    text = f"{figure.name}={figure.value:.{digits}f}{figure.unit}"
+    text = f"{figure.name}=U"
+    if figure.value is not None:
+        text = f"{figure.name}={figure.value:.{digits}f}{figure.unit}"
     if figure.warn or figure.critical:
         text += f";{figure.warn:.{digits}f}" if figure.warn else ";"
         text += f";{figure.critical:.{digits}f}" if figure.critical else ""
@@ -163,12 +166,16 @@ def _json(health: Health) -> str:
 
 def _figure_json(figure: Figure) -> Mapping[str, Any]:
     values = {"value": figure.value, "warning": figure.warn, "critical": figure.critical}
-    whole = {key: int(value) if value == int(value) else value for key, value in values.items()}
+    whole = {key: _whole(value) for key, value in values.items()}
     return {"name": figure.name, **whole, **({"unit": figure.unit} if figure.unit else {})}
 
 
+def _whole(value: float | None) -> float | int | None:
+    return int(value) if value is not None and value == int(value) else value
+
+
 def _prometheus(health: Health, namespace: str) -> str:
-    """Return the text format of Prometheus, metrics in the order of their names."""
+    """Return the text format of Prometheus, metrics in the order of their names; NaN is not known."""
     item = health.name.replace("\\", "\\\\").replace('"', ".")
     rows = [(figure.name, figure.help, f'{{item="{item}"}}', figure.value) for figure in health.figures]
     status = f'{{item="{item}",status="{health.status}"}}'
@@ -176,7 +183,11 @@ def _prometheus(health: Health, namespace: str) -> str:
     lines = []
     for name, about, labels, value in sorted(rows):
         metric = f"{namespace}_{SUITE}_{name}"
-        lines += [f"# HELP {metric} {about}", f"# TYPE {metric} gauge", f"{metric}{labels} {value:.10g}"]
+        lines += [
+            f"# HELP {metric} {about}",
+            f"# TYPE {metric} gauge",
+            f"{metric}{labels} {'NaN' if value is None else f'{value:.10g}'}",
+        ]
     return "\n".join(lines)
 
 
@@ -202,7 +213,9 @@ def _text(health: Health) -> str:
     return out.file.getvalue().rstrip("\n")
 
 
-def _amount(value: float) -> str:
+def _amount(value: float | None) -> str:
+    if value is None:
+        return "unknown"
     return number(int(value)) if value == int(value) else f"{value:.2f}"
 
 

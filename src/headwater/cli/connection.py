@@ -19,6 +19,7 @@ from headwater.model.times import SECOND, parse_duration
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
+SCHEMES = ("nats", "tls", "ws", "wss")
 DEFAULT_TIMEOUT = "5s"
 LEAST_CONNECT_S = 5.0
 DEFAULT_PREFIX = "$JS.API"
@@ -207,4 +208,8 @@ def _existing(path: str, flag: str) -> str:
 
 
 def _with_scheme(url: str) -> str:
-    return url if "://" in url else f"nats://{url}"
+    scheme, found, _ = url.partition("://")
+    if found and scheme.lower() not in SCHEMES:
+        known = ", ".join(f"{each}://" for each in SCHEMES)
+        raise SettingsError(f"--server {url}: a NATS server has an address with {known}, not {scheme}://")
+    return url if found else f"nats://{url}"

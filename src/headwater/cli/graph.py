@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 from headwater.cli.reports import filters, upstreams
 from headwater.cli.session import Json
+from headwater.cli.upstream_progress import UNKNOWN, is_known
 from headwater.errors import Error
 
 TITLE = "Stream Replication Structure"
@@ -28,6 +29,8 @@ class Edge:
     target: str
     kind: str
     label: str
+    is_known: bool = True
+    """Whether it is known how far behind the copy is."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ def replication_graph(infos: Iterable[Json]) -> Graph:
             api = (upstream.get("external") or {}).get("api", "")
             origin = f"{upstream['name']}\n{api}" if api else upstream["name"]
             label = "Mirror" if kind == "Mirror" else filters(upstream)
-            edges.append(Edge(origin, info["config"]["name"], kind, label))
+            known = is_known(upstream)
+            said = label if known else f"{label} (state {UNKNOWN})".lstrip()
+            edges.append(Edge(origin, info["config"]["name"], kind, said, known))
     nodes = sorted({name for edge in edges for name in (edge.origin, edge.target)})
     return Graph(tuple(nodes), tuple(edges))
 
@@ -59,7 +64,8 @@ def dot_text(graph: Graph) -> str:
     for edge in graph.edges:
         colour = "blue" if edge.kind == "Mirror" else "green"
         label = f",label={_quoted(edge.label)}" if edge.label else ""
-        lines.append(f'\t{ids[edge.origin]}->{ids[edge.target]}[color="{colour}"{label}];')
+        style = "" if edge.is_known else ",style=dashed"
+        lines.append(f'\t{ids[edge.origin]}->{ids[edge.target]}[color="{colour}"{label}{style}];')
     return "\n".join([*lines, "}", ""])
 
 
@@ -160,8 +166,10 @@ def _edge_svg(edge: Edge, places: dict[str, tuple[float, float, float]]) -> str:
     start, end = (x + width, y + _BOX_HEIGHT / 2), (to_x, to_y + _BOX_HEIGHT / 2)
     middle = (start[0] + end[0]) / 2
     colour = _MIRROR if edge.kind == "Mirror" else _SOURCE
+    dashes = "" if edge.is_known else ' stroke-dasharray="6 4"'
     path = f"M{start[0]:.1f} {start[1]:.1f}C{middle:.1f} {start[1]:.1f} {middle:.1f} {end[1]:.1f} "
-    line = f'<path d="{path}{end[0]:.1f} {end[1]:.1f}" fill="none" stroke="{colour}" marker-end="url(#end)"/>'
+    drawn = f'fill="none" stroke="{colour}"{dashes} marker-end="url(#end)"'
+    line = f'<path d="{path}{end[0]:.1f} {end[1]:.1f}" {drawn}/>'
     if not edge.label:
         return line
     at = f'x="{middle:.1f}" y="{(start[1] + end[1]) / 2 - 6:.1f}"'

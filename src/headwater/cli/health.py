@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from headwater.cli.upstream_progress import is_known, told
 from headwater.errors import SettingsError
 from headwater.model.times import SECOND, format_duration
-from headwater.wire.progress_json import EXTENSION
 
 Json = Mapping[str, Any]
 
@@ -25,6 +25,7 @@ class Thresholds:
     lag_critical: int = 0
     seen_critical: int = 0
     behind_critical: int = 0
+    gaps_critical: int = 0
     min_sources: int = 0
     max_sources: int = 0
     peer_expect: int = 0
@@ -59,7 +60,8 @@ class Figure(NamedTuple):
     """A measured value with its thresholds, for whoever draws it."""
 
     name: str
-    value: float
+    value: float | None
+    """None where it is not known."""
     help: str
     warn: float = 0
     critical: float = 0
@@ -106,9 +108,10 @@ def judge(info: Json, limits: Thresholds) -> Health:
     _judge_messages(info["state"]["messages"], limits, health)
     _judge_subjects(info["state"].get("num_subjects", 0), limits, health)
     _judge_sources(info.get("sources") or [], limits, health)
-    wanted = limits.lag_critical or limits.seen_critical or limits.behind_critical
+    wanted = limits.lag_critical or limits.seen_critical or limits.behind_critical or limits.gaps_critical
     if not info.get("sources") and (info.get("mirror") or wanted):
         _judge_mirror(info.get("mirror"), limits, health)
+    _judge_gaps([info["mirror"]] if info.get("mirror") else info.get("sources") or [], limits, health)
     return health
 
 
@@ -176,9 +179,14 @@ def _judge_sources(sources: list[Json], limits: Thresholds, health: Health) -> N
     health.figures.append(Figure("sources", count, about, limits.min_sources, limits.max_sources))
     few, many = count < limits.min_sources, bool(limits.max_sources) and count > limits.max_sources
     health.say(few or many, f"{count} sources", f"{count} sources")
+    if sources:
+        lags = [source.get("lag", 0) for source in sources if is_known(source)]
+        total = sum(lags) if len(lags) == count else None
+        health.figures.append(Figure("sources_lag", total, "Messages that the sources are behind in all"))
     for source in sources:
         health.criticals.extend(_errors("Source", source))
         _judge_age("Source", source, limits.behind_critical, health)
+        _judge_sight("Source", source, limits.lag_critical, health)
     if not (limits.lag_critical or limits.seen_critical):
         return
     lagged = sum(_lags(source, limits.lag_critical) for source in sources)
@@ -187,7 +195,8 @@ def _judge_sources(sources: list[Json], limits: Thresholds, health: Health) -> N
         Figure("sources_lagged", lagged, "Sources that are behind more than the threshold"),
         Figure("sources_inactive", silent, "Sources that were not seen for longer than the threshold"),
     ]
-    health.say(lagged > 0, f"{lagged} sources are lagged", f"{count} sources current")
+    known = all(map(is_known, sources))
+    health.say(lagged > 0, f"{lagged} sources are lagged", f"{count} sources current" if known else "")
     health.say(silent > 0, f"{silent} sources are inactive", f"{count} sources active")
 
 
@@ -197,14 +206,16 @@ def _judge_mirror(mirror: Json | None, limits: Thresholds, health: Health) -> No
         return
     lag, active = mirror.get("lag", 0), mirror.get("active", -1)
     about = "Messages that the mirror is behind its origin"
-    seconds, allowed = max(active, 0) / SECOND, limits.seen_critical / SECOND
+    seconds = active / SECOND if active >= 0 else None
+    allowed = limits.seen_critical / SECOND
     health.figures += [
-        Figure("lag", lag, about, critical=limits.lag_critical),
+        Figure("lag", lag if is_known(mirror) else None, about, critical=limits.lag_critical),
         Figure("active", seconds, "Time since the origin was seen", critical=allowed, unit="s"),
     ]
     before = len(health.criticals)
     health.criticals.extend(_errors("Mirror", mirror))
     _judge_age("Mirror", mirror, limits.behind_critical, health)
+    _judge_sight("Mirror", mirror, limits.lag_critical, health)
     health.say(_lags(mirror, limits.lag_critical), f"Mirror Lag {lag}")
     seen = "never" if active < 0 else format_duration(active)
     health.say(not _seen(mirror, limits.seen_critical), f"Mirror Seen {seen}")
@@ -215,16 +226,36 @@ def _judge_age(kind: str, upstream: Json, critical: int, health: Health) -> None
     """Too old a message that is not copied yet is trouble; where nobody tells how old, that is unknown."""
     if not critical:
         return
-    name, told = upstream.get("name", ""), upstream.get(EXTENSION)
-    if not told or told.get("behind") is None:
-        health.unknowns.append(f"{kind} {name}: nobody tells how far behind in time")
+    name, behind_s = upstream.get("name", ""), told(upstream).get("behind")
+    if behind_s is None:
+        health.unknowns.append(f"{kind} {name}: it is not known how far behind it is in time")
         return
-    behind = int(told["behind"] * SECOND)
+    behind = int(behind_s * SECOND)
     health.say(behind >= critical, f"{kind} {name}: {format_duration(behind)} behind")
 
 
+def _judge_sight(kind: str, upstream: Json, critical: int, health: Health) -> None:
+    """A lag that is asked for and not known is no lag of 0; an error says why already."""
+    if critical and not is_known(upstream) and not upstream.get("error"):
+        health.unknowns.append(f"{kind} {upstream.get('name', '')}: its lag is not known")
+
+
+def _judge_gaps(upstreams: list[Json], limits: Thresholds, health: Health) -> None:
+    """Sequences that were gone at their origin before they could be copied are lost for this stream."""
+    if not any(map(told, upstreams)):
+        if limits.gaps_critical and upstreams:
+            health.unknowns.append("the server does not report gaps")
+        return
+    lost = sum((told(upstream).get("gaps") or {}).get("sequences", 0) for upstream in upstreams)
+    about = "Sequences that were gone at the origins before they could be copied"
+    health.figures.append(Figure("gaps", lost, about, critical=limits.gaps_critical))
+    words = f"{lost} sequences were gone before they could be copied"
+    if lost:
+        health.say(bool(limits.gaps_critical) and lost >= limits.gaps_critical, words, words)
+
+
 def _lags(upstream: Json, critical: int) -> bool:
-    return bool(critical) and upstream.get("lag", 0) >= critical
+    return bool(critical) and is_known(upstream) and upstream.get("lag", 0) >= critical
 
 
 def _seen(peer: Json, critical: int) -> bool:

@@ -71,7 +71,7 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-        if self._shown and kind is None and self._told != (self.done, self.total):
+        if self._shown and kind is None and self._told != (self.done, self.total) != (0, 0):
             self._line()
 
     def advance(self, by: int) -> None:
@@ -90,6 +90,14 @@ class Meter:
         elif self._shown and now - self._said >= LINE_SECONDS:
             self._said = now
             self._line()
+
+    def say(self, text: str) -> None:
+        """Write a line beside the bar."""
+        line = f"{self.what}: {text}"
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, highlight=False)
+        elif self._shown:
+            print(line, file=self._file, flush=True)
 
     def finish(self) -> None:
         """Note that what has been done is all there was."""

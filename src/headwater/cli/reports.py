@@ -10,6 +10,7 @@ from rich.text import Text
 from headwater.cli.phrases import MINUTE, number, seen, size
 from headwater.cli.render import Cell, Column, Sheet
 from headwater.cli.session import Json
+from headwater.cli.upstream_progress import UNKNOWN, is_known
 from headwater.model.times import SECOND
 
 LATE = 30 * SECOND
@@ -84,7 +85,9 @@ def filters(upstream: Json) -> str:
 
 
 def lag(upstream: Json, *, raw: bool = False) -> Text:
-    """Return how many messages are missing yet, louder the more there are."""
+    """Return how many messages are missing yet, louder the more there are; nobody knows of a lost origin."""
+    if not is_known(upstream):
+        return Text(UNKNOWN, "bold red" if upstream.get("error") else "yellow")
     behind = int(upstream.get("lag") or 0)
     style = "bold red" if behind >= FAR_BEHIND else "yellow" if behind else ""
     return Text(str(behind) if raw else number(behind), style)

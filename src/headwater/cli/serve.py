@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
@@ -42,6 +43,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
     if settings.store is None:
         raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
     check_modes(settings)
+    require_directory(settings.store)
     start_journal(settings.log_level, settings.log_format)
     for name in ("password", "token"):
         if loaded.origins[name].startswith("flag "):
@@ -50,6 +52,19 @@ def serve(config: Path | None, **flags: str | None) -> None:
     from headwater.app import serve as serve_streams
 
     run_until_told(serve_streams(settings))
+
+
+def require_directory(store: Path) -> None:
+    """Refuse a store that cannot be a directory, or that this user cannot write."""
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise SettingsError(f"store: {store} is, or lies below, a file: name a directory") from None
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise SettingsError(f"store: the directory {store} cannot be made: {why}") from None
+    if not os.access(store, os.R_OK | os.W_OK | os.X_OK):
+        raise SettingsError(f"store: this user cannot write in {store}")
 
 
 def run_until_told(work: Coroutine[Any, Any, None]) -> None:

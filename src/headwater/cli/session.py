@@ -58,6 +58,8 @@ class Session:
 
     def subject(self, endpoint: str) -> str:
         """Return the subject of an endpoint such as `STREAM.INFO.ORDERS`."""
+        if any(letter.isspace() for letter in endpoint):
+            raise Error(f"a name cannot contain spaces: {endpoint.split('.', 2)[-1]!r}")
         return f"{self.prefix}.{endpoint}"
 
     async def request(

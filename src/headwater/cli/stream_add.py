@@ -17,9 +17,10 @@ from headwater.cli.render import console, show, show_json
 from headwater.cli.session import Json
 from headwater.cli.stream_config import DEFAULTS, check, config_flags, read_file, with_flags
 from headwater.cli.stream_info import info_rows
-from headwater.cli.stream_questions import ask_name, complete
+from headwater.cli.stream_questions import STREAM_NAME, ask_name, complete
 from headwater.cli.streams import chosen
 from headwater.errors import SettingsError
+from headwater.model.names import valid_stream_name
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -47,6 +48,8 @@ def add(
     config["name"] = name or config.get("name") or (ask_name() if asking else "")
     if not config["name"]:
         raise SettingsError("how is the stream called? give its name, or --config FILE with one")
+    if not valid_stream_name(config["name"]):
+        raise SettingsError(f"{config['name']!r} is no name for a stream: give {STREAM_NAME}")
     if asking:
         config = complete(config)
     elif file is None:

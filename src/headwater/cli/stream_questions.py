@@ -52,12 +52,15 @@ _OF_EVERY_STREAM: Mapping[str, Question] = {
 }
 
 
+STREAM_NAME = "a name without spaces, dots, wildcards and slashes"
+
+
 def ask_name() -> str:
     """Return the name of a new stream."""
 
     def read(name: str) -> str:
         if not valid_stream_name(name):
-            raise ValueError("a name without spaces, dots, wildcards and slashes")
+            raise ValueError(STREAM_NAME)
         return name
 
     return str(ask.text("Stream Name", read=read))

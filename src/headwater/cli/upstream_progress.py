@@ -15,6 +15,7 @@ from headwater.wire.progress_json import EXTENSION
 Json = Mapping[str, Any]
 Lines = list[tuple[str, Cell]]
 
+UNKNOWN = "unknown"
 _BAR_WIDTH = 20
 _COLUMNS = (
     Column("Stream", wraps=True),
@@ -43,6 +44,14 @@ def told(upstream: Json) -> Json:
     return found
 
 
+def is_known(upstream: Json) -> bool:
+    """Return whether it is known how far behind an upstream is: its origin was seen, and did not go away."""
+    if int(upstream.get("active") or -1) < 0:
+        return False
+    progress = told(upstream)
+    return "done" in progress if progress else not upstream.get("error")
+
+
 def progress_sheet(upstreams: Iterable[tuple[str, Json]], *, bars: bool = False) -> Sheet | None:
     """Return the table of the upstreams that have something before or behind them, each with its stream.
 
@@ -63,7 +72,7 @@ def progress_lines(upstream: Json) -> Lines:
         return []
     lines: Lines = [("Phase", _phase(progress))]
     if _is_busy(progress):
-        lines.append(("Progress", f"{_percent(progress)} of {number(progress.get('origin_last_seq', 0))}"))
+        lines.append(("Progress", _share(progress)))
         lines.append(("Rate", f"{_rate(progress)}, {_bytes_rate(progress)}"))
         lines.append(("Behind", _seconds(progress, "behind")))
         lines.append(("Time Left", _seconds(progress, "caught_up_in")))
@@ -132,14 +141,23 @@ def _phase(progress: Json) -> Text:
     return Text(phase, {"retrying": "bold red", "stalled": "bold red", "live": "green"}.get(phase, "yellow"))
 
 
+def _share(progress: Json) -> str:
+    if progress.get("done") is None:
+        return UNKNOWN
+    return f"{_percent(progress)} of {number(progress.get('origin_last_seq', 0))}"
+
+
 def _percent(progress: Json) -> str:
-    done = float(progress.get("done", 0))
+    done = progress.get("done")
     # Rounded up it would claim to be done.
-    return f"{int(done * 1000) / 10:.1f}%"
+    return UNKNOWN if done is None else f"{int(float(done) * 1000) / 10:.1f}%"
 
 
 def _bar(progress: Json) -> str:
-    filled = int(float(progress.get("done", 0)) * _BAR_WIDTH)
+    done = progress.get("done")
+    if done is None:
+        return "?" * _BAR_WIDTH
+    filled = int(float(done) * _BAR_WIDTH)
     return "█" * filled + "░" * (_BAR_WIDTH - filled)
 
 
@@ -158,7 +176,7 @@ def _of_rate(progress: Json, what: str) -> float:
 def _seconds(progress: Json, name: str) -> str:
     """Return a time in whole seconds, or that nobody knows."""
     seconds = progress.get(name)
-    return "unknown" if seconds is None else duration(round(seconds) * SECOND)
+    return UNKNOWN if seconds is None else duration(round(seconds) * SECOND)
 
 
 def _gap_count(progress: Json) -> int:

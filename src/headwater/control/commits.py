@@ -111,6 +111,6 @@ class Commits:
         size = upstream.target.copying.copied_bytes[upstream.id] - size_before
         upstream.pace.committed(taken, size, receipt.through, now_ns)
         self._durables.committed(upstream, receipt)
-        upstream.lag = max(upstream.lag - taken, 0)
+        upstream.took(taken, receipt.through)
         upstream.moved(now_ns)
         return taken, ""

@@ -31,6 +31,11 @@ class UnansweredError(ApiError):
     def __init__(self, subject: str) -> None:
         row = api_error("stream_general_error", err=unanswered(subject))
         super().__init__(row.name, row.code, row.err_code, row.description)
+        self._subject = subject
+
+    def of_known_origin(self) -> ApiError:
+        """Return the error as it is for an origin that did answer before: no export is missing."""
+        return api_error("stream_general_error", err=f"nobody answers on {self._subject}: the origin is away")
 
 
 async def request(connection: Connection, subject: str, body: dict[str, Any] | None = None) -> Frame:

@@ -26,6 +26,7 @@ from headwater.control.holds import Holds
 from headwater.control.origins import Origins, prefix
 from headwater.control.restless import LOOK_NS, Restless, next_look_ns
 from headwater.control.resumption import Resumption
+from headwater.control.shown_origin import UnansweredError
 from headwater.control.under_way import NOTHING, Planned, UnderWay
 from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
@@ -59,6 +60,8 @@ QUEUE_BYTES = 64 << 20
 """So much at the most is read of a queue elsewhere before it is acknowledged there."""
 FRESH_NS = 100_000_000
 """Who asks for a stream's info is told of local origins as they were so short a time ago."""
+MEASURES = 3
+"""How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
 AT_ONCE = 64
 """How many upstreams are looked at beside each other."""
 
@@ -167,6 +170,8 @@ class Upstreams:
             yield
         except CursorMovedError:
             pass  # somebody was faster
+        except UnansweredError as error:
+            upstream.failed(error.of_known_origin() if upstream.seen_ns else error, now_ns)
         except ApiError as error:
             upstream.failed(error, now_ns)
         except Exception as error:
@@ -223,8 +228,10 @@ class Upstreams:
             yield from upstreams
 
     async def refresh(self, stream: Stream) -> None:
-        """Measure how far a stream is behind origins of the same engine; others are asked in their turn."""
+        """Measure how far a stream is behind origins of the same engine; have others asked soon."""
         for upstream in self.of(stream.name):
+            if upstream.source.external is not None:
+                upstream.look_soon(LOOK_NS)
             # One just declared was not met yet, and says so, as with nats-server.
             if upstream.source.external is None and upstream.looked_ns and upstream in self._restless:
                 await self._watch_one(upstream, FRESH_NS)
@@ -328,24 +335,39 @@ class Upstreams:
         """Return the origin as it stands and where to go on, with the lag measured there."""
         upstream.looked_ns = now_ns
         stirred = self._restless.stirred(upstream)
-        extent = await self._origins.extent(upstream.source)
         # Work handed out, or being planned, counts on the cursor as it is.
         noting = planning or (upstream.leased_until_ns <= now_ns and not self._planning.locked())
-        start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
-        before = upstream.cursor
-        lag = await self._lag(upstream, extent, start_seq)
-        if upstream.cursor == before:
-            # Else it was counted from where the copy is no longer, and nobody may look again for long.
-            upstream.lag = lag
+        try:
+            extent, start_seq = await self._measure(upstream, now_ns, noting=noting)
+        except CursorMovedError:
+            raise
+        except Exception:
+            upstream.lost_sight()
+            raise
         upstream.heard_of(now_ns)
         upstream.pace.saw(start_seq, extent.last_seq, now_ns)
         self.on_looked(upstream)
-        if upstream.lag:
-            upstream.stalled(self.problem() or self._suspicion(upstream), now_ns)
-        else:
+        if not upstream.lag:
             upstream.moved(now_ns)
+        elif problem := self.problem():
+            upstream.cannot_move(problem, now_ns)
+        else:
+            upstream.stalled(self._suspicion(upstream), now_ns)
         if start_seq > extent.last_seq:
             self._restless.rest(upstream, stirred)
+        return extent, start_seq
+
+    async def _measure(self, upstream: Upstream, now_ns: int, *, noting: bool) -> tuple[Extent, int]:
+        """Return the origin as it stands and where to go on, with the lag counted from there."""
+        for _ in range(MEASURES):
+            extent = await self._origins.extent(upstream.source)
+            start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
+            before = upstream.cursor
+            lag = await self._lag(upstream, extent, start_seq)
+            if upstream.cursor == before:
+                break
+            # Messages were copied meanwhile: count again from where the copy is now.
+        upstream.measured(lag, start_seq - 1, now_ns)
         return extent, start_seq
 
     def _suspicion(self, upstream: Upstream) -> str:

@@ -27,6 +27,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How an upstream comes along; times in nanoseconds, 0 for never; sequences are the origin's."""
 
     phase: Phase = Phase.STARTING
+    is_known: bool = True
+    """Whether the last look at the origin succeeded; if not, nobody knows how far behind the copy is."""
     seq: int = 0
     """The sequence up to which everything wanted was copied."""
     origin_last_seq: int = 0
@@ -50,7 +52,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     gaps: Gaps = Gaps()
 
     @property
-    def done(self) -> float:
-        """Return which part of the catch-up under way is done, from 0 to 1."""
+    def done(self) -> float | None:
+        """Return which part of the catch-up under way is done, from 0 to 1; None where it is not known."""
+        if not self.is_known:
+            return None
         total = self.origin_last_seq - self.began_seq
         return 1.0 if total <= 0 else min(max((self.seq - self.began_seq) / total, 0.0), 1.0)

@@ -37,6 +37,12 @@ class Upstream:
     """When the origin was last heard of; 0 for never."""
     moved_ns: int = 0
     """When the cursor last moved, or the upstream last had nothing to copy."""
+    lagging_ns: int = 0
+    """When it was first seen that there is something to copy; 0 while there is nothing."""
+    counted_seq: int = 0
+    """The origin's sequence after which the lag was counted."""
+    in_sight: bool = False
+    """Whether the last look at the origin succeeded: if not, the lag is not known."""
     leased_until_ns: int = 0
     handed_ns: int = 0
     """When work on it was last handed out."""
@@ -104,11 +110,21 @@ class Upstream:
 
     def stalled(self, why: str, now_ns: int) -> None:
         """Take note that nothing was copied for too long, where there is something to copy and no error."""
-        known = self.error is not None and not self.is_stalled
-        if self.lag and not known and now_ns - self.moved_ns > STALLED_NS:
-            seconds = (now_ns - self.moved_ns) // 1_000_000_000
+        # An idle spell is no stall: what came after it has waited only since then.
+        waited_ns = now_ns - max(self.moved_ns, self.lagging_ns)
+        if waited_ns > STALLED_NS:
+            seconds = waited_ns // 1_000_000_000
+            self._stall(f"nothing was copied for {seconds} s: {why}", why, now_ns)
+
+    def cannot_move(self, problem: str, now_ns: int) -> None:
+        """Take note that nothing can be copied, where there is something to copy: it is known why."""
+        self._stall(f"nothing is copied: {problem}", problem, now_ns)
+
+    def _stall(self, shown: str, why: str, now_ns: int) -> None:
+        has_other_error = self.error is not None and not self.is_stalled
+        if self.lag and not has_other_error:
             self.is_stalled = True
-            self._show(self.failure(f"nothing was copied for {seconds} s: {why}"), now_ns, why)
+            self._show(self.failure(shown), now_ns, why)
 
     def _show(self, error: ApiError, now_ns: int, why: str = "") -> None:
         """Show an error, and tell of it in the log the first time that it is for this reason."""
@@ -148,10 +164,33 @@ class Upstream:
     def heard_of(self, now_ns: int) -> None:
         """Take note that the origin answers."""
         self.seen_ns = now_ns
+        self.in_sight = True
+
+    def lost_sight(self) -> None:
+        """Take note that the last look at the origin failed."""
+        self.in_sight = False
+
+    def look_soon(self, pause_ns: int) -> None:
+        """Have the origin looked at so long after the last look, unless that failed: then it is retried."""
+        if self.error is None:
+            self.next_try_ns = min(self.next_try_ns, self.looked_ns + pause_ns)
+
+    def measured(self, lag: int, after_seq: int, now_ns: int) -> None:
+        """Take note of how many messages of the origin after a sequence are still to be copied."""
+        self.lag = lag
+        self.counted_seq = after_seq
+        self.lagging_ns = (self.lagging_ns or now_ns) if lag else 0
+
+    def took(self, count: int, through_seq: int) -> None:
+        """Take note that messages were copied; those that the lag was counted without change nothing."""
+        if through_seq > self.counted_seq:
+            self.counted_seq = through_seq
+            self.lag = max(self.lag - count, 0)
 
     def moved(self, now_ns: int) -> None:
         """Take note that it has come further, or is at the end."""
         self.moved_ns = now_ns
+        self.lagging_ns = self.lagging_ns if self.lag else 0
         self.failures = self.failing_ns = 0
         self.is_stalled = False
         self.error = None
@@ -176,16 +215,17 @@ class Upstream:
 
     def progress(self, now_ns: int) -> Progress:
         """Return how it comes along."""
-        pace = self.pace
+        pace, is_known = self.pace, self.in_sight
         return Progress(
+            is_known=is_known,
             phase=self.phase(now_ns),
             seq=self.cursor.seq,
             origin_last_seq=pace.origin_last_seq,
             began_seq=pace.began_seq,
             msgs_per_s=pace.msgs.at(now_ns),
             bytes_per_s=pace.size.at(now_ns),
-            behind_s=pace.behind_s(self.lag, now_ns),
-            caught_up_in_s=pace.caught_up_in_s(self.lag, now_ns),
+            behind_s=pace.behind_s(self.lag, now_ns) if is_known else None,
+            caught_up_in_s=pace.caught_up_in_s(self.lag, now_ns) if is_known else None,
             copied_msgs=pace.copied_msgs,
             copied_bytes=pace.copied_bytes,
             committed_ns=pace.committed_ns,

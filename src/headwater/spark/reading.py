@@ -115,6 +115,8 @@ def _files(table: Path) -> tuple[FileRange, ...]:
     """Return the files of the table's newest version."""
     if not table.parent.is_dir():
         raise SettingsError(f"there is no stream in {table.parent}")
+    if not table.is_dir() and any(table.parent.glob("*/table")):
+        raise SettingsError(f"{table.parent} holds several streams: name the folder of one of them")
     try:
         adds = pa.table(DeltaTable(table).get_add_actions(flatten=True))
     except (TableNotFoundError, FileNotFoundError):

@@ -19,14 +19,18 @@ def progress_json(progress: Progress) -> Json:
     shown: Json = {
         "phase": progress.phase.value,
         "seq": progress.seq,
-        "origin_last_seq": progress.origin_last_seq,
-        "done": round(progress.done, 4),
         "rate": {"msgs": round(progress.msgs_per_s, 2), "bytes": round(progress.bytes_per_s, 2)},
         "copied": {"msgs": progress.copied_msgs, "bytes": progress.copied_bytes},
     }
-    for name, seconds in (("behind", progress.behind_s), ("caught_up_in", progress.caught_up_in_s)):
-        if seconds is not None:
-            shown[name] = round(seconds, 3)
+    if progress.seen_ns:
+        shown["origin_last_seq"] = progress.origin_last_seq
+    for name, figure, digits in (
+        ("done", progress.done, 4),
+        ("behind", progress.behind_s, 3),
+        ("caught_up_in", progress.caught_up_in_s, 3),
+    ):
+        if figure is not None:
+            shown[name] = round(figure, digits)
     for name, ns in (
         ("last_commit", progress.committed_ns),
         ("last_contact", progress.seen_ns),

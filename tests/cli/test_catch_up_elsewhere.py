@@ -1,0 +1,99 @@
+"""`stream catch-up` where the origin is remote: right after a publish, away, deleted, never seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from control.copiers import be_impatient, count_is, create
+from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
+from headwater.cli import catch_up
+from headwater.cli.catch_up import caught_up
+from headwater.cli.session import Json
+from headwater.errors import Error
+from waits import until
+
+
+class DoorSession:
+    """Asks the engine that copies."""
+
+    def __init__(self, sites: Elsewhere) -> None:
+        self._asker = sites.door.asker
+
+    async def request(self, endpoint: str) -> Json:
+        """Return the answer of an endpoint."""
+        answer: Json = await self._asker.ask(endpoint)
+        assert "error" not in answer, answer
+        return answer
+
+
+@pytest.fixture(params=[a_nats_server, another_headwater], ids=lambda site: site.__name__)
+async def sites(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Elsewhere]:
+    be_impatient(monkeypatch)
+    async with elsewhere(request.param, tmp_path) as running:
+        await running.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"]})
+        await create(running.door, name="M", mirror=running.source("O"))
+        yield running
+
+
+async def copied(sites: Elsewhere, count: int) -> None:
+    await sites.copier.until(count_is(sites.door, "M", count))
+
+
+async def finished(sites: Elsewhere, waiting: asyncio.Task[Json]) -> int:
+    """Return how many messages the mirror held when the wait ended; copying goes on meanwhile."""
+
+    async def ended() -> bool:
+        await sites.copier.tick()
+        return waiting.done()
+
+    await until(ended, "the wait ends")
+    return int((await waiting)["state"]["messages"])
+
+
+async def test_right_after_a_publish_it_waits_for_what_was_published(sites: Elsewhere) -> None:
+    await sites.pour("o", 3)
+    await copied(sites, 3)
+    await sites.copier.tick()
+    await sites.pour("o", 50, start=3)
+    waiting = asyncio.create_task(caught_up(DoorSession(sites), "M", 0, False))
+    assert await finished(sites, waiting) == 53
+
+
+async def test_while_the_origin_is_away_it_never_succeeds(
+    sites: Elsewhere, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await sites.pour("o", 3)
+    await copied(sites, 3)
+    await sites.copier.tick()
+    await sites.link.cut()
+    await sites.pour("o", 4, start=3)
+    with pytest.raises(Error, match=r"stream M has not caught up after .*: O: "):
+        await caught_up(DoorSession(sites), "M", 2.0, True)
+    assert "waiting for O: " in capsys.readouterr().err
+    waiting = asyncio.create_task(caught_up(DoorSession(sites), "M", 0, False))
+    await sites.link.mend()
+    assert await finished(sites, waiting) == 7
+
+
+async def test_an_origin_that_was_deleted_is_a_failure(
+    sites: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catch_up, "GONE_S", 0.3)
+    await sites.pour("o", 3)
+    await copied(sites, 3)
+    await sites.origin.ask("STREAM.DELETE.O")
+    with pytest.raises(Error, match="stream not found"):
+        await caught_up(DoorSession(sites), "M", 0, False)
+
+
+async def test_an_origin_that_was_never_seen_is_a_failure(sites: Elsewhere) -> None:
+    await sites.link.cut()
+    await create(sites.door, name="N", sources=[sites.source("O")])
+    with pytest.raises(Error, match=r"stream N has not caught up after .*: O: "):
+        await caught_up(DoorSession(sites), "N", 1.0, False)
