@@ -42,6 +42,7 @@ def test_what_is_silent_is_said_with_since_when() -> None:
     assert "(1h2m3s)" in lines["t1"]
     assert "nobody answers (10045)" in lines["t1"]
     assert "never heard of" in lines["t3"]
+    assert [name for name in lines if "unknown" in lines[name]] == ["t1", "t3"]
     assert lines["t2"].count("│       ") >= 1
     assert "silent" in text
     assert "(1m0s)" in text

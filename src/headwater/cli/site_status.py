@@ -9,6 +9,7 @@ from rich.text import Text
 
 from headwater.cli.phrases import duration, number, size
 from headwater.cli.render import Cell, Column, Sheet
+from headwater.cli.upstream_progress import UNKNOWN
 from headwater.model.times import SECOND
 from headwater.site.links import Link
 from headwater.site.status import Status, UpstreamStatus
@@ -76,10 +77,15 @@ def _upstreams(status: Status, now: float) -> Iterator[tuple[Cell, ...]]:
                 for upstream in stream.upstreams:
                     yield (
                         *(site.name, stream.name, upstream.kind, upstream.api, upstream.origin),
-                        number(upstream.lag),
+                        _lag(upstream),
                         _silence(upstream, now),
                         Text(upstream.error, "red"),
                     )
+
+
+def _lag(upstream: UpstreamStatus) -> Cell:
+    is_known = upstream.silent_since >= 0 and not upstream.error
+    return number(upstream.lag) if is_known else Text(UNKNOWN, "red")
 
 
 def _silence(upstream: UpstreamStatus, now: float) -> Cell:
