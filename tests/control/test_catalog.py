@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import random
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import VERSION, Catalog, CatalogError, StreamRow
+from headwater.control import declaration
+from headwater.control.catalog import _MIGRATIONS, VERSION, Catalog, CatalogError, ConsumerRow, StreamRow
+from headwater.disk import RealDisk
+from headwater.errors import DiskError
 
 
 def row(name: str, *, account: str = "$G", identity: str = "") -> StreamRow:
@@ -27,7 +32,7 @@ def test_an_update_replaces_the_config_alone(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "catalog.db")
     catalog.create(row("a"))
     catalog.update("$G", "a", "{}")
-    assert catalog.streams("$G") == [StreamRow("$G", "a", "{}", 17, "id-$G-a", "a")]
+    assert catalog.streams("$G") == [StreamRow("$G", "a", "{}", 17, "id-$G-a", "a", 2)]
 
 
 def test_a_deleted_stream_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
@@ -94,3 +99,126 @@ def test_a_file_that_is_no_catalog_is_refused_by_name(tmp_path: Path) -> None:
     path.write_bytes(b"this is no database, whatever its name says" * 100)
     with pytest.raises(CatalogError, match=r"catalog\.db cannot be opened"):
         Catalog(path)
+
+
+def consumer(name: str, config: str = "{}") -> ConsumerRow:
+    return ConsumerRow("$G", "a", name, config, 5)
+
+
+def home(store: Path) -> Path:
+    path = store / "$G" / "a"
+    path.mkdir(parents=True)
+    return path
+
+
+def test_every_change_lies_beside_the_data_too(tmp_path: Path) -> None:
+    disk = RealDisk(sync=False)
+    catalog, path = Catalog(tmp_path / "catalog.db"), home(tmp_path)
+    catalog.create(row("a"))
+    catalog.update("$G", "a", '{"n":2}')
+    declared = declaration.read_declaration(disk, path)
+    assert declared is not None
+    assert (declared.config, declared.revision, declared.store) == ('{"n":2}', 2, catalog.store_id)
+    catalog.declare_consumer(consumer("c"))
+    catalog.declare_consumer(consumer("c", '{"n":3}'))
+    catalog.declare_consumer(consumer("d"))
+    catalog.forget_consumer("$G", "a", "d")
+    (file,) = declaration.consumer_files(disk, path)
+    assert (file.created_ns, file.revision) == (5, 2)
+    assert declaration.read_consumer(disk, path, file).config == '{"n":3}'
+
+
+class FullDisk(RealDisk):
+    """A disk that has no room for consumers."""
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        if path.parent.name == "consumers":
+            raise DiskError(path, "write", errno.ENOSPC)
+        super().write_atomic(path, data)
+
+
+def test_a_consumer_that_the_disk_refuses_is_not_there_after_a_restart(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "catalog.db", FullDisk())
+    home(tmp_path)
+    catalog.create(row("a"))
+    with pytest.raises(DiskError):
+        catalog.declare_consumer(consumer("c"))
+    assert catalog.consumers("$G", "a") == []
+
+
+def test_a_deletion_is_recorded_with_the_row_and_forgotten_when_done(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "catalog.db")
+    catalog.create(row("a"))
+    catalog.delete("$G", "a", tombstone=True)
+    catalog.close()
+    catalog = Catalog(tmp_path / "catalog.db")
+    assert catalog.deletions() == {"id-$G-a"}
+    catalog.forget_deletion("id-$G-a")
+    assert catalog.deletions() == set()
+
+
+def test_a_catalog_of_version_0_1_0_gets_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    with sqlite3.connect(path) as db:
+        for script in _MIGRATIONS[:2]:
+            db.executescript(script)
+        db.execute("INSERT INTO store VALUES ('id', 'abc')")
+        db.execute("INSERT INTO streams VALUES ('$G', 'a', '{}', 17, 'id-$G-a', 'a')")
+        db.execute("INSERT INTO consumers VALUES ('$G', 'a', 'c', '{}', 5)")
+        db.execute("PRAGMA user_version = 2")
+    catalog = Catalog(path)
+    assert catalog.store_id == "abc"
+    assert catalog.streams("$G") == [StreamRow("$G", "a", "{}", 17, "id-$G-a", "a", 1)]
+    assert catalog.consumers("$G", "a") == [consumer("c")]
+
+
+def test_a_changed_row_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    catalog = Catalog(path)
+    catalog.create(row("a"))
+    catalog.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE streams SET config = '{}'")
+    with pytest.raises(
+        CatalogError, match=r"a row of streams \('\$G', 'a'\) is not what was written.*store repair"
+    ):
+        Catalog(path)
+
+
+def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    catalog = Catalog(path)
+    names = [f"s{n}" for n in range(12)]
+    for name in names:
+        catalog.create(row(name))
+    for n in range(6):
+        catalog.declare_consumer(ConsumerRow("$G", "s1", f"c{n}", "{}", 5))
+    catalog.delete("$G", "s11", tombstone=True)
+    expected = _content(catalog)
+    catalog.close()
+    whole = path.read_bytes()
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    used = [at for at, byte in enumerate(whole) if byte or at < 100]
+    silent = []
+    for at in sorted({*range(100), *chance.sample(used, 700), *chance.sample(range(len(whole)), 100)}):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << chance.randrange(8)
+        path.write_bytes(flipped)
+        for rest in (path.with_name("catalog.db-wal"), path.with_name("catalog.db-shm")):
+            rest.unlink(missing_ok=True)
+        try:
+            catalog = Catalog(path)
+        except CatalogError:
+            continue
+        if _content(catalog) != expected:
+            silent.append((seed, at))
+        catalog.close()
+    assert silent == []
+
+
+def _content(catalog: Catalog) -> object:
+    streams = catalog.streams("$G")
+    consumers = [catalog.consumers("$G", row.name) for row in streams]
+    return catalog.store_id, streams, consumers, catalog.deletions()

@@ -1,4 +1,4 @@
-"""Directories are made whole, recognised by their identity, and swept when nobody declares them."""
+"""Directories are made whole, recognised by their identity, and removed only when somebody recorded that."""
 
 from __future__ import annotations
 
@@ -38,20 +38,42 @@ def test_a_name_that_is_taken_by_a_stranger_is_left_alone(directories: Directori
     (directories.root / "a" / "precious").touch()
     made = directories.make(row("a", "1", directories.free_name("a", "1")))
     assert made.name == "a.1"
-    assert directories.sweep({"1"}) == []
+    assert directories.sweep([row("a", "1", made.name)], ()) == ([], [])
     assert (directories.root / "a" / "precious").exists()
 
 
-def test_what_nobody_declares_is_swept_and_nothing_else(directories: Directories) -> None:
-    directories.make(row("kept", "1"))
-    directories.make(row("orphan", "2"))
-    directories.discard(directories.make(row("deleted", "3")))
-    (directories.root / ".new-4").mkdir()
+def test_only_what_is_recorded_as_deleted_or_unfinished_is_swept(directories: Directories) -> None:
+    for name, identity in (("kept", "1"), ("orphan", "2"), ("deleted", "4")):
+        directories.finish(directories.make(row(name, identity)))
+    directories.discard(directories.make(row("thrown", "3")))
+    directories.make(row("unfinished", "5"))
+    (directories.root / ".new-6").mkdir()
     (directories.root / "stranger").mkdir()
     (directories.root / "note.txt").touch()
-    for trash in directories.sweep({"1"}):
+    swept = directories.sweep([row("kept", "1")], {"4"})
+    for trash in swept.waiting:
         directories.remove(trash)
-    assert sorted(p.name for p in directories.root.iterdir()) == ["kept", "note.txt", "stranger"]
+    left = sorted(p.name for p in directories.root.iterdir())
+    assert left == ["kept", "note.txt", "orphan", "stranger"]
+    (orphan,) = swept.orphans
+    assert orphan.path.name == "orphan"
+    assert orphan.row is not None
+    assert (orphan.row.name, orphan.row.identity) == ("orphan", "2")
+
+
+def test_a_stream_whose_identity_is_damaged_is_an_orphan_and_never_swept(directories: Directories) -> None:
+    home = directories.make(row("a", "1"))
+    (home / "log").mkdir()
+    (home / "identity.json").write_bytes(b"{")
+    assert directories.sweep([], {"1"}) == ([], [(home, None)])
+    with pytest.raises(IdentityError, match=r"identity.json cannot be read: it is damaged.*store repair"):
+        directories.find(row("a", "1"))
+
+
+def test_an_identity_of_version_0_1_0_is_known(directories: Directories) -> None:
+    home = directories.make(row("a", "1"))
+    (home / "identity.json").write_bytes(b'{"identity":"1","account":"$G","name":"a","version":1}')
+    assert directories.find(row("a", "1")) == home
 
 
 def test_names_that_look_like_paths_stay_inside_the_root(directories: Directories) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from doors import opened_domain, services
 from headwater.control.account import AccountLimits
-from headwater.control.catalog import Catalog
+from headwater.control.catalog import Catalog, CatalogError
 from headwater.control.directories import Directories
 from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError
@@ -39,6 +39,10 @@ class Seen:
 
     def on_closed(self, stream: Stream) -> None:
         self.events.append(("closed", stream.name))
+
+
+class Killed(BaseException):
+    """The process ends here."""
 
 
 async def on(store: Path, work: Callable[[Domain], Awaitable[None]], **wanted: Any) -> None:
@@ -290,9 +294,182 @@ async def test_a_crash_before_the_catalog_leaves_no_stream_and_no_files(
 
     await on(tmp_path, work)
     assert folders(tmp_path) == ["a", "b"]
-    (tmp_path / "catalog.db").rename(tmp_path / "lost.db")
-    await on(tmp_path, _has_none)
-    assert folders(tmp_path) == []
+
+
+async def test_a_crash_before_the_row_is_written_leaves_what_the_next_start_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    async def crash(domain: Domain) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Catalog, "create", killed)
+            patch.setattr(Directories, "discard", killed)
+            with pytest.raises(Killed):
+                await domain.create_stream(config("b"))
+
+    await on(tmp_path, work)
+    await on(tmp_path, crash)
+    assert folders(tmp_path) == ["a", "b"]
+    await on(tmp_path, lambda domain: _are(domain, ["a"]))
+    assert folders(tmp_path) == ["a"]
+
+
+async def _are(domain: Domain, names: list[str]) -> None:
+    assert domain.names() == names
+
+
+async def _two_streams(domain: Domain) -> None:
+    for name in ("a", "b"):
+        stream, _ = await domain.create_stream(config(name))
+        stream.offer([(f"{name}.1".encode(), b"", b"", b"data")])
+        await stream.settled()
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "an empty database"])
+async def test_a_lost_catalog_is_refused_and_nothing_is_erased(tmp_path: Path, left: str) -> None:
+    await on(tmp_path, _two_streams)
+    (tmp_path / "catalog.db").unlink()
+    if left != "nothing":
+        (tmp_path / "catalog.db").touch()
+    if left == "an empty database":
+        with sqlite3.connect(tmp_path / "catalog.db") as db:
+            db.execute("PRAGMA journal_mode=WAL")
+    with pytest.raises(CatalogError, match="headwater store repair"):
+        await on(tmp_path, _has_none)
+    assert folders(tmp_path) == ["a", "b"]
+
+
+@pytest.mark.parametrize("copied", ["before the second stream", "without its log"])
+async def test_an_older_catalog_shows_newer_streams_as_orphans_and_erases_nothing(
+    tmp_path: Path, copied: str
+) -> None:
+    path = tmp_path / "catalog.db"
+
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+
+    async def more(domain: Domain) -> None:
+        stream, _ = await domain.create_stream(config("b"))
+        stream.offer([(b"b.1", b"", b"", b"data")])
+        await stream.settled()
+        if copied == "without its log":
+            (tmp_path / "old.db").write_bytes(path.read_bytes())
+
+    async def orphaned(domain: Domain) -> None:
+        assert domain.names() == ["a", "b"]
+        assert list(domain.offline) == ["b"]
+        assert "headwater store repair" in domain.offline["b"]
+        assert await refused(domain.create_stream(config("b"))) == 10194
+        assert await refused(domain.create_stream(config("c", subjects=("b.1",)))) == 10065
+
+    await on(tmp_path, first)
+    (tmp_path / "old.db").write_bytes(path.read_bytes())
+    await on(tmp_path, more)
+    path.write_bytes((tmp_path / "old.db").read_bytes())
+    await on(tmp_path, orphaned)
+    await on(tmp_path, orphaned)
+    assert folders(tmp_path) == ["a", "b"]
+
+
+async def test_an_orphan_can_be_deleted_by_whoever_asks_for_it(tmp_path: Path) -> None:
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+
+    async def forget(domain: Domain) -> None:
+        await domain.create_stream(config("b"))
+        domain._catalog.delete("$G", "b")
+
+    async def delete(domain: Domain) -> None:
+        assert list(domain.offline) == ["b"]
+        await domain.delete_stream("b")
+        await domain.create_stream(config("b"))
+
+    await on(tmp_path, first)
+    await on(tmp_path, forget)
+    await on(tmp_path, delete)
+    await on(tmp_path, lambda domain: _are(domain, ["a", "b"]))
+    assert folders(tmp_path) == ["a", "b"]
+
+
+async def test_a_crash_between_recorded_deletion_and_trash_still_deletes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise DiskError(tmp_path, "rename", errno.EIO)
+
+    async def crash(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+        await domain.create_stream(config("b"))
+        with monkeypatch.context() as patch:
+            patch.setattr(Directories, "discard", broken)
+            await domain.delete_stream("a")
+        await domain.create_stream(config("a", description="second"))
+
+    async def again(domain: Domain) -> None:
+        assert domain.names() == ["a", "b"]
+        assert domain.stream("a").config.description == "second"
+
+    await on(tmp_path, crash)
+    assert len(folders(tmp_path)) == 3
+    await on(tmp_path, again)
+    assert len(folders(tmp_path)) == 2
+
+
+async def test_a_directory_that_comes_back_after_its_stream_was_deleted_is_kept(tmp_path: Path) -> None:
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+        await domain.create_stream(config("b"))
+
+    async def delete(domain: Domain) -> None:
+        await domain.delete_stream("a")
+
+    async def orphaned(domain: Domain) -> None:
+        assert list(domain.offline) == ["a"]
+
+    await on(tmp_path, first)
+    (tmp_path / "$G" / "a").rename(tmp_path / "away")
+    await on(tmp_path, delete)
+    (tmp_path / "away").rename(tmp_path / "$G" / "a")
+    await on(tmp_path, orphaned)
+    assert folders(tmp_path) == ["a", "b"]
+
+
+async def test_a_newer_config_beside_the_data_counts_more_than_an_older_catalog(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a", description="one"))
+
+    async def update(domain: Domain) -> None:
+        await domain.update_stream(config("a", description="two"))
+
+    async def has_two(domain: Domain) -> None:
+        assert domain.stream("a").config.description == "two"
+
+    await on(tmp_path, first)
+    older = path.read_bytes()
+    await on(tmp_path, update)
+    path.write_bytes(older)
+    await on(tmp_path, has_two)
+    catalog = Catalog(path)
+    assert '"two"' in catalog.streams("$G")[0].config
+    catalog.close()
+
+
+async def test_memory_streams_have_their_declaration_on_the_disk(tmp_path: Path) -> None:
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("m", storage=Storage.MEMORY))
+
+    await on(tmp_path, first)
+    assert sorted(p.name for p in (tmp_path / "$G" / "m").iterdir()) == ["declared.json", "identity.json"]
+    (tmp_path / "catalog.db").unlink()
+    with pytest.raises(CatalogError, match="headwater store repair"):
+        await on(tmp_path, _has_none)
 
 
 @pytest.mark.parametrize("step", ["make", "discard"])

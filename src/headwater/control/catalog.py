@@ -1,4 +1,10 @@
-"""The catalog: the declared streams and consumers, in one sqlite file that only this engine writes."""
+"""The catalog: the declared streams and consumers, in one sqlite file that only this engine writes.
+
+Every row carries a checksum, since the pages of sqlite have none, and is written a second time beside the
+data of its stream (`declaration`). A stream: file → row. A new consumer: row → file; a changed one: file →
+row; a deleted one: file → row. So a consumer's file without a row means that the catalog is older than the
+store.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.errors import Error
+import msgspec
+
+from headwater.checksum import crc32
+from headwater.control import declaration
+from headwater.control.declaration import ConsumerDeclaration, ConsumerFile, Declaration
+from headwater.disk import Disk, RealDisk
+from headwater.errors import DiskError, Error
+from headwater.model.names import directory_name
 
 # The script at index n takes a catalog of version n to version n + 1. A published script is never edited:
 # a change of the schema is one more script.
@@ -38,9 +51,34 @@ _MIGRATIONS = (
         FOREIGN KEY (account, stream) REFERENCES streams (account, name) ON DELETE CASCADE
     );
     """,
+    # Checksums are filled in by _sum_up.
+    """
+    ALTER TABLE store ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE streams ADD COLUMN revision INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE streams ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE consumers ADD COLUMN revision INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE consumers ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE deletions (
+        identity TEXT PRIMARY KEY,
+        account  TEXT NOT NULL,
+        name     TEXT NOT NULL,
+        crc      INTEGER NOT NULL
+    );
+    """,
 )
 VERSION = len(_MIGRATIONS)
+_SUMMED = 3
+"""The version from which on rows carry checksums."""
 _BUSY_TIMEOUT_S = 5.0
+_STREAM = "account, name, config, created_ns, identity, directory, revision"
+_CONSUMER = "account, stream, name, config, created_ns, revision"
+_COLUMNS = {
+    "store": "key, value",
+    "streams": _STREAM,
+    "consumers": _CONSUMER,
+    "deletions": "identity, account, name",
+}
+REPAIR = "run `headwater store repair` with the engine stopped"
 
 
 class CatalogError(Error):
@@ -57,6 +95,37 @@ class StreamRow:
     created_ns: int
     identity: str
     directory: str
+    revision: int = 1
+
+    def home(self, store: Path) -> Path:
+        """Return the durable directory of the stream."""
+        return store / directory_name(self.account) / self.directory
+
+    def declaration(self, store_id: str) -> Declaration:
+        """Return the row as it lies beside the data."""
+        return Declaration(
+            store=store_id,
+            identity=self.identity,
+            account=self.account,
+            name=self.name,
+            directory=self.directory,
+            config=self.config,
+            created_ns=self.created_ns,
+            revision=self.revision,
+        )
+
+    @classmethod
+    def of(cls, declared: Declaration, directory: str) -> StreamRow:
+        """Return the row of a stream that was found beside its data, in this directory."""
+        return cls(
+            declared.account,
+            declared.name,
+            declared.config,
+            declared.created_ns,
+            declared.identity,
+            directory,
+            declared.revision,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +137,37 @@ class ConsumerRow:
     name: str
     config: str
     created_ns: int
+    revision: int = 1
+
+    @property
+    def file(self) -> ConsumerFile:
+        """Return the file that this revision lies in beside the stream's data."""
+        return ConsumerFile.of(self.name, self.created_ns, self.revision)
+
+    def declaration(self, identity: str) -> ConsumerDeclaration:
+        """Return the row as it lies beside the data of the stream with this identity."""
+        return ConsumerDeclaration(
+            identity=identity,
+            name=self.name,
+            config=self.config,
+            created_ns=self.created_ns,
+            revision=self.revision,
+        )
 
 
 class Catalog:
     """Every declared stream and consumer, durable when a method returns; safe to call from any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+        """Open the catalog; one that is missing is made, but never next to streams."""
         self._path = path
+        self._store = path.parent
+        self._disk = disk or RealDisk()
         self._lock = threading.Lock()
+        self._untidy: set[Path] = set()
+        """Homes in which a file of a consumer may have been left behind."""
+        if not path.exists() or not path.stat().st_size:
+            self._require_new()
         try:
             self._db = sqlite3.connect(
                 path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
@@ -84,8 +176,18 @@ class Catalog:
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("PRAGMA foreign_keys=ON")
             self._migrate()
-        except sqlite3.Error as error:
-            raise CatalogError(f"the catalog {path} cannot be opened: {error}") from error
+            self._check()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise CatalogError(f"the catalog {path} cannot be opened: {error}; {REPAIR}") from error
+
+    def _require_new(self) -> None:
+        """Refuse to begin an empty catalog over streams that exist."""
+        found = next(declaration.homes(self._disk, self._store), None)
+        if found is not None:
+            raise CatalogError(
+                f"the catalog {self._path} is missing or empty, but there are streams, for one in {found}: "
+                f"restore it, or {REPAIR} to rebuild it from the streams"
+            )
 
     def _migrate(self) -> None:
         """Bring the schema to this version, one step in one transaction."""
@@ -96,13 +198,33 @@ class Catalog:
                 f"the catalog {self._path} has version {version}, this Headwater knows up to {VERSION}: "
                 "it was written by a newer release; start that one"
             )
+        if version == 0:
+            self._require_new()
         for step in range(version, VERSION):
             with self._transaction():
                 for statement in _MIGRATIONS[step].split(";"):
                     self._db.execute(statement)
                 if step == 0:
                     self._db.execute("INSERT INTO store VALUES ('id', ?)", (uuid.uuid4().hex,))
+                if step + 1 == _SUMMED:
+                    self._sum_up()
                 self._db.execute(f"PRAGMA user_version = {step + 1}")
+
+    def _sum_up(self) -> None:
+        """Give every row that was written without one a checksum."""
+        for table, columns in _COLUMNS.items():
+            for rowid, *values in self._db.execute(f"SELECT rowid, {columns} FROM {table}").fetchall():
+                self._db.execute(f"UPDATE {table} SET crc = ? WHERE rowid = ?", (_sum(table, values), rowid))
+
+    def _check(self) -> None:
+        """Refuse a file whose pages do not fit together, or of which a row is not what was written."""
+        (said,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+        if said != "ok":
+            raise CatalogError(f"the catalog {self._path} is damaged: {said}; {REPAIR}")
+        for table in _COLUMNS:
+            self._rows(table)
+        if self.store_id == "":
+            raise CatalogError(f"the catalog {self._path} is damaged: it does not name its store; {REPAIR}")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -116,73 +238,221 @@ class Catalog:
                 raise
             self._db.execute("COMMIT")
 
+    def _rows(self, table: str, where: str = "", values: tuple[object, ...] = ()) -> list[list[object]]:
+        """Return rows whose checksums match; refuse any that do not."""
+        query = f"SELECT crc, {_COLUMNS[table]} FROM {table} {where}"
+        with self._lock:
+            found = self._db.execute(query, values).fetchall()
+        for crc, *row in found:
+            if crc != _sum(table, row):
+                raise CatalogError(
+                    f"the catalog {self._path} is damaged: a row of {table} ({row[0]!r}, {row[1]!r}) "
+                    f"is not what was written; {REPAIR}"
+                )
+        return [row for _, *row in found]
+
+    def _put(self, table: str, values: tuple[object, ...]) -> tuple[str, tuple[object, ...]]:
+        """Return the statement that adds a row with its checksum."""
+        marks = ", ".join("?" * (len(values) + 1))
+        return (
+            f"INSERT OR REPLACE INTO {table} ({_COLUMNS[table]}, crc) VALUES ({marks})",
+            (*values, _sum(table, values)),
+        )
+
+    @property
+    def store(self) -> Path:
+        """Return the store that the catalog belongs to."""
+        return self._store
+
     @property
     def store_id(self) -> str:
         """Return the name that tells this store from every other."""
-        with self._lock:
-            (value,) = self._db.execute("SELECT value FROM store WHERE key = 'id'").fetchone()
-        return str(value)
+        rows = self._rows("store", "WHERE key = 'id'")
+        return str(rows[0][1]) if rows else ""
+
+    def adopt_id(self, store_id: str) -> None:
+        """Go on as the store that this was before its catalog was lost."""
+        with self._transaction() as db:
+            db.execute(*self._put("store", ("id", store_id)))
+
+    def accounts(self) -> list[str]:
+        """Return the accounts that have streams."""
+        return sorted({str(row[0]) for row in self._rows("streams")})
 
     def streams(self, account: str) -> list[StreamRow]:
         """Return the account's streams in the order of their names."""
-        with self._lock:
-            found = self._db.execute(
-                "SELECT account, name, config, created_ns, identity, directory"
-                " FROM streams WHERE account = ? ORDER BY name",
-                (account,),
-            ).fetchall()
-        return [StreamRow(*row) for row in found]
+        rows = self._rows("streams", "WHERE account = ? ORDER BY name", (account,))
+        return [StreamRow(*row) for row in rows]  # type: ignore[arg-type]
 
     def create(self, row: StreamRow) -> None:
         """Declare a stream; its account must have none of this name."""
+        self._declare(row)
         with self._transaction() as db:
+            # Not as _put does it: another stream of this name must not be replaced.
+            values = (
+                row.account,
+                row.name,
+                row.config,
+                row.created_ns,
+                row.identity,
+                row.directory,
+                row.revision,
+            )
             db.execute(
-                "INSERT INTO streams (account, name, config, created_ns, identity, directory)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (row.account, row.name, row.config, row.created_ns, row.identity, row.directory),
+                f"INSERT INTO streams ({_STREAM}, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*values, _sum("streams", values)),
             )
 
     def update(self, account: str, name: str, config: str) -> None:
         """Replace the config of a declared stream."""
-        with self._transaction() as db:
-            changed = db.execute(
-                "UPDATE streams SET config = ? WHERE account = ? AND name = ?", (config, account, name)
-            ).rowcount
-            assert changed == 1, f"stream {name!r} is not in the catalog"
+        found = self._rows("streams", "WHERE account = ? AND name = ?", (account, name))
+        assert found, f"stream {name!r} is not in the catalog"
+        row = StreamRow(*found[0])  # type: ignore[arg-type]
+        new = StreamRow(
+            account, name, config, row.created_ns, row.identity, row.directory, self._next_revision(row)
+        )
+        self._declare(new)
+        self.replace(new)
 
-    def delete(self, account: str, name: str) -> None:
-        """Forget a stream and its consumers; forgetting an unknown one changes nothing."""
+    def _next_revision(self, row: StreamRow) -> int:
+        """Return a revision above both records: a change that was refused may lie beside the data."""
+        beside = declaration.read_declaration(self._disk, row.home(self._store))
+        known = beside.revision if beside is not None and beside.identity == row.identity else 0
+        return max(row.revision, known) + 1
+
+    def replace(self, row: StreamRow) -> None:
+        """Have the row of a declared stream be this one, whatever lies beside its data."""
+        values = (row.config, row.revision, row.directory)
+        whole = (row.account, row.name, row.config, row.created_ns, row.identity, row.directory, row.revision)
         with self._transaction() as db:
+            db.execute(
+                "UPDATE streams SET config = ?, revision = ?, directory = ?, crc = ?"
+                " WHERE account = ? AND name = ?",
+                (*values, _sum("streams", whole), row.account, row.name),
+            )
+
+    def _declare(self, row: StreamRow) -> None:
+        """Write the stream's declaration beside its data; a stream without a directory has none."""
+        home = row.home(self._store)
+        if home.exists():
+            declaration.write_declaration(self._disk, home, row.declaration(self.store_id))
+
+    def delete(self, account: str, name: str, *, tombstone: bool = False) -> None:
+        """Forget a stream and its consumers; forgetting an unknown one changes nothing.
+
+        With a tombstone its directory may be removed, now or at any later start.
+        """
+        with self._transaction() as db:
+            if tombstone:
+                found = db.execute(
+                    "SELECT identity FROM streams WHERE account = ? AND name = ?", (account, name)
+                ).fetchone()
+                if found is not None:
+                    db.execute(*self._put("deletions", (found[0], account, name)))
             db.execute("DELETE FROM streams WHERE account = ? AND name = ?", (account, name))
+
+    def deletions(self) -> set[str]:
+        """Return the identities of streams that were deleted and whose directories may not be gone yet."""
+        return {str(row[0]) for row in self._rows("deletions")}
+
+    def record_deletion(self, identity: str, account: str, name: str) -> None:
+        """Have a directory removed that no row names, as somebody asked for."""
+        with self._transaction() as db:
+            db.execute(*self._put("deletions", (identity, account, name)))
+
+    def forget_deletion(self, identity: str) -> None:
+        """Forget a deletion that is done."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM deletions WHERE identity = ?", (identity,))
 
     def consumers(self, account: str, stream: str) -> list[ConsumerRow]:
         """Return the stream's consumers in the order of their names."""
-        with self._lock:
-            found = self._db.execute(
-                "SELECT account, stream, name, config, created_ns"
-                " FROM consumers WHERE account = ? AND stream = ? ORDER BY name",
-                (account, stream),
-            ).fetchall()
-        return [ConsumerRow(*row) for row in found]
+        rows = self._rows("consumers", "WHERE account = ? AND stream = ? ORDER BY name", (account, stream))
+        return [ConsumerRow(*row) for row in rows]  # type: ignore[arg-type]
 
     def declare_consumer(self, row: ConsumerRow) -> None:
         """Declare a consumer, or replace the config of a declared one."""
+        old = self._consumer(row.account, row.stream, row.name)
+        if old is None:
+            self.put_consumer(row)
+            try:
+                self._declare_consumer(row, None)
+            except BaseException:
+                # Whoever asked is refused: the consumer must not be there after a restart.
+                self._delete_consumer(row.account, row.stream, row.name)
+                raise
+            return
+        new = ConsumerRow(row.account, row.stream, row.name, row.config, old.created_ns, old.revision + 1)
+        self._declare_consumer(new, old.file)
+        self.put_consumer(new)
+
+    def put_consumer(self, row: ConsumerRow) -> None:
+        """Have the row of a consumer be this one, whatever lies beside its stream's data."""
+        values = (row.account, row.stream, row.name, row.config, row.created_ns, row.revision)
         with self._transaction() as db:
-            db.execute(
-                "INSERT INTO consumers (account, stream, name, config, created_ns) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (account, stream, name) DO UPDATE SET config = excluded.config",
-                (row.account, row.stream, row.name, row.config, row.created_ns),
-            )
+            db.execute(*self._put("consumers", values))
 
     def forget_consumer(self, account: str, stream: str, name: str) -> None:
         """Forget a consumer; forgetting an unknown one changes nothing."""
+        row, found = self._consumer(account, stream, name), self._home(account, stream)
+        if row is not None and found is not None:
+            home = found[0]
+            with self._tidying(home):
+                files = [row.file] if home not in self._untidy else self._files(home, row.file.stem)
+                declaration.remove_consumers(self._disk, home, files)
+        self._delete_consumer(account, stream, name)
+
+    def _delete_consumer(self, account: str, stream: str, name: str) -> None:
         with self._transaction() as db:
             db.execute(
                 "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?",
                 (account, stream, name),
             )
 
+    def _declare_consumer(self, row: ConsumerRow, old: ConsumerFile | None) -> None:
+        """Write a consumer's declaration beside the data of its stream."""
+        found = self._home(row.account, row.stream)
+        if found is None:
+            return
+        home, identity = found
+        with self._tidying(home):
+            declaration.write_consumer(self._disk, home, row.declaration(identity), old)
+            if home in self._untidy:
+                left = [file for file in self._files(home, row.file.stem) if file != row.file]
+                declaration.remove_consumers(self._disk, home, left)
+
+    def _files(self, home: Path, stem: str) -> list[ConsumerFile]:
+        return [file for file in declaration.consumer_files(self._disk, home) if file.stem == stem]
+
+    @contextmanager
+    def _tidying(self, home: Path) -> Iterator[None]:
+        """Remember a home in which the disk refused a change: more may lie there than a row says."""
+        try:
+            yield
+        except DiskError:
+            self._untidy.add(home)
+            raise
+
+    def _consumer(self, account: str, stream: str, name: str) -> ConsumerRow | None:
+        rows = self._rows(
+            "consumers", "WHERE account = ? AND stream = ? AND name = ?", (account, stream, name)
+        )
+        return ConsumerRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+
+    def _home(self, account: str, stream: str) -> tuple[Path, str] | None:
+        """Return the directory and the identity of a declared stream, if it is there."""
+        rows = self._rows("streams", "WHERE account = ? AND name = ?", (account, stream))
+        row = StreamRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+        if row is None or not row.home(self._store).exists():
+            return None
+        return row.home(self._store), row.identity
+
     def close(self) -> None:
         """Release the file."""
         with self._lock:
             self._db.close()
+
+
+def _sum(table: str, values: object) -> int:
+    """Return the checksum of a row."""
+    return crc32(msgspec.json.encode([table, values]))

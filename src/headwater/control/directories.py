@@ -1,24 +1,27 @@
 """The directories of an account's streams under one root: made whole, recognised, thrown away.
 
-A directory of ours bears an `identity.json`. It is made under a name that begins with `.new-` and thrown away
-under one that begins with `.trash-`; no stream's name gives either, so what bears them is swept at the next
-open.
+A directory of ours bears an `identity.json`. It is made under a name that begins with `.new-` and thrown
+away under one that begins with `.trash-`; no stream's name gives either, so what bears them is removed at
+the next open. Nothing else is removed unless somebody recorded that it should be: a directory that says it
+is `unfinished` was never answered for, and one whose identity is among the recorded deletions was deleted.
+A directory that no row names and that is neither is an orphan, and stays.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Container
+from collections.abc import Collection, Container
 from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
-
-from headwater.control.catalog import StreamRow
+from headwater.control import declaration
+from headwater.control.catalog import REPAIR, StreamRow
+from headwater.control.declaration import IDENTITY, UNFINISHED, Declaration, Identity
 from headwater.disk import Disk
 from headwater.errors import DiskError, Error
 from headwater.model.names import directory_name
+from headwater.model.sealed import SealError
 
-IDENTITY = "identity.json"
 _NEW, _TRASH = ".new-", ".trash-"
 
 
@@ -26,13 +29,20 @@ class IdentityError(Error):
     """The directory of a declared stream is missing or belongs to another stream."""
 
 
-class Identity(msgspec.Struct, frozen=True):
-    """Whose directory it is."""
+class Orphan(NamedTuple):
+    """A stream's directory that no row of the catalog names."""
 
-    identity: str
-    account: str
-    name: str
-    version: int = 1
+    path: Path
+    row: StreamRow | None
+    """What its directory says, None if that cannot be read."""
+
+
+class Swept(NamedTuple):
+    """What a sweep found."""
+
+    waiting: list[Path]
+    """Thrown away, and to be removed now."""
+    orphans: list[Orphan]
 
 
 class Directories:
@@ -49,24 +59,37 @@ class Directories:
         return f"{wanted}.{identity}" if (self.root / wanted).exists() else wanted
 
     def make(self, row: StreamRow) -> Path:
-        """Return the stream's directory once it durably exists and bears its identity."""
+        """Return the directory once it durably exists with its identity, and says that it is unfinished."""
         new = self.root / (_NEW + row.identity)
         self._disk.mkdir(new)
-        identity = Identity(row.identity, row.account, row.name)
-        self._disk.write_atomic(new / IDENTITY, msgspec.json.encode(identity))
+        declaration.write_identity(self._disk, new, Identity(row.identity, row.account, row.name))
+        self._disk.write_atomic(new / UNFINISHED, b"")
         path = self.root / row.directory
         self._disk.rename(new, path)
         self._disk.sync_dir(self.root)
         return path
 
+    def finish(self, path: Path) -> None:
+        """Return once the directory durably is that of a stream which may never be removed unasked."""
+        if (path / UNFINISHED).exists():
+            self._disk.remove(path / UNFINISHED)
+            self._disk.sync_dir(path)
+
     def find(self, row: StreamRow) -> Path:
         """Return the directory of a declared stream, which must bear its identity."""
         path = self.root / row.directory
-        found = self._identity(path)
+        try:
+            found = declaration.read_identity(self._disk, path)
+        except (SealError, DiskError) as error:
+            raise IdentityError(f"its {path / IDENTITY} cannot be read: {error}; {REPAIR}") from error
         if found is None:
-            raise IdentityError(f"its directory {path} is missing or has no readable {IDENTITY}")
+            raise IdentityError(f"its directory {path} is missing or has no {IDENTITY}; {REPAIR}")
         if found.identity != row.identity:
-            raise IdentityError(f"its directory {path} belongs to {found.name!r}, identity {found.identity}")
+            raise IdentityError(
+                f"its directory {path} belongs to {found.name!r}, identity {found.identity}; {REPAIR}"
+            )
+        if (found.account, found.name) != (row.account, row.name):
+            raise IdentityError(f"its directory {path} says it is that of {found.name!r}; {REPAIR}")
         return path
 
     def discard(self, path: Path) -> Path:
@@ -82,19 +105,49 @@ class Directories:
         assert trash.name.startswith((_NEW, _TRASH))
         self._disk.remove_tree(trash)
 
-    def sweep(self, declared: Container[str]) -> list[Path]:
-        """Return what waits to be removed, after discarding directories of ours that nobody declares."""
-        waiting = []
+    def clear(self) -> list[Path]:
+        """Return what waits to be removed after discarding everything, as memory starts empty."""
+        for name in self._disk.list(self.root):
+            if not name.startswith((_NEW, _TRASH)):
+                self.discard(self.root / name)
+        return [self.root / name for name in self._disk.list(self.root)]
+
+    def sweep(self, declared: Collection[StreamRow], deleted: Container[str]) -> Swept:
+        """Return what waits to be removed, and the orphans; only what is recorded as deleted is discarded."""
+        identities = {row.identity for row in declared}
+        taken = {row.directory for row in declared}
+        swept = Swept([], [])
         for name in self._disk.list(self.root):
             path = self.root / name
             if name.startswith((_NEW, _TRASH)):
-                waiting.append(path)
-            elif (found := self._identity(path)) is not None and found.identity not in declared:
-                waiting.append(self.discard(path))
-        return waiting
+                swept.waiting.append(path)
+            elif declaration.is_home(self._disk, path):
+                row = self.row_of(path)
+                if row is not None and row.identity in identities:
+                    continue
+                if row is not None and (row.identity in deleted or (path / UNFINISHED).exists()):
+                    swept.waiting.append(self.discard(path))
+                elif row is not None or name not in taken:
+                    swept.orphans.append(Orphan(path, row))
+        return swept
+
+    def row_of(self, path: Path) -> StreamRow | None:
+        """Return the row that a directory says it should have, None if it cannot be read."""
+        declared, identity = self._declared(path), self._identity(path)
+        if declared is not None and (identity is None or identity.identity == declared.identity):
+            return StreamRow.of(declared, path.name)
+        if identity is None:
+            return None
+        return StreamRow(identity.account, identity.name, "", 0, identity.identity, path.name, 0)
 
     def _identity(self, path: Path) -> Identity | None:
         try:
-            return msgspec.json.decode(self._disk.read_all(path / IDENTITY), type=Identity)
-        except (DiskError, msgspec.DecodeError):
+            return declaration.read_identity(self._disk, path)
+        except (SealError, DiskError):
+            return None
+
+    def _declared(self, path: Path) -> Declaration | None:
+        try:
+            return declaration.read_declaration(self._disk, path)
+        except (SealError, DiskError):
             return None

@@ -1,8 +1,13 @@
 """The streams of one account: declared, opened, changed, removed, each step safe against a crash.
 
-Create: directory with its identity → stream opened in it → row in the catalog. Delete: row → directory
-renamed to trash → removed later. A crash between two steps leaves a directory that no row names, swept at the
-next open.
+Create: directory with its identity, marked unfinished → stream opened in it → config beside it → row in the
+catalog → mark removed → answer. A crash before the row leaves an unfinished directory that no row names,
+removed at the next open; a crash after it leaves a stream with a mark, which the next open removes.
+
+Delete: in one transaction the row goes and the deletion is recorded → directory renamed to trash → removed
+→ record forgotten. A crash on the way leaves a directory with a recorded deletion, removed at the next
+open. A directory that no row names and that nobody deleted is an orphan: offline until it is repaired or
+deleted.
 """
 
 from __future__ import annotations
@@ -19,9 +24,10 @@ from weakref import WeakValueDictionary
 
 from headwater.control import rules
 from headwater.control.account import AccountLimits
-from headwater.control.catalog import Catalog, StreamRow
-from headwater.control.directories import Directories
+from headwater.control.catalog import REPAIR, Catalog, StreamRow
+from headwater.control.directories import Directories, IdentityError, Orphan
 from headwater.control.late_streams import LateStreams
+from headwater.control.reconciliation import Reconciliation
 from headwater.errors import ApiError, DiskError, Error, api_error
 from headwater.model.names import directory_name
 from headwater.model.stream import Storage, StreamConfig
@@ -76,16 +82,19 @@ class Domain:
         self._catalog = catalog
         self._services = services
         self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
-        self._directories = {
-            Storage.FILE: Directories(store / directory_name(folder), services.file_disk),
-            Storage.MEMORY: Directories(self._memory / directory_name(folder), services.memory_disk),
-        }
+        self._homes = Directories(store / directory_name(folder), services.file_disk)
+        """Where every stream has its identity and what is declared, and a file stream its data, too."""
+        self._in_memory = Directories(self._memory / directory_name(folder), services.memory_disk)
+        """Where memory streams have their data."""
+        self._reconciliation = Reconciliation(catalog, services.file_disk)
         # What is declared or about to be: nothing is awaited between the check of a config against these and
         # its entry here, so no two streams can take one subject.
         self._configs: dict[str, StreamConfig] = {}
         self._rows: dict[str, StreamRow] = {}
         self._streams: dict[str, Stream] = {}
         self._offline: dict[str, str] = {}
+        self._orphans: set[str] = set()
+        """Streams that are not in the catalog, all of them offline."""
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closings: set[asyncio.Task[None]] = set()
@@ -137,8 +146,10 @@ class Domain:
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""
         rows = await asyncio.to_thread(self._catalog.streams, self._folder)
-        for directories in self._directories.values():
-            self._remove(directories, await asyncio.to_thread(directories.sweep, {r.identity for r in rows}))
+        deleted = await asyncio.to_thread(self._catalog.deletions)
+        swept = await asyncio.to_thread(self._homes.sweep, rows, deleted)
+        self._remove(self._homes, swept.waiting)
+        self._remove(self._in_memory, await asyncio.to_thread(self._in_memory.clear))
         turn = asyncio.Semaphore(_OPEN_AT_ONCE)
 
         async def open_one(row: StreamRow) -> None:
@@ -146,30 +157,48 @@ class Domain:
                 await self._open(row)
 
         await asyncio.gather(*(open_one(row) for row in rows))
+        for orphan in swept.orphans:
+            self._show(orphan)
+
+    def _show(self, orphan: Orphan) -> None:
+        """Show a stream that the catalog does not know as offline; nothing of it is touched."""
+        row, reason = orphan.row, f"the catalog does not know it, but {orphan.path} holds it; {REPAIR}"
+        if row is None:
+            logger.error("%s holds a stream that cannot be recognised; %s", orphan.path, REPAIR)
+            return
+        if row.account != self._folder or row.name in self._rows:
+            logger.error("%s holds another stream %r of %r; %s", orphan.path, row.name, row.account, REPAIR)
+            return
+        logger.error("stream %r is orphaned: %s", row.name, reason)
+        self._rows[row.name] = row
+        self._orphans.add(row.name)
+        self._offline[row.name] = reason
+        self._configs[row.name] = _readable(row)
 
     async def _open(self, row: StreamRow) -> None:
         self._rows[row.name] = row
+        self._configs[row.name] = _readable(row)
         try:
+            row, directory = await asyncio.to_thread(self._prepare, row)
+            self._rows[row.name] = row
             config, _ = decode_config(row.config.encode())
             self._configs[row.name] = config
-            directory = await asyncio.to_thread(self._find_directory, config, row)
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
         except Exception as error:  # whatever is wrong with one stream, the others must open
             logger.error("stream %r is offline: %s", row.name, error, exc_info=not isinstance(error, Error))
-            self._configs.setdefault(row.name, StreamConfig(name=row.name))
             self._offline[row.name] = str(error)
             return
         self._opened(stream)
 
-    def _find_directory(self, config: StreamConfig, row: StreamRow) -> Path:
-        """Return the directory of a declared stream; one in memory starts empty."""
-        directories = self._directories[config.storage]
-        if config.storage is Storage.MEMORY:
-            left = directories.root / row.directory
-            if left.exists():
-                directories.remove(directories.discard(left))
-            return directories.make(row)
-        return directories.find(row)
+    def _prepare(self, row: StreamRow) -> tuple[StreamRow, Path]:
+        """Return the row of a declared stream, and where its data lies; in memory that is empty."""
+        in_memory = _readable(row).storage is Storage.MEMORY
+        if in_memory and not (self._homes.root / row.directory).exists():
+            self._homes.make(row)
+        home = self._homes.find(row)
+        row = self._reconciliation.settle(row, home)
+        self._homes.finish(home)
+        return row, self._in_memory.make(row) if in_memory else home
 
     def _opened(self, stream: Stream) -> None:
         self._streams[stream.name] = stream
@@ -193,7 +222,7 @@ class Domain:
 
     def _forget_memory(self) -> None:
         disk = self._services.memory_disk
-        disk.remove_tree(self._directories[Storage.MEMORY].root)
+        disk.remove_tree(self._in_memory.root)
         if not disk.list(self._memory):  # another account's may be there yet
             disk.remove_tree(self._memory)
 
@@ -269,7 +298,6 @@ class Domain:
 
     async def _make(self, config: StreamConfig, fill: Fill | None) -> tuple[Stream, StreamRow]:
         """Return a new stream once it is durably declared; on any error nothing of it is left."""
-        directories = self._directories[config.storage]
         identity = uuid.uuid4().hex
         row = StreamRow(
             self._folder,
@@ -277,23 +305,41 @@ class Domain:
             encode_config(config).decode(),
             self._services.clock.now_ns(),
             identity,
-            directories.free_name(config.name, identity),
+            self._homes.free_name(config.name, identity),
         )
-        directory = await _unbroken(asyncio.to_thread(directories.make, row))
+        in_memory = config.storage is Storage.MEMORY
+        home = await _unbroken(asyncio.to_thread(self._homes.make, row))
+        directory = home
         try:
-            opening = Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
-            stream = await _unbroken(opening)
-            try:
-                if fill is not None:
-                    await fill(stream)
-                await _unbroken(asyncio.to_thread(self._catalog.create, row))
-            except BaseException:
-                await stream.close()
-                raise
+            if in_memory:
+                directory = await _unbroken(asyncio.to_thread(self._in_memory.make, row))
+            stream = await self._fill_and_declare(config, fill, row, directory, home)
         except BaseException:
-            self._remove(directories, [await asyncio.to_thread(directories.discard, directory)])
+            self._remove(self._homes, [await asyncio.to_thread(self._homes.discard, home)])
+            if directory != home:
+                self._remove(self._in_memory, [await asyncio.to_thread(self._in_memory.discard, directory)])
             raise
         return stream, row
+
+    async def _fill_and_declare(
+        self, config: StreamConfig, fill: Fill | None, row: StreamRow, directory: Path, home: Path
+    ) -> Stream:
+        """Return the stream once it is in the catalog and its directory no longer says it is unfinished."""
+        opening = Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
+        stream = await _unbroken(opening)
+        try:
+            if fill is not None:
+                await fill(stream)
+            await _unbroken(asyncio.to_thread(self._catalog.create, row))
+            try:
+                await _unbroken(asyncio.to_thread(self._homes.finish, home))
+            except BaseException:
+                await asyncio.to_thread(self._catalog.delete, row.account, row.name)
+                raise
+        except BaseException:
+            await stream.close()
+            raise
+        return stream
 
     async def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
@@ -335,33 +381,47 @@ class Domain:
             if row is None:
                 raise api_error("stream_not_found")
             try:
-                await asyncio.to_thread(self._catalog.delete, self._folder, name)
-            except sqlite3.Error as error:
+                await asyncio.to_thread(self._record_deletion, row)
+            except (sqlite3.Error, DiskError) as error:
                 raise _failed("stream_delete", str(error)) from error
             stream = self._streams.pop(name, None)
             closing = await self._close(stream) if stream is not None else None
-            directories = self._directories[self._configs[name].storage]
             del self._configs[name], self._rows[name]
             self._offline.pop(name, None)
+            self._orphans.discard(name)
             if closing is None or closing.done():
-                await self._discard(directories, row)
+                await self._discard(row)
             else:
-                self._in_background(self._discard(directories, row, closing))
+                self._in_background(self._discard(row, closing))
 
-    async def _discard(
-        self, directories: Directories, row: StreamRow, closing: asyncio.Task[None] | None = None
-    ) -> None:
-        """Throw the directory of a removed stream away; should that fail, the next open sweeps it."""
+    def _record_deletion(self, row: StreamRow) -> None:
+        """Have the stream be deleted for good, even if the engine ends now."""
+        if row.name in self._orphans:
+            self._catalog.record_deletion(row.identity, row.account, row.name)
+            return
+        try:
+            self._homes.find(row)
+            is_there = True
+        except IdentityError:
+            # Nothing to remove: should its directory come back, it is not ours to remove either.
+            is_there = False
+        self._catalog.delete(self._folder, row.name, tombstone=is_there)
+
+    async def _discard(self, row: StreamRow, closing: asyncio.Task[None] | None = None) -> None:
+        """Throw the directories of a removed stream away; should that fail, the next open does."""
         if closing is not None:
             await asyncio.wait({closing})
+        in_memory = self._in_memory.root / row.directory
+        if in_memory.exists():
+            self._remove(self._in_memory, [await asyncio.to_thread(self._in_memory.discard, in_memory)])
         try:
-            directory = await asyncio.to_thread(directories.find, row)
-            self._remove(directories, [await asyncio.to_thread(directories.discard, directory)])
+            home = await asyncio.to_thread(self._homes.find, row)
+            self._remove(self._homes, [await asyncio.to_thread(self._homes.discard, home)], row.identity)
         except Error as error:
             logger.warning("the files of stream %r stay until the next start: %s", row.name, error)
 
-    def _remove(self, directories: Directories, trash: list[Path]) -> None:
-        """Remove directories in the background."""
+    def _remove(self, directories: Directories, trash: list[Path], deleted: str = "") -> None:
+        """Remove directories in the background, and then forget the recorded deletion that asked for it."""
 
         async def remove() -> None:
             for path in trash:
@@ -369,6 +429,11 @@ class Domain:
                     await asyncio.to_thread(directories.remove, path)
                 except DiskError as error:
                     logger.warning("%s stays until the next start: %s", path, error)
+            if deleted:
+                try:
+                    await asyncio.to_thread(self._catalog.forget_deletion, deleted)
+                except sqlite3.Error as error:
+                    logger.warning("a deletion stays recorded: %s", error)
 
         if trash:
             self._in_background(remove())
@@ -399,6 +464,14 @@ async def _unbroken(step: Coroutine[Any, Any, _T]) -> _T:
         assert current is not None
         current.cancel()
         return task.result()
+
+
+def _readable(row: StreamRow) -> StreamConfig:
+    """Return the config of a row as far as it can be read."""
+    try:
+        return decode_config(row.config.encode())[0]
+    except Error:
+        return StreamConfig(name=row.name)
 
 
 def _listens(config: StreamConfig, subject: str) -> bool:

@@ -1,0 +1,55 @@
+"""Small files of JSON that say which version they are of and carry a checksum over what they hold.
+
+A sealed file is `{"version":<n>,"crc32":"<8 hex digits>","value":<JSON>}`. The checksum is over the version
+and the exact bytes of the value, so that every damaged byte either makes no difference or is found.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from headwater.checksum import crc32
+from headwater.errors import Error
+
+_T = TypeVar("_T")
+
+
+class SealError(Error):
+    """A sealed file is damaged, or of a version that this release does not know."""
+
+
+class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    crc32: str
+    value: msgspec.Raw
+
+
+def seal(value: object, version: int) -> bytes:
+    """Return the file that holds this value."""
+    body = msgspec.json.encode(value)
+    return b'{"version":%d,"crc32":"%08x","value":%b}\n' % (version, _sum(body, version), body)
+
+
+def unseal(content: bytes, kind: type[_T], version: int) -> _T:
+    """Return the value of a file that was sealed with this version or an older one."""
+    try:
+        envelope = msgspec.json.decode(content, type=_Envelope)
+        expected = int(envelope.crc32, 16)
+    except (msgspec.MsgspecError, UnicodeError, ValueError) as error:
+        raise SealError(f"it is damaged: {error}") from error
+    if _sum(bytes(envelope.value), envelope.version) != expected:
+        raise SealError("it is damaged: its checksum does not match")
+    if envelope.version > version:
+        raise SealError(
+            f"it has version {envelope.version}: it was written by a newer release; start that one"
+        )
+    try:
+        return msgspec.json.decode(envelope.value, type=kind)
+    except msgspec.MsgspecError as error:
+        raise SealError(f"it does not hold what it should: {error}") from error
+
+
+def _sum(body: bytes, version: int) -> int:
+    return crc32(body, crc32(b"%d:" % version))
