@@ -36,6 +36,30 @@ def test_a_stream_comes_back_as_it_was(shell: Shell, stream: str, tmp_path: Path
     assert shell.json("stream", "view", stream) == before
 
 
+@pytest.mark.parametrize("flag", ["--consumers", "--no-consumers"])
+def test_consumers_come_back_if_they_were_taken_along(
+    shell: Shell, stream: str, tmp_path: Path, flag: str
+) -> None:
+    target = tmp_path / "backup"
+    shell.ok("consumer", "add", stream, "worker", "--pull", "--ack", "explicit", "--wait", "1h", "--defaults")
+    shell.ok("consumer", "next", stream, "worker", "--count", "2", "--no-ack")
+    before = shell.json("consumer", "info", stream, "worker")
+    assert before["num_ack_pending"] == 2
+    shell.ok("stream", "backup", stream, str(target), flag)
+    shell.ok("stream", "rm", stream, "-f")
+    shell.ok("stream", "restore", str(target))
+    ran = shell("consumer", "info", stream, "worker", "--json")
+    if flag == "--no-consumers":
+        assert (ran.code, "consumer not found" in ran.err) == (1, True)
+        return
+    after = json.loads(ran.out)
+    for key in ("num_ack_pending", "num_pending", "num_redelivered"):
+        assert after[key] == before[key]
+    for key in ("delivered", "ack_floor"):
+        assert after[key]["stream_seq"] == before[key]["stream_seq"]
+        assert after[key]["consumer_seq"] == before[key]["consumer_seq"]
+
+
 def test_the_config_may_change_on_the_way_back(shell: Shell, stream: str, tmp_path: Path) -> None:
     target = tmp_path / "backup"
     taken = shell.json("stream", "snapshot", stream, str(target), "--no-progress")

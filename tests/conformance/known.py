@@ -58,6 +58,15 @@ KNOWN: tuple[KnownDifference, ...] = (
         reason="An archive holds the files of the server that wrote it; each reads its own only.",
     ),
     KnownDifference(
+        title="When a restored consumer was last active",
+        scenarios=("snapshots.consumers_come_back_as_they_stood",),
+        labels=("restored pull",),
+        path="*/last_active",
+        nats_server="is forgotten by a restore",
+        headwater="is shown as it was before the backup",
+        reason="The archive holds the whole state of a consumer, its times included.",
+    ),
+    KnownDifference(
         title="A request to an endpoint that does not exist",
         scenarios=("lifecycle.requests_that_only_a_cluster_answers",),
         labels=("NO.SUCH.THING",),

@@ -115,8 +115,8 @@ def test_other_bytes_are_refused(content: bytes) -> None:
 
 def test_an_archive_of_a_newer_version_is_refused() -> None:
     writer = ArchiveWriter()
-    newer = Manifest(version=2, config=CONFIG, created_ns=0, first_seq=1, last_seq=0, last_ts=0, messages=0)
-    with pytest.raises(ArchiveError, match="version 2"):
+    newer = Manifest(version=3, config=CONFIG, created_ns=0, first_seq=1, last_seq=0, last_ts=0, messages=0)
+    with pytest.raises(ArchiveError, match="version 3"):
         ArchiveReader(io.BytesIO(writer.begin(newer) + writer.end()))
 
 

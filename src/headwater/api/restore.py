@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from headwater.api.archived_consumers import checked
 from headwater.api.context import Context
 from headwater.api.request import Request
 from headwater.api.stream_info import stream_info
+from headwater.control.restored_consumer import RestoredConsumer
 from headwater.errors import ApiError, Error, api_error
 from headwater.model.columns import Columns
 from headwater.model.stream import StreamConfig
@@ -87,6 +89,7 @@ class Restore:
         self._overrun = self._over = False
         self._end_reply: bytes | None = None
         self._sid = b""
+        self._consumers: Sequence[RestoredConsumer] = ()
 
     def listen(self) -> None:
         """Take chunks from now on."""
@@ -131,7 +134,7 @@ class Restore:
         """Return the final answer: the stream, or the error that kept it from being made."""
         name = self._config.name
         try:
-            stream = await self._context.domain.restore_stream(self._config, self._fill)
+            stream = await self._context.domain.restore_stream(self._config, self._fill, self._declare)
         except ApiError as error:
             return {"type": _TYPE, "error": error_json(error)}
         except StalledError:
@@ -143,6 +146,7 @@ class Restore:
             logger.exception("the restore of stream %r failed", name)
             failed = api_error("stream_restore", err="internal error, see the log of the engine")
             return {"type": _TYPE, "error": error_json(failed)}
+        self._context.consumers.add_restored(stream, self._consumers)
         self._context.advisories.stream_action(name, "create")
         return {"type": _TYPE, **await stream_info(self._context, stream, domain=False)}
 
@@ -153,6 +157,13 @@ class Restore:
         while (part := await self._in_thread(lambda: next(parts, None))) is not None:
             await stream.load(part)
         await stream.load(_NOTHING, last_seq=reader.manifest.last_seq)
+        if reader.consumers:
+            self._consumers = checked(reader.consumers, stream, self._context.clock.now_ns())
+
+    async def _declare(self, stream: Stream) -> None:
+        """Enter the archive's consumers into the catalog."""
+        if self._consumers:
+            await self._context.consumers.declare_restored(stream, self._consumers)
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         return await self._loop.run_in_executor(self._context.transfers.executor, call)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
+from headwater.api.archived_consumers import taken
 from headwater.api.context import Context
 from headwater.api.request import Request
 from headwater.errors import Error, api_error
@@ -16,7 +17,15 @@ from headwater.model.message import Message
 from headwater.model.stream import StreamState
 from headwater.model.subject import valid_literal
 from headwater.model.unique import unique_id
-from headwater.stream.archive import PART_BYTES, PART_MESSAGES, ArchiveWriter, Manifest
+from headwater.stream.archive import (
+    PART_BYTES,
+    PART_MESSAGES,
+    VERSION,
+    WITHOUT_CONSUMERS,
+    ArchivedConsumer,
+    ArchiveWriter,
+    Manifest,
+)
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
 from headwater.wire.go_json import boolean, int_, string
@@ -48,11 +57,13 @@ async def begin(context: Context, request: Request) -> Json:
     deliver = asked.get("deliver_subject", "")
     if not valid_literal(deliver):
         raise api_error("snapshot_deliver_subject_invalid")
-    state = await stream.state()
+    # Before the state: what a consumer has been delivered is then part of what is archived.
+    consumers = [] if asked.get("no_consumers") else taken(context.consumers.of(stream))
+    state = msgspec.structs.replace(await stream.state(), consumer_count=context.consumers.count(stream))
     chunk_size, in_flight = flow(asked.get("chunk_size", 0), asked.get("window_size", 0))
     # A chunk stays below what the server takes in one message.
     chunk_size = min(chunk_size, context.connection.max_payload)
-    snapshot = Snapshot(context, request, stream, state, deliver.encode(), chunk_size, in_flight)
+    snapshot = Snapshot(context, request, stream, state, consumers, deliver.encode(), chunk_size, in_flight)
     # The task first runs when the answer to this request has been written.
     context.transfers.start(f"snapshot {stream.name}", snapshot.run())
     return {"config": config_json(stream.config), "state": state_json(state)}
@@ -74,6 +85,7 @@ class Snapshot:
         request: Request,
         stream: Stream,
         state: StreamState,
+        consumers: Sequence[ArchivedConsumer],
         deliver: bytes,
         chunk_size: int,
         in_flight: int,
@@ -83,6 +95,7 @@ class Snapshot:
         self._request = request
         self._stream = stream
         self._state = state
+        self._consumers = consumers
         self._deliver = deliver
         self._chunk_size = chunk_size
         self._slots = asyncio.Semaphore(in_flight)
@@ -170,11 +183,14 @@ class Snapshot:
                 last_seq=state.last_seq,
                 last_ts=state.last_ts,
                 messages=state.messages,
+                version=VERSION if self._consumers else WITHOUT_CONSUMERS,
             )
         )
         loop = asyncio.get_running_loop()
         async for messages in self._parts():
             yield await loop.run_in_executor(self._context.transfers.executor, writer.part, messages)
+        for consumer in self._consumers:
+            yield writer.consumer(consumer)
         yield writer.end()
 
     async def _parts(self) -> AsyncIterator[list[Message]]:

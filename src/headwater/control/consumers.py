@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 import msgspec
 
@@ -12,6 +12,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.catalog import Catalog, ConsumerRow
 from headwater.control.consumer_rules import CreateAddress, check_address, check_create
+from headwater.control.restored_consumer import RestoredConsumer
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
 from headwater.delivery.consumers import StreamConsumers
@@ -184,6 +185,23 @@ class Consumers:
         if not config.direct:
             self._advisories.action(consumer, "create")
         return info
+
+    async def declare_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
+        """Enter consumers into the catalog and their states into the log: they are opened with the stream."""
+        recorded = [consumer for consumer in restored if not consumer.config.mem_storage]
+        await stream.restore_consumers({consumer.config.name: consumer.state for consumer in recorded})
+        for config, created_ns, _ in recorded:
+            text = encode_config(config).decode()
+            row = ConsumerRow(self._folder, stream.name, config.name, text, created_ns)
+            await asyncio.to_thread(self._catalog.declare_consumer, row)
+
+    def add_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
+        """Open the restored consumers of a stream that are kept in memory only."""
+        consumers = self.of(stream)
+        for config, created_ns, state in restored:
+            if config.mem_storage:
+                held = ConsumerState.restore(config, [state])
+                consumers.add(self._make(consumers, config, created_ns, held))
 
     async def _start(self, stream: Stream, config: ConsumerConfig) -> tuple[int, list[int]]:
         """Return where a new consumer begins, and the only sequences it wants of what is there."""

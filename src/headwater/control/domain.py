@@ -16,7 +16,7 @@ import asyncio
 import logging
 import sqlite3
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -38,7 +38,7 @@ from headwater.stream.stream import Stream
 from headwater.wire.stream_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
-Fill = Callable[[Stream], Awaitable[None]]
+Fill = Callable[[Stream], Coroutine[Any, Any, None]]
 """Puts messages into a new stream before anyone else sees it."""
 _OPEN_AT_ONCE = 8
 CLOSE_WITHIN_S = 30.0
@@ -255,11 +255,14 @@ class Domain:
                 return self.stream(config.name), False
             return await self._create(config), True
 
-    async def restore_stream(self, config: StreamConfig, fill: Fill) -> Stream:
-        """Return a new stream that `fill` has filled; nobody sees it before; an error leaves none."""
+    async def restore_stream(self, config: StreamConfig, fill: Fill, declare: Fill | None = None) -> Stream:
+        """Return a new stream that `fill` has filled; nobody sees it before; an error leaves none.
+
+        `declare` is called once the stream is in the catalog, to enter its consumers there.
+        """
         self.check_restore(config)
         async with self._lock(config.name):
-            return await self._create(self.check_restore(config), fill)
+            return await self._create(self.check_restore(config), fill, declare)
 
     def check_restore(self, config: StreamConfig) -> StreamConfig:
         """Return the config to be stored for a stream from an archive, or refuse it."""
@@ -283,10 +286,12 @@ class Domain:
     def _max_duplicate_window(self) -> int:
         return int(self._services.settings.max_duplicate_window_s * SECOND)
 
-    async def _create(self, config: StreamConfig, fill: Fill | None = None) -> Stream:
+    async def _create(
+        self, config: StreamConfig, fill: Fill | None = None, declare: Fill | None = None
+    ) -> Stream:
         self._configs[config.name] = config
         try:
-            stream, row = await self._make(config, fill)
+            stream, row = await self._make(config, fill, declare)
         except BaseException as error:
             del self._configs[config.name]
             if isinstance(error, OSError | DiskError | sqlite3.Error):
@@ -296,7 +301,9 @@ class Domain:
         self._opened(stream)
         return stream
 
-    async def _make(self, config: StreamConfig, fill: Fill | None) -> tuple[Stream, StreamRow]:
+    async def _make(
+        self, config: StreamConfig, fill: Fill | None, declare: Fill | None
+    ) -> tuple[Stream, StreamRow]:
         """Return a new stream once it is durably declared; on any error nothing of it is left."""
         identity = uuid.uuid4().hex
         row = StreamRow(
@@ -313,7 +320,7 @@ class Domain:
         try:
             if in_memory:
                 directory = await _unbroken(asyncio.to_thread(self._in_memory.make, row))
-            stream = await self._fill_and_declare(config, fill, row, directory, home)
+            stream = await self._fill_and_declare(config, fill, declare, row, directory, home)
         except BaseException:
             self._remove(self._homes, [await asyncio.to_thread(self._homes.discard, home)])
             if directory != home:
@@ -322,7 +329,13 @@ class Domain:
         return stream, row
 
     async def _fill_and_declare(
-        self, config: StreamConfig, fill: Fill | None, row: StreamRow, directory: Path, home: Path
+        self,
+        config: StreamConfig,
+        fill: Fill | None,
+        declare: Fill | None,
+        row: StreamRow,
+        directory: Path,
+        home: Path,
     ) -> Stream:
         """Return the stream once it is in the catalog and its directory no longer says it is unfinished."""
         opening = Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
@@ -332,6 +345,8 @@ class Domain:
                 await fill(stream)
             await _unbroken(asyncio.to_thread(self._catalog.create, row))
             try:
+                if declare is not None:
+                    await _unbroken(declare(stream))
                 await _unbroken(asyncio.to_thread(self._homes.finish, home))
             except BaseException:
                 await asyncio.to_thread(self._catalog.delete, row.account, row.name)

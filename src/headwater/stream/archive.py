@@ -1,4 +1,4 @@
-"""The archive of a stream: a tar of a manifest, the messages as Parquet parts, and an end mark.
+"""The archive of a stream: a tar of a manifest, the messages as Parquet parts, consumers, and an end mark.
 
 `docs/internals/archive.md` says what lies in it. Writer and reader hold one part in memory, never a stream.
 """
@@ -23,12 +23,16 @@ from headwater.stream.s2_frames import FOREIGN, IDENTIFIER, Incoming, Unframed, 
 _T = TypeVar("_T")
 
 FORMAT = "headwater-archive"
-VERSION = 1
+VERSION = 2
+WITHOUT_CONSUMERS = 1
+"""The version of an archive that holds no consumers, which older releases read."""
 PART_MESSAGES = 65_536
 PART_BYTES = 8 << 20
 _MAX_JSON_BYTES = 64 << 20
 _MAX_GAP = 1 << 36
 """Sequences that an archive may leave out: the ledger notes each, in runs of 65,536."""
+_MAX_CONSUMERS_BYTES = 256 << 20
+_CONSUMER = "consumers/"
 _DIGEST = "HEADWATER.sha256"
 
 
@@ -36,7 +40,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The first member: what the archive holds. Sequences without a message are the stream's gaps."""
 
     format: str = FORMAT
-    version: int = VERSION
+    version: int = WITHOUT_CONSUMERS
     config: msgspec.Raw
     created_ns: int
     first_seq: int
@@ -50,6 +54,16 @@ class EndMark(msgspec.Struct, frozen=True, kw_only=True):
 
     parts: int
     messages: int
+    consumers: int = 0
+
+
+class ArchivedConsumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer: its config as the API shows it, and its whole state (`delivery/change`)."""
+
+    name: str
+    config: msgspec.Raw
+    created_ns: int
+    state: bytes
 
 
 class _Outgoing(io.RawIOBase):
@@ -79,6 +93,7 @@ class ArchiveWriter:
         self._tar = tarfile.open(mode="w|", fileobj=self._out, format=tarfile.PAX_FORMAT)  # noqa: SIM115
         self._parts = 0
         self._messages = 0
+        self._consumers = 0
 
     def begin(self, manifest: Manifest) -> bytes:
         """Return the bytes of the manifest."""
@@ -90,11 +105,15 @@ class ArchiveWriter:
         self._messages += len(messages)
         return self._member(f"messages/{self._parts:08}.parquet", write_part(messages))
 
+    def consumer(self, consumer: ArchivedConsumer) -> bytes:
+        """Return the bytes of a consumer; they follow those of all parts."""
+        self._consumers += 1
+        return self._member(f"{_CONSUMER}{self._consumers:08}.json", msgspec.json.encode(consumer))
+
     def end(self) -> bytes:
         """Return the bytes that make the archive whole."""
-        last = self._member(
-            "end.json", msgspec.json.encode(EndMark(parts=self._parts, messages=self._messages))
-        )
+        mark = EndMark(parts=self._parts, messages=self._messages, consumers=self._consumers)
+        last = self._member("end.json", msgspec.json.encode(mark))
         self._tar.close()
         return last + framed(self._out.take())
 
@@ -124,6 +143,9 @@ class ArchiveReader:
                 ) from error
             raise ArchiveError("these bytes are no archive of Headwater") from error
         self.manifest = self._manifest()
+        self.consumers: list[ArchivedConsumer] = []
+        """What came behind the parts; complete when `parts` has ended."""
+        self._consumers_bytes = 0
 
     def _manifest(self) -> Manifest:
         name, content = self._next()
@@ -147,6 +169,9 @@ class ArchiveReader:
             name, content = self._next()
             if name == "end.json":
                 break
+            if name.startswith(_CONSUMER):
+                self._keep_consumer(name, content)
+                continue
             columns = read_part(content, name)
             if len(columns):
                 if columns.seqs[0] <= last_seq or (np.diff(columns.seqs) <= 0).any():
@@ -160,8 +185,18 @@ class ArchiveReader:
             parts += 1
             messages += len(columns)
             yield columns
-        if _decode(content, EndMark, name) != EndMark(parts=parts, messages=messages):
-            raise ArchiveError(f"the end mark does not fit {parts} parts with {messages} messages")
+        read = EndMark(parts=parts, messages=messages, consumers=len(self.consumers))
+        if _decode(content, EndMark, name) != read:
+            raise ArchiveError(
+                f"the end mark does not fit {parts} parts with {messages} messages "
+                f"and {len(self.consumers)} consumers"
+            )
+
+    def _keep_consumer(self, name: str, content: bytes) -> None:
+        self._consumers_bytes += len(content)
+        if self._consumers_bytes > _MAX_CONSUMERS_BYTES:
+            raise ArchiveError("the archive's consumers are larger than they may be")
+        self.consumers.append(_decode(content, ArchivedConsumer, name))
 
     def _next(self) -> tuple[str, bytes]:
         """Return the next member, checked against its digest."""

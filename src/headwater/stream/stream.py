@@ -160,6 +160,14 @@ class Stream:
         """Return what replay found of a consumer: its state at the checkpoint, then its changes."""
         return self._store.ledger.consumers.get(consumer, [])
 
+    async def restore_consumers(self, states: Mapping[str, bytes]) -> None:
+        """Take in whole states of consumers that are opened with the stream."""
+        self._committer.require_storing()
+        for name, state in states.items():
+            self._store.ledger.note_consumer(name, state)
+        self._intake.record(states, None)
+        await self.settled()
+
     def record(
         self,
         consumers: Mapping[str, bytes],

@@ -97,3 +97,48 @@ async def what_is_no_snapshot_is_refused(probe: Probe) -> None:
         await probe.ask(answer["deliver_subject"], b"no snapshot at all")
         await probe.publish(answer["deliver_subject"], b"", label="restore of nonsense")
     await probe.api("STREAM.INFO.S")
+
+
+@scenario
+async def consumers_come_back_as_they_stood(probe: Probe) -> None:
+    hour = 3_600_000_000_000
+    config = {"name": "S", "subjects": ["s.>"]}
+    await probe.create(config)
+    await probe.fill("s.1", *[b"%d" % n for n in range(10)])
+    for consumer in (
+        {"durable_name": "pull", "ack_policy": "explicit", "ack_wait": hour, "max_deliver": 5},
+        {"durable_name": "none", "ack_policy": "none", "filter_subject": "s.2"},
+        {"durable_name": "memory", "ack_policy": "explicit", "mem_storage": True},
+        {"name": "ephemeral", "ack_policy": "all", "inactive_threshold": hour, "metadata": {"own": "kept"}},
+    ):
+        name = consumer.get("durable_name") or consumer["name"]
+        await probe.api(f"CONSUMER.CREATE.S.{name}", {"stream_name": "S", "config": consumer})
+    js = probe.nc.jetstream()
+    pulling = await js.pull_subscribe_bind("pull", stream="S")
+    for msg in await pulling.fetch(6, timeout=ANSWER_WITHIN_S):
+        if msg.metadata.sequence.stream in (1, 2, 5):
+            await msg.ack_sync()
+    await probe.api("CONSUMER.INFO.S.pull")
+    answer, chunks = await snapshot(probe, "S")
+    await probe.api("STREAM.DELETE.S")
+    await restore(probe, "S", answer.get("config"), answer.get("state"), chunks)
+    await probe.api("CONSUMER.NAMES.S")
+    for name in ("pull", "none", "memory", "ephemeral"):
+        await probe.api(f"CONSUMER.INFO.S.{name}", label=f"restored {name}")
+    await probe.api("STREAM.DELETE.S")
+    await probe.create(config)
+    await probe.api("CONSUMER.NAMES.S", label="a stream made again has no consumers")
+
+
+@scenario
+async def consumers_stay_behind_if_asked_for(probe: Probe) -> None:
+    await probe.create({"name": "S", "subjects": ["s"]})
+    await probe.fill("s", b"x")
+    await probe.api(
+        "CONSUMER.CREATE.S.c",
+        {"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}},
+    )
+    answer, chunks = await snapshot(probe, "S", no_consumers=True)
+    await probe.api("STREAM.DELETE.S")
+    await restore(probe, "S", answer.get("config"), answer.get("state"), chunks)
+    await probe.api("CONSUMER.NAMES.S")

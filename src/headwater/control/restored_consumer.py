@@ -1,0 +1,15 @@
+"""A consumer of an archive that was found fit to be restored."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headwater.model.consumer import ConsumerConfig
+
+
+class RestoredConsumer(NamedTuple):
+    """Its config, when it was made, and its whole state."""
+
+    config: ConsumerConfig
+    created_ns: int
+    state: bytes
