@@ -47,6 +47,12 @@ class KeptOutlet(Outlet):
         self.opened = True
         self.listeners: set[tuple[bytes, bytes]] = set()
         self.sent: list[Delivery] = []
+        self.turns = 0
+        """How many turns were taken."""
+
+    async def turn(self) -> None:
+        self.turns += 1
+        await super().turn()
 
     @property
     def is_open(self) -> bool:
@@ -87,14 +93,18 @@ class Desk:
         self.frames: list[bytes] = []
 
     def add(self, name: str = "C", *, start_seq: int = 1, only: Sequence[int] = (), **fields: Any) -> Any:
-        """Add a consumer and return it; it acknowledges explicitly and waits 30 s unless told otherwise."""
+        """Add a consumer and return it; it acknowledges explicitly and waits 30 s if nothing else is said."""
+        consumer = self.make(name, start_seq=start_seq, only=only, **fields)
+        self.consumers.add(consumer)
+        return consumer
+
+    def make(self, name: str = "C", *, start_seq: int = 1, only: Sequence[int] = (), **fields: Any) -> Any:
+        """Return a consumer that does not take part yet."""
         fields = {"ack_policy": AckPolicy.EXPLICIT, "ack_wait": 30 * SECOND, "max_deliver": -1, **fields}
         config = ConsumerConfig(name=name, durable_name=name, **fields)
         kind: type[Consumer] = PushConsumer if config.is_push else PullConsumer
         state = ConsumerState(config, start_seq)
-        consumer = kind(config, self.clock.now_ns(), state, self.consumers, only=only)
-        self.consumers.add(consumer)
-        return consumer
+        return kind(config, self.clock.now_ns(), state, self.consumers, only=only)
 
     def listen(self, subject: bytes, queue: bytes = b"") -> None:
         """Have somebody listen on a subject."""

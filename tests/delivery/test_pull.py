@@ -6,6 +6,7 @@ from typing import Any
 
 from delivery.deliveries import SECOND, Delivery, Desk
 from headwater.delivery.pull import LEFT_NS, MOST_HEARD, UNHEARD_NS
+from headwater.delivery.pull_queue import AWAY_NS
 from headwater.model.consumer import PriorityPolicy
 from waits import until
 
@@ -262,3 +263,131 @@ async def test_everybody_is_served_when_the_leaf_comes_back(desk: Desk) -> None:
     desk.consumers.on_interest()
     await desk.sent(1)
     await until(lambda: consumer.num_waiting() == 0)
+
+
+async def test_a_request_survives_a_client_that_reconnects_at_once(desk: Desk) -> None:
+    consumer, other = desk.add(), desk.add("D")
+    desk.pull(consumer, b"box", batch=2)
+    desk.pull(other, b"box", batch=1)
+    assert (consumer.num_waiting(), other.num_waiting()) == (1, 1)
+    desk.leave(b"box")
+    await desk.publish(b"a")
+    await desk.rest()
+    assert (consumer.num_waiting(), other.num_waiting()) == (0, 0)
+    assert desk.outlet.take() == []
+    desk.listen(b"box")
+    assert sorted(d.reply.split(b".")[3] for d in await desk.sent(2)) == [b"C", b"D"]
+    assert (consumer.num_waiting(), other.num_waiting()) == (1, 0)
+    await desk.publish(b"b")
+    assert [d.data for d in await desk.sent(1)] == [b"b"]
+
+
+async def test_a_request_whose_client_stays_away_is_forgotten(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.pull(consumer, b"box", batch=1)
+    assert consumer.num_waiting() == 1
+    desk.leave(b"box")
+    assert consumer.num_waiting() == 0
+    desk.clock.advance(AWAY_NS)
+    consumer.tick(desk.clock.now_ns())
+    desk.listen(b"box")
+    await desk.publish(b"a")
+    await desk.sent(0)
+
+
+async def test_another_request_is_served_while_a_client_is_away(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.pull(consumer, b"one", batch=1)
+    desk.pull(consumer, b"two", batch=1)
+    assert consumer.num_waiting() == 2
+    desk.leave(b"one")
+    await desk.publish(b"a")
+    assert [delivery.to for delivery in await desk.sent(1)] == [b"two"]
+    desk.pull(consumer, b"two", batch=1)
+    desk.listen(b"one")
+    await desk.publish(b"b")
+    assert [delivery.to for delivery in await desk.sent(1)] == [b"one"]
+
+
+async def test_requests_outlive_a_lost_leaf_connection(desk: Desk) -> None:
+    consumer = desk.add()
+    desk.pull(consumer, b"box", batch=1)
+    assert consumer.num_waiting() == 1
+    desk.outlet.opened = False
+    desk.leave(b"box")
+    desk.clock.advance(5 * AWAY_NS)
+    assert consumer.num_waiting() == 1
+    desk.outlet.opened = True
+    desk.listen(b"box")
+    await desk.publish(b"a")
+    assert [delivery.to for delivery in await desk.sent(1)] == [b"box"]
+
+
+async def test_a_request_that_does_not_wait_ends_at_a_heartbeat_without_room(desk: Desk) -> None:
+    await desk.publish(b"a", b"b")
+    consumer = desk.add(max_ack_pending=1)
+    desk.pull(consumer, batch=2, no_wait=True, expires=30 * SECOND, idle_heartbeat=SECOND)
+    await desk.sent(1)
+    desk.clock.advance(SECOND)
+    consumer.tick(desk.clock.now_ns())
+    assert [status(delivery) for delivery in await desk.sent(1)] == ["404 No Messages"]
+    assert consumer.num_waiting() == 0
+
+
+async def test_a_request_that_got_nothing_gets_heartbeats_to_its_end(desk: Desk) -> None:
+    await desk.publish(b"a", b"b")
+    consumer = desk.add(max_ack_pending=1)
+    desk.pull(consumer, batch=1)
+    await desk.sent(1)
+    desk.pull(consumer, batch=2, no_wait=True, expires=30 * SECOND, idle_heartbeat=SECOND)
+    desk.clock.advance(SECOND)
+    consumer.tick(desk.clock.now_ns())
+    assert [status(delivery) for delivery in await desk.sent(1)] == ["100 Idle Heartbeat"]
+
+
+async def test_the_status_that_ends_a_request_goes_out_with_its_last_messages(desk: Desk) -> None:
+    await desk.publish(*[b"a" * 100] * 5)
+    consumer = desk.add()
+    turns = desk.outlet.turns
+    desk.pull(consumer, batch=10, max_bytes=500, expires=SECOND)
+    sent = await desk.sent(3)
+    assert [bool(delivery.data) for delivery in sent] == [True, True, False]
+    assert status(sent[-1]) == "409 Message Size Exceeds MaxBytes"
+    assert desk.outlet.turns == turns + 1
+    desk.pull(consumer, b"other", batch=10, no_wait=True)
+    assert status((await desk.sent(4))[-1]) == "404 No Messages"
+    assert desk.outlet.turns == turns + 2
+
+
+async def test_messages_published_one_by_one_go_out_together(desk: Desk) -> None:
+    for _ in range(300):
+        await desk.publish(b"a")
+    consumer = desk.add()
+    desk.pull(consumer, batch=200)
+    assert [delivery.tokens[1] for delivery in await desk.sent(200)] == list(range(1, 201))
+    desk.pull(consumer, batch=200)
+    assert [delivery.tokens[1] for delivery in await desk.sent(100)] == list(range(201, 301))
+    assert desk.outlet.turns == 2
+
+
+async def test_runs_of_other_subjects_are_passed_over_together(desk: Desk) -> None:
+    for index in range(90):
+        await desk.publish(b"b" if index % 30 == 29 else b"a")
+    consumer = desk.add(filter_subject="b")
+    desk.pull(consumer, batch=5)
+    assert [delivery.tokens[1] for delivery in await desk.sent(3)] == [30, 60, 90]
+    assert desk.outlet.turns == 1
+    assert consumer.state.next_seq == 91
+
+
+async def test_many_messages_are_delivered_again_in_one_turn(desk: Desk) -> None:
+    await desk.publish(*[b"a"] * 50)
+    consumer = desk.add(ack_wait=SECOND)
+    desk.pull(consumer, batch=50)
+    await desk.sent(50)
+    turns = desk.outlet.turns
+    desk.clock.advance(2 * SECOND)
+    consumer.tick(desk.clock.now_ns())
+    desk.pull(consumer, batch=50)
+    assert [delivery.tokens[:2] for delivery in await desk.sent(50)] == [[2, s] for s in range(1, 51)]
+    assert desk.outlet.turns == turns + 1

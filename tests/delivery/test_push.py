@@ -168,3 +168,23 @@ async def test_a_pull_request_is_refused(desk: Desk) -> None:
     consumer.pull(b"", b"box")
     (answer,) = await desk.sent(1)
     assert answer.headers == b"NATS/1.0 409 Consumer is push based\r\n\r\n"
+
+
+async def test_interest_that_comes_while_a_consumer_is_made_is_not_lost(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.make(deliver_subject="to")
+    desk.listen(b"to")
+    desk.consumers.add(consumer)
+    assert consumer.is_bound()
+    assert (await desk.sent(1))[0].subject == b"a"
+
+
+async def test_interest_that_goes_while_a_consumer_is_made_is_not_kept(desk: Desk) -> None:
+    desk.listen(b"to")
+    consumer = desk.make(deliver_subject="to")
+    desk.leave(b"to")
+    desk.consumers.add(consumer)
+    await desk.publish(b"a")
+    await desk.rest()
+    assert not consumer.is_bound()
+    assert desk.outlet.take() == []

@@ -64,3 +64,14 @@ def test_columns_may_be_any_kind_of_bytes(joined: bytes) -> None:
     assert run.subjects == [b"ab", b"", b"cde"]
     assert list(run.datas) == [b"ab", b"", b"cde"]
     assert list(run.headers) == [b"", b"", b""]
+
+
+def test_runs_are_joined_in_order() -> None:
+    first = OfferedRun([1, 3], [10, 30], [b"a", b"b"], [b"", b"h"], [b"x", b"y"])
+    second = OfferedRun(range(7, 8), range(70, 71), [b"c"], [b""], [b"z"])
+    joined = OfferedRun.joined([first, second])
+    assert [joined.message(index) for index in range(3)] == [
+        Message(1, 10, b"a", b"", b"x"),
+        Message(3, 30, b"b", b"h", b"y"),
+        Message(7, 70, b"c", b"", b"z"),
+    ]

@@ -109,7 +109,9 @@ async def test_what_a_consumer_did_and_what_it_let_go_become_durable_before_it_i
     async with workshop.stream() as stream:
         await publish(stream, *[(b"a", b"%d" % n) for n in range(5)])
         workshop.answers.frames.clear()
-        stream.record({"C": b"acked 2, 4"}, removed_seqs=[2, 4, 9], then=[b"PUB ok 0\r\n\r\n"])
+        removal, unread = stream.removal_of([2, 4, 9])
+        assert unread == []
+        stream.record({"C": b"acked 2, 4"}, removal=removal, then=[b"PUB ok 0\r\n\r\n"])
         assert workshop.answers.frames == b""
         await stream.settled()
         assert workshop.answers.frames == b"PUB ok 0\r\n\r\n"

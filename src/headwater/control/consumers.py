@@ -23,7 +23,7 @@ from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
-from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
+from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
 from headwater.model.stream import MAX_SEQUENCE, StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
@@ -60,7 +60,8 @@ class Consumers:
         self._timers = Timers(clock)
         self._advisories = ConsumerAdvisories(connection.write, clock, domain_name, account)
         self._by_stream: dict[str, StreamConsumers] = {}
-        self._sids: dict[str, list[bytes]] = {}
+        self._flow_sids: dict[str, bytes] = {}
+        self._ack_sids: dict[Consumer, list[bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_listeners: Callable[[], None] = lambda: None
         """Called when somebody has begun to listen on any subject, or listens no more."""
@@ -99,19 +100,31 @@ class Consumers:
         )
         consumers.on_abandoned = self._abandoned
         self._by_stream[stream.name] = consumers
-        for row in self._catalog.consumers(self._folder, stream.name):
+        rows = self._catalog.consumers(self._folder, stream.name)
+        for row in rows:
             try:
                 self._reopen(consumers, row)
             except Error as error:
                 logger.error("consumer %s of %s is left out: %s", row.name, stream.name, error)
+        consumers.expect(row.name for row in rows)
         answers = FlowAnswers(consumers)
-        self._sids[stream.name] = [
-            self._connection.subscribe(f"$JS.ACK.{self._scope.tokens}.{stream.name}.>".encode(), consumers),
-            self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers),
-        ]
-        if not self._scope.is_named:
-            older = self._connection.subscribe(f"$JS.ACK.{stream.name}.>".encode(), consumers)
-            self._sids[stream.name].append(older)
+        self._flow_sids[stream.name] = self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers)
+
+    def _add(self, consumers: StreamConsumers, consumer: Consumer) -> None:
+        """Let a consumer take part, and take its acknowledgements.
+
+        Each has subscriptions of its own, so that nats-server answers at once who acknowledges to one that is
+        gone, or that takes no acknowledgements.
+        """
+        consumers.add(consumer)
+        if consumer.config.ack_policy not in (AckPolicy.NONE, AckPolicy.FLOW_CONTROL):
+            older, newer = consumer.acks.keys
+            keys = (newer,) if self._scope.is_named else (newer, older)
+            self._ack_sids[consumer] = [self._connection.subscribe(k + b".>", consumers) for k in keys]
+
+    def _take_no_acks(self, consumer: Consumer) -> None:
+        for sid in self._ack_sids.pop(consumer, ()):
+            self._connection.unsubscribe(sid)
 
     def _reopen(self, consumers: StreamConsumers, row: ConsumerRow) -> None:
         config = decode_config(row.config.encode())
@@ -122,17 +135,20 @@ class Consumers:
             # A crash came between its declaration and the first record of its state.
             start_seq = min(config.opt_start_seq, MAX_SEQUENCE)
             state = ConsumerState(config, max(start_seq, consumers.stream.first_seq, 1))
-        consumers.add(self._make(consumers, config, row.created_ns, state))
+        self._add(consumers, self._make(consumers, config, row.created_ns, state))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Nothing to do: consumers ask the stream for its config."""
 
     def on_closed(self, stream: Stream) -> None:
         """Take no more acknowledgements; a stream closed while we are open is deleted."""
-        for sid in self._sids.pop(stream.name, ()):
+        sid = self._flow_sids.pop(stream.name, None)
+        if sid is not None:
             self._connection.unsubscribe(sid)
         consumers = self._by_stream.pop(stream.name, None)
         if consumers is not None:
+            for consumer in consumers:
+                self._take_no_acks(consumer)
             self._background(consumers.delete())
 
     def on_interest(self) -> None:
@@ -179,7 +195,7 @@ class Consumers:
         if consumer.is_recorded:
             await asyncio.to_thread(self._declare, consumer)
         info = await consumer.info()
-        consumers.add(consumer)
+        self._add(consumers, consumer)
         consumers.tick(created_ns)
         await stream.settled()
         if not config.direct:
@@ -277,6 +293,7 @@ class Consumers:
 
     async def _reset(self, consumer: Consumer, seq: int) -> int:
         consumers = self.of(consumer.stream)
+        consumer.stream.require_storing()
         start_seq = consumer.reset(seq)
         consumers.tick(self._clock.now_ns())
         await consumers.drop_unneeded()
@@ -296,6 +313,7 @@ class Consumers:
             name, stream = consumer.name, consumer.stream.name
             await asyncio.to_thread(self._catalog.forget_consumer, self._folder, stream, name)
         consumer.deleted()
+        self._take_no_acks(consumer)
         await consumers.remove(consumer)
         if not consumer.config.direct:
             self._advisories.action(consumer, "delete")

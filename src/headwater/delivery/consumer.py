@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 CHUNK = 1024
 """How many messages go out in one buffer, at the most."""
 CHUNK_BYTES = 1 << 20
+AGAIN = 64
+"""How many messages are delivered again in one turn, at the most."""
 LONGEST_WAIT_S = 1.0
 DELETED = "Unacknowledged message was deleted"
 """What is told of a message that the stream removed while it was owed to a consumer."""
@@ -162,27 +164,46 @@ class Consumer:
         self._consumers.arm(self)
 
     async def _deliver_all(self) -> None:
-        while (target := self.target()) is not None:
+        while self.target() is not None:
             if not self.backlog.is_known:
                 await self.backlog.count()
+            if self._is_at_end():
+                # Before the next turn, so that its status goes out in one write with the last messages.
+                self.at_end()
+                return
             await self._outlet.turn()
             if self.state.next_redelivery() is not None:
-                await self._deliver_again(target)
+                await self._deliver_queued()
             elif self.state.room == 0:
                 return
             elif not await self._deliver_next():
                 self.at_end()
                 return
 
-    async def _deliver_again(self, target: Target) -> None:
+    def _is_at_end(self) -> bool:
+        """Return whether it is plain that nothing is left to deliver."""
+        beyond = self.state.next_seq > self.stream.durable_seq
+        return beyond and self.state.next_redelivery() is None and self.state.room != 0
+
+    async def _deliver_queued(self) -> None:
+        """Deliver some of what must come again."""
+        size = 0
+        for _ in range(AGAIN):
+            target = self.target()
+            if target is None or self.state.next_redelivery() is None or size > CHUNK_BYTES:
+                return
+            size += await self._deliver_again(target)
+
+    async def _deliver_again(self, target: Target) -> int:
+        """Deliver what must come again first; return how many bytes went out."""
         seq = self.state.next_redelivery()
         assert seq is not None
         message = self._feed.resident_message(seq) or await self._feed.message(seq)
         if message is None:
             self.forget([seq])
-            return
+            return 0
         if self.target() != target or self.state.next_redelivery() != seq:
-            return  # settled, or nobody there any more, while it was read
+            return 0  # settled, or nobody there any more, while it was read
         headers, datas = self._payload([message.headers], [message.data])
         count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
         reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
@@ -190,15 +211,19 @@ class Consumer:
         size = _pull_size(*deliveries)
         if target.size is not None and size > target.size:
             self.too_large(target)
-            return
+            return 0
         self.state.deliver(seq, self._clock.now_ns())
         self.send(target, deliveries, size)
         self._consumers.changed(self)
+        return size
 
     async def _deliver_next(self) -> bool:
         """Deliver what comes next; return False at the end of the stream."""
-        seq = self.state.next_seq
-        found = self._feed.resident(seq) or await self._feed.read(seq)
+        seq, target = self.state.next_seq, self.target()
+        wanted = 1 if target is None or self._pacing.one_by_one else target.messages
+        room = self.state.room
+        found = self._feed.resident(seq, wanted if room is None else min(wanted, room))
+        found = found or await self._feed.read(seq)
         if found is None:
             return False
         target = self.target()
@@ -229,14 +254,17 @@ class Consumer:
         first = self.state.delivered.consumer_seq + 1
         replies = self.acks.format_run(seqs, tss, first, left, len(chosen))
         deliveries = Deliveries(replies, run.subjects_at(chosen), *self._payload(*run.payloads(chosen)))
-        size = _pull_size(*deliveries)
+        size, is_full = _pull_size(*deliveries), False
         if size > (CHUNK_BYTES if target.size is None else min(CHUNK_BYTES, target.size)):
             count = _fitting(target.size, *deliveries)
             if not count:
                 self.too_large(target)
                 return
+            size, next_size = _pull_size(*deliveries.at(range(count))), 0
+            if count < len(seqs):
+                next_size = sum(len(column[count]) for column in deliveries)
+            is_full = target.size is not None and size + next_size > target.size
             seqs, deliveries = seqs[:count], deliveries.at(range(count))
-            size = _pull_size(*deliveries)
         self.state.deliver_run(seqs, self._clock.now_ns())
         if len(seqs) == len(rows):
             self.state.skip(found.next_seq)
@@ -245,6 +273,9 @@ class Consumer:
         if self._pacing.one_by_one:
             self._pacing.sent(tss[0], size, self._clock.now_ns())
         self._consumers.delivered(self, seqs)
+        if is_full:
+            # In one write with the messages: who asked must not wait for the word that there are no more.
+            self.too_large(target)
 
     def send(self, target: Target, deliveries: Deliveries, size: int) -> None:
         """Send messages to a target, which takes note of it and of their size as requests count it."""

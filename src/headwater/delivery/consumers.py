@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from headwater.delivery.consumer import Consumer
 from headwater.delivery.outlet import Outlet
 from headwater.delivery.tallies import Tallies, Tally
 from headwater.delivery.timers import Timers
+from headwater.errors import Error
 from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import Retention
@@ -63,10 +64,12 @@ class StreamConsumers:
         self._by_key: dict[bytes, Consumer] = {}
         self._by_tally: dict[Tally, set[Consumer]] = {}
         self._listening: set[Consumer] = set()
-        """Those that deliver to a subject of their own."""
+        """Those that deliver to a subject of their own, or wait for a client to come back."""
         self._was_open = outlet.is_open
         self._changed: set[Consumer] = set()
         self._let_go: list[int] = []
+        self._gone: set[str] = set()
+        """Deleted consumers of which the log does not say so yet."""
         self.declaring = asyncio.Lock()
         """Held while a consumer is made or changed, so that two requests do not make one twice."""
         self.on_abandoned: Callable[[Consumer], None] = lambda consumer: None
@@ -97,6 +100,7 @@ class StreamConsumers:
     def add(self, consumer: Consumer) -> None:
         """Let a consumer take part."""
         self._by_name[consumer.name] = consumer
+        self._gone.discard(consumer.name)
         for key in consumer.acks.keys:
             self._by_key[key] = consumer
         self._by_tally.setdefault(consumer.tally, set()).add(consumer)
@@ -104,7 +108,15 @@ class StreamConsumers:
             self._listening.add(consumer)
         self.changed(consumer)
         self.arm(consumer)
+        # Interest that changed between its making and now was announced to the others only.
+        consumer.on_interest()
         consumer.wake()
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Have the log forget recorded consumers but for these: they were deleted, which it does not say."""
+        self._gone.update(set(self.stream.recorded_names).difference(names))
+        if self._gone:
+            self._record_later()
 
     async def remove(self, consumer: Consumer, *, forget: bool = True) -> None:
         """Let it go; with `forget` for good, with whatever only it needed."""
@@ -121,7 +133,8 @@ class StreamConsumers:
         if not forget:
             return
         if consumer.is_recorded:
-            self.stream.record({consumer.name: GONE})
+            self._gone.add(consumer.name)
+            self._record()
         await self.drop_unneeded()
 
     async def drop_unneeded(self) -> None:
@@ -171,7 +184,8 @@ class StreamConsumers:
             consumer.on_removed(low, high, removal)
 
     def on_rebuilt(self) -> None:
-        """Go back to the states that are durable; those that never were are written anew."""
+        """Go back to the states that are durable; those that never were are written whole."""
+        self._gone.update(name for name in self.stream.recorded_names if name not in self._by_name)
         for consumer in self._by_name.values():
             recorded = self.stream.recorded(consumer.name) if consumer.is_recorded else []
             if recorded:
@@ -181,6 +195,8 @@ class StreamConsumers:
             consumer.backlog.lose_count()
             self.changed(consumer)
             consumer.wake()
+        if self._gone:
+            self._record_later()
 
     def wants(self, subject: bytes) -> bool:
         """Return whether any consumer takes a subject."""
@@ -322,7 +338,10 @@ class StreamConsumers:
         """Have the consumer's state recorded before long."""
         if consumer not in self._changed:
             self._changed.add(consumer)
-            self._timers.at(self.clock.now_ns() + RECORD_EVERY_NS, self)
+            self._record_later()
+
+    def _record_later(self) -> None:
+        self._timers.at(self.clock.now_ns() + RECORD_EVERY_NS, self)
 
     def tick(self, now_ns: int) -> int | None:
         """Record what has changed."""
@@ -330,25 +349,42 @@ class StreamConsumers:
         return None
 
     def _record(self, confirmed: Sequence[bytes] = ()) -> None:
-        """Have all changes made durable as one, then confirm."""
-        changes = {}
+        """Have all changes made durable as one, then confirm.
+
+        While the stream stores nothing, all changes stay and nothing is confirmed: who asked asks again.
+        """
+        for consumer in self._changed:
+            self.arm(consumer)
+        if not self.stream.is_storing:
+            if self._changed or self._gone or self._let_go:
+                self._record_later()
+            return
+        # Before the changes are taken, since this may read.
+        removal, self._let_go = self._released()
+        if self._let_go:
+            self._record_later()
+        changes = dict.fromkeys(self._gone, GONE)
         for consumer in self._changed:
             change = consumer.state.take_delta() if consumer.is_recorded else None
             if change:
                 changes[consumer.name] = change
-            self.arm(consumer)
         self._changed.clear()
-        removed = self._released()
-        if changes or removed or confirmed:
+        self._gone.clear()
+        if changes or removal or confirmed:
             # Also with no change: the one that somebody asks about again may be on its way to the disk.
-            self.stream.record(changes, removed_seqs=removed, then=confirmed)
+            self.stream.record(changes, removal=removal, then=confirmed)
 
-    def _released(self) -> list[int]:
-        """Return which of the settled messages no consumer needs any more."""
-        let_go, self._let_go = self._let_go, []
-        if not let_go:
-            return []
-        return [seq for seq in let_go if not self._still_needed(seq)]
+    def _released(self) -> tuple[Removal, list[int]]:
+        """Return the removal of settled messages that nobody needs, and those that cannot be read now."""
+        released, unread = [], []
+        for seq in self._let_go:
+            try:
+                if not self._still_needed(seq):
+                    released.append(seq)
+            except Error:
+                unread.append(seq)
+        removal, others = self.stream.removal_of(released)
+        return removal, unread + others
 
     def _still_needed(self, seq: int) -> bool:
         if len(self._by_name) == 1 and not self.stream.holds:
@@ -383,6 +419,13 @@ class StreamConsumers:
         if self._was_open and not was_open:
             for consumer in list(self._by_name.values()):
                 consumer.wake()
+
+    def watch_interest(self, consumer: Consumer, *, wanted: bool = True) -> None:
+        """Have a pull consumer look who listens as well, or no more."""
+        if wanted:
+            self._listening.add(consumer)
+        elif not consumer.config.is_push:
+            self._listening.discard(consumer)
 
     async def delete(self) -> None:
         """End all consumers, since their stream is no more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,15 @@ import numpy.typing as npt
 from headwater.delivery.tallies import Tally
 from headwater.model.message import Message
 from headwater.model.run import Run
+from headwater.stream.offered import OfferedRun
 from headwater.stream.stream import Stream
 
 WINDOW = 1024
 """How many messages are looked at in one go where all are wanted."""
+LONG_RUN = 64
+"""A run of so many messages goes out by itself."""
+JOINED_BYTES = 1 << 20
+MOST_JOINED = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +39,38 @@ class Feed:
         self._stream = stream
         self._tally = tally
 
-    def resident(self, start_seq: int) -> Slice | None:
-        """Return the next rows if they lie in memory, without reading anything."""
+    def resident(self, start_seq: int, wanted: int = 1) -> Slice | None:
+        """Return the next rows if they lie in memory, without reading anything.
+
+        Messages that were published one by one lie in a run each: runs are joined up to so many rows.
+        """
+        first = self._resident(start_seq)
+        if first is None or len(first.rows) >= wanted or len(first.run) >= LONG_RUN:
+            return first
+        return self._joined(first, wanted)
+
+    def _resident(self, start_seq: int) -> Slice | None:
         if start_seq > self._stream.durable_seq:
             return None
         run = self._stream.resident_run(start_seq)
         return None if run is None else self._slice(run, start_seq)
+
+    def _joined(self, first: Slice, wanted: int) -> Slice:
+        """Return a slice with those that follow it, as far as they are short and lie in memory."""
+        slices, rows, nbytes, last = [first], len(first.rows), first.run.nbytes, first
+        while rows < wanted and nbytes < JOINED_BYTES and len(slices) < MOST_JOINED:
+            following = self._resident(last.next_seq)
+            if following is None or len(following.run) >= LONG_RUN:
+                break
+            last = following
+            rows += len(last.rows)
+            nbytes += last.run.nbytes
+            slices.append(last)
+        taken = [each for each in slices if each.rows]
+        if len(taken) < 2:
+            return replace(taken[0] if taken else last, next_seq=last.next_seq)
+        parts = [OfferedRun.chosen(each.run, each.rows) for each in taken]
+        return Slice(OfferedRun.joined(parts), range(rows), last.next_seq)
 
     async def read(self, start_seq: int) -> Slice | None:
         """Return the next rows, from wherever they lie; None at the end of what is durable."""

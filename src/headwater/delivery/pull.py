@@ -34,10 +34,7 @@ class PullConsumer(Consumer):
 
     def num_waiting(self) -> int:
         """Return how many pull requests wait for which somebody still listens."""
-        now_ns = self._clock.now_ns()
-        for waiting in list(self.queue):
-            if not self._is_heard(waiting, now_ns):
-                self.queue.drop(waiting)
+        self._pass_over_unheard(self._clock.now_ns())
         return len(self.queue)
 
     def pull(self, body: bytes, reply: bytes) -> None:
@@ -100,11 +97,9 @@ class PullConsumer(Consumer):
                 return None
             if self._is_heard(waiting, now_ns):
                 break
-            self.queue.drop(waiting)
+            self._pass_over(waiting, now_ns)
         if self.queue.takes_turns:
-            for other in list(self.queue):
-                if not self._is_heard(other, now_ns):
-                    self.queue.drop(other)
+            self._pass_over_unheard(now_ns)
             return Target(waiting.reply, min(sum(each.messages for each in self.queue), CHUNK))
         # Who takes only what overflows is asked before each message.
         alone = len(self.queue) == 1 and self.config.priority_policy is not PriorityPolicy.OVERFLOW
@@ -116,12 +111,39 @@ class PullConsumer(Consumer):
         Requests and the word of who listens come over two connections: either may be first. Who was heard of
         on the same subject before is less likely to be about to come than to have left.
         """
+        if not self._outlet.is_open:
+            return True  # not known: the connection that says who listens is lost
         if self._outlet.listens(waiting.reply):
             waiting.heard = True
             self._remember(waiting.reply)
             return True
         grace_ns = LEFT_NS if waiting.reply in self._heard else UNHEARD_NS
         return not waiting.heard and now_ns - waiting.asked_ns <= grace_ns
+
+    def _pass_over(self, waiting: Waiting, now_ns: int) -> None:
+        """Serve a request no more for now whose client left, or for good if it never listened."""
+        if not waiting.heard:
+            self.queue.drop(waiting)
+            return
+        self.queue.set_aside(waiting, now_ns)
+        self._consumers.watch_interest(self)
+        self._consumers.arm(self)
+
+    def _pass_over_unheard(self, now_ns: int) -> None:
+        for waiting in list(self.queue):
+            if not self._is_heard(waiting, now_ns):
+                self._pass_over(waiting, now_ns)
+
+    def on_interest(self) -> None:
+        """Serve the requests again whose clients are back."""
+        back = [waiting for waiting in self.queue.away if self._outlet.listens(waiting.reply)]
+        for waiting in back:
+            self.queue.bring_back(waiting)
+        if not self.queue.away:
+            self._consumers.watch_interest(self, wanted=False)
+        if back:
+            self.wake()
+            self._consumers.arm(self)
 
     def _remember(self, reply: bytes) -> None:
         if reply not in self._heard:
@@ -153,7 +175,7 @@ class PullConsumer(Consumer):
 
     def too_large(self, target: Target) -> None:
         """Close a request for which the next message is too large."""
-        if self._serving is not None:
+        if self._serving is not None and self._serving in self.queue:
             self._tell(self.queue.too_large(self._serving))
 
     def at_end(self) -> None:
@@ -172,12 +194,21 @@ class PullConsumer(Consumer):
         """End what is over, send heartbeats, and go when nobody has asked for long."""
         if self._closed:
             return None
+        due_ns = self.queue.next_deadline()
         self._tell_all(self.queue.expire(now_ns))
+        if self._task is None and due_ns is not None and due_ns <= now_ns:
+            # As nats-server does when a heartbeat or expiry is due: also while too much is unacknowledged.
+            self._tell_all(self.queue.at_end())
         self._report_pin()
         for reply in self.queue.heartbeats(now_ns):
             self._heartbeat(reply)
         threshold = self.config.inactive_threshold
-        if threshold and not len(self.queue) and now_ns - self._active_ns() >= threshold:
+        if (
+            threshold
+            and not len(self.queue)
+            and not self.queue.away
+            and now_ns - self._active_ns() >= threshold
+        ):
             self._consumers.abandon(self)
             return None
         return super().tick(now_ns)
@@ -195,7 +226,7 @@ class PullConsumer(Consumer):
     def next_tick(self) -> int | None:
         """Return when the next deadline is."""
         due = [super().next_tick(), self.queue.next_deadline()]
-        if self.config.inactive_threshold and not len(self.queue):
+        if self.config.inactive_threshold and not len(self.queue) and not self.queue.away:
             due.append(self._active_ns() + self.config.inactive_threshold)
         return min((d for d in due if d is not None), default=None)
 

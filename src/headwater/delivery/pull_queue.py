@@ -6,7 +6,7 @@ Pure: times are nanoseconds that the caller gives, answers are values that the c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from headwater.delivery.pin import Pin
@@ -14,6 +14,8 @@ from headwater.model.consumer import ConsumerConfig, PriorityGroupState, Priorit
 from headwater.model.times import format_duration
 
 DEFAULT_MAX_WAITING = 512
+AWAY_NS = 2_000_000_000
+"""How long a request is kept whose client is gone: one that reconnects at once asks for nothing again."""
 _LAST_PRIORITY = 2**31 - 1
 
 
@@ -32,6 +34,7 @@ class Waiting:
 
     __slots__ = (
         "asked_ns",
+        "away_ns",
         "beat_ns",
         "expires_ns",
         "heard",
@@ -55,6 +58,8 @@ class Waiting:
         self.pin_id = request.id
         self.heard = False
         """Whether somebody was seen listening for the messages."""
+        self.away_ns = 0
+        """Since when nobody listens any more."""
 
     @property
     def messages(self) -> int:
@@ -80,6 +85,8 @@ class PullQueue:
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._waiting: deque[Waiting] = deque()
+        self._away: list[Waiting] = []
+        """Requests whose client listens no more: it may be reconnecting."""
         self._due: list[Status] = []
         self.pin = Pin()
         self.configure(config)
@@ -94,6 +101,11 @@ class PullQueue:
 
     def __iter__(self) -> Iterator[Waiting]:
         return iter(self._waiting)
+
+    @property
+    def away(self) -> Sequence[Waiting]:
+        """Return the requests that are set aside."""
+        return self._away
 
     @property
     def wanted(self) -> int:
@@ -245,6 +257,7 @@ class PullQueue:
         over = [waiting for waiting in self._waiting if waiting.is_over(now_ns)]
         for waiting in over:
             self._waiting.remove(waiting)
+        self._away = [w for w in self._away if not w.is_over(now_ns) and now_ns - w.away_ns < AWAY_NS]
         if (deadline := self.pin.deadline(self._config.priority_timeout)) and deadline <= now_ns:
             self.pin.release("timeout")
         return [waiting.ended(408, "Request Timeout") for waiting in over]
@@ -257,6 +270,21 @@ class PullQueue:
     def drop(self, waiting: Waiting) -> None:
         """Forget a request without a word: nobody listens for its messages."""
         self._waiting.remove(waiting)
+
+    def set_aside(self, waiting: Waiting, now_ns: int) -> None:
+        """Serve a request no more until its client listens again; without that it is soon forgotten."""
+        self._waiting.remove(waiting)
+        waiting.away_ns = now_ns
+        self._away.append(waiting)
+
+    def bring_back(self, waiting: Waiting) -> None:
+        """Serve a request again, before those that came after it."""
+        self._away.remove(waiting)
+        if self._config.priority_policy is PriorityPolicy.PRIORITIZED:
+            self._insert(waiting)
+            return
+        index = next((i for i, w in enumerate(self._waiting) if w.asked_ns >= waiting.asked_ns), None)
+        self._waiting.insert(len(self._waiting) if index is None else index, waiting)
 
     def heartbeats(self, now_ns: int) -> list[bytes]:
         """Return who is due a heartbeat, and count it as sent."""
@@ -272,13 +300,15 @@ class PullQueue:
         """Return when a request expires or is due a heartbeat, or when the pinned client must be heard of."""
         due = [w.expires_ns for w in self._waiting if w.expires_ns is not None]
         due += [w.beat_ns + w.request.idle_heartbeat for w in self._waiting if w.request.idle_heartbeat > 0]
+        due += [w.away_ns + AWAY_NS for w in self._away]
         if pinned := self.pin.deadline(self._config.priority_timeout):
             due.append(pinned)
         return min(due, default=None)
 
     def close(self, code: int, text: str, *, tell_left: bool = True) -> list[Status]:
         """Close every request."""
-        waiting, self._waiting = list(self._waiting), deque()
+        waiting, self._waiting = [*self._waiting, *self._away], deque()
+        self._away.clear()
         return [each.ended(code, text, tell_left=tell_left) for each in waiting]
 
     def _close(self, waiting: Waiting, code: int, text: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths
 from headwater.model.message import Message
-from headwater.model.run import Run, values_at
+from headwater.model.run import Run, numbers_at, values_at
 
 
 class OfferedRun:
@@ -44,12 +45,19 @@ class OfferedRun:
     @classmethod
     def chosen(cls, run: Run, rows: Sequence[int]) -> OfferedRun:
         """Return these rows of any run."""
-        subjects = run.subjects
         return cls(
-            run.seqs[list(rows)].tolist(),
-            run.ts[list(rows)].tolist(),
-            [subjects[row] for row in rows],
-            *run.payloads(rows),
+            numbers_at(run.seqs, rows), numbers_at(run.ts, rows), run.subjects_at(rows), *run.payloads(rows)
+        )
+
+    @classmethod
+    def joined(cls, runs: Sequence[OfferedRun]) -> OfferedRun:
+        """Return the messages of several runs, one after the other, as one."""
+        return cls(
+            list(chain.from_iterable(run.seq_list for run in runs)),
+            list(chain.from_iterable(run.timestamps for run in runs)),
+            list(chain.from_iterable(run.subjects for run in runs)),
+            list(chain.from_iterable(run.headers for run in runs)),
+            list(chain.from_iterable(run.datas for run in runs)),
         )
 
     def columns(self) -> Columns:

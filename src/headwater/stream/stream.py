@@ -156,6 +156,20 @@ class Stream:
         """Return the first sequence, or the one after the last if there is no message."""
         return self._store.ledger.first_seq
 
+    @property
+    def is_storing(self) -> bool:
+        """Return whether changes can be recorded at the moment."""
+        return self._committer.failure is None
+
+    def require_storing(self) -> None:
+        """Refuse a change while nothing can be stored."""
+        self._committer.require_storing()
+
+    @property
+    def recorded_names(self) -> list[str]:
+        """Return the consumers of which replay found anything."""
+        return list(self._store.ledger.consumers)
+
     def recorded(self, consumer: str) -> list[bytes]:
         """Return what replay found of a consumer: its state at the checkpoint, then its changes."""
         return self._store.ledger.consumers.get(consumer, [])
@@ -172,30 +186,39 @@ class Stream:
         self,
         consumers: Mapping[str, bytes],
         *,
-        removed_seqs: Sequence[int] = (),
+        removal: Removal | None = None,
         then: Sequence[bytes] = (),
     ) -> None:
-        """Have consumers' changes, and what they let go, made durable as one; then send these frames."""
-        if self._committer.failure is not None:
-            return
-        removal = self._removal_of(removed_seqs) if removed_seqs else None
+        """Have consumers' changes, and what they let go, made durable as one; then send these frames.
+
+        Only while the stream stores. What the disk refuses afterwards is taken back: `on_rebuilt` follows.
+        """
+        assert self.is_storing, "a change that is taken and not recorded is lost"
         if consumers or removal:
             self._intake.record(consumers, removal)
         self._intake.group.after += then
         self._committer.wake()
 
-    def _removal_of(self, seqs: Sequence[int]) -> Removal:
-        """Return the removal of these messages, those of them that are there."""
+    def removal_of(self, seqs: Sequence[int]) -> tuple[Removal, list[int]]:
+        """Return the removal of these messages, as far as they are there, and those not readable now."""
         removal = Removal()
+        unread: list[int] = []
         ledger = self._store.ledger
         wanted = sorted(seq for seq in set(seqs) if ledger.is_live(seq))
         while wanted:
-            run = self._store.view.read_run_at(wanted[0])
+            try:
+                run = self._store.view.read_run_at(wanted[0])
+            except Error as error:
+                logger.error("stream %s: settled messages stay for now: %s", self.name, error)
+                here = bisect_right(wanted, self._store.view.reach(wanted[0]))
+                unread += wanted[:here]
+                wanted = wanted[here:]
+                continue
             assert run is not None
             here = bisect_right(wanted, int(run.seqs[-1]))
             removal.take(run, run.seqs.searchsorted(wanted[:here]), self._store.overhead)
             wanted = wanted[here:]
-        return removal
+        return removal, unread
 
     async def run_at(self, seq: int) -> Run | None:
         """Return the first run that has a row at or after a sequence."""
