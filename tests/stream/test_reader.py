@@ -131,7 +131,7 @@ async def test_a_lookup_is_done_again_when_its_answer_was_removed_meanwhile(
     async def on_thread(call: Callable[..., int], *args: object) -> int:
         found.append(call(*args))
         if len(found) == 1:
-            store.ledger.remove(read.stream._removal_of([found[0]]))
+            store.ledger.remove(read.stream.removal_of([found[0]])[0])
         return found[-1]
 
     monkeypatch.setattr(store, "on_thread", on_thread)

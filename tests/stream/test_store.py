@@ -98,7 +98,7 @@ async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
 
         async def removing(seq: int) -> Run | None:
             if seq > 3 and store.ledger.is_live(1):
-                stream._intake.remove(stream._removal_of([1]))
+                stream._intake.remove(stream.removal_of([1])[0])
             return await run_at(seq)
 
         monkeypatch.setattr(store.view, "run_at", removing)
