@@ -173,10 +173,10 @@ class Settings:
         low=0.01,
         high=86_400,
     )
-    erase_interval_s: float = _setting(
-        "How long removed messages may stay in a table's current files before they are erased.",
+    erase_interval_s: float | None = _setting(
+        "How long removed messages may stay in a table's current files, whatever it costs to write those "
+        "again; without it they leave on a budget. A stream's metadata headwater.erase_interval goes first.",
         "Folding",
-        30.0,
         low=0,
     )
     erase_grace_s: float = _setting(

@@ -96,6 +96,18 @@ def test_dead_rows_of_an_overdue_file_go_however_few() -> None:
     assert plan(files, {"data/1": 1}, 1, SETTINGS, overdue=["data/1", "data/2"]).rewrite == ((files[0],),)
 
 
+def test_a_file_half_dead_waits_for_the_budget() -> None:
+    files = [file(1, 10_000, 1), file(2, 10_000, 10_001)]
+    dead = {"data/1": 5_000, "data/2": 8_000}
+    both = plan(files, dead, 1, SETTINGS)
+    assert (both.rewrite, both.erasing_bytes) == (((files[0],), (files[1],)), 700_000)
+    deadest = plan(files, dead, 1, SETTINGS, budget_bytes=200_000)
+    assert (deadest.rewrite, deadest.erasing_bytes) == (((files[1],),), 200_000)
+    assert not plan(files, dead, 1, SETTINGS, budget_bytes=199_999)
+    overdue = plan(files, dead, 1, SETTINGS, overdue=["data/1"], budget_bytes=0)
+    assert (overdue.rewrite, overdue.erasing_bytes) == (((files[0],),), 0), "an age goes at any cost"
+
+
 def test_small_neighbours_between_full_files_are_merged_at_once() -> None:
     files = [file(1, 8000, 1), file(2, 10, 8001), file(3, 10, 8011), file(4, 8000, 8021)]
     assert plan(files, {}, 1, SETTINGS).rewrite == ((files[1], files[2]),)
@@ -147,6 +159,19 @@ def test_equal_folds_are_rewritten_once_per_tier() -> None:
     # From 20 rows to half of 10,000 are four growths by four and a part of a fifth.
     assert model.rewritten_rows <= 5 * model.folded_rows
     assert most <= 2 * 4 + 5 * 3
+
+
+def test_one_round_for_every_five_folds_never_writes_a_large_file_again() -> None:
+    model = Model()
+    model.fold(4_000)
+    large = model.files[0]
+    for number in range(2_000):
+        model.fold(2)
+        if number % 5 == 0:
+            model.apply(plan(model.files, {}, 1, SETTINGS), {})
+    assert model.files[0] == large
+    assert len(model.files) <= SETTINGS.max_small_files + 5
+    assert model.rewritten_rows <= 8 * 4_000
 
 
 def test_ten_million_messages_lie_in_few_files() -> None:

@@ -25,6 +25,7 @@ from headwater.errors import CorruptionError
 from headwater.log import checkpoint
 from headwater.model.columns import Columns, concat, keep
 from headwater.stream.committer import Committer
+from headwater.stream.erasure import DeadAges, ErasureBudget, interval_ns
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import encode, members
 from headwater.stream.store import FOLD, Store
@@ -51,7 +52,8 @@ class Folder:
         self._committer = committer
         self._lock = asyncio.Lock()
         self._closed = False
-        self._dead_since: dict[str, int] = {}
+        self._budget = ErasureBudget()
+        self._ages = DeadAges()
         self._limits = CompactionSettings(target_file_bytes=store.services.settings.target_file_bytes)
 
     def due(self, now_ns: int) -> bool:
@@ -160,11 +162,13 @@ class Folder:
             head_seq = self._store.head.first_seq
             files = [f for f in table.files if head_seq is None or f.last_seq < head_seq]
             dead = {f.path: n for f in files if (n := dead_rows(f, deleted, first_seq))}
-            plan = make_plan(files, dead, first_seq, self._limits, self._overdue(dead))
+            self._budget.earn(ledger.removed_bytes, files, dead)
+            plan = make_plan(files, dead, first_seq, self._limits, self._overdue(dead), self._budget.bytes)
             if plan:
                 # Only what is durably removed may be erased.
                 await self._committer.settled()
                 await self.change_table(self._rewrite, plan, deleted, first_seq)
+                self._budget.spend(plan.erasing_bytes)
             return bool(plan)
 
     def _rewrite(self, plan: Plan, deleted: BitMap64, first_seq: int) -> None:
@@ -189,10 +193,8 @@ class Folder:
     def _overdue(self, dead: dict[str, int]) -> set[str]:
         """Return the files whose removed messages have waited long enough to be erased."""
         services = self._store.services
-        now_ns = services.clock.now_ns()
-        self._dead_since = {path: self._dead_since.get(path, now_ns) for path in dead}
-        limit_ns = services.settings.erase_interval_s * 1e9
-        return {path for path, since in self._dead_since.items() if now_ns - since >= limit_ns}
+        limit_ns = interval_ns(self._store.config, services.settings.erase_interval_s)
+        return self._ages.overdue(dead, limit_ns, services.clock.now_ns())
 
     async def tidy(self) -> None:
         """Compact, and unlink files that were replaced long enough ago."""

@@ -40,6 +40,8 @@ class Ledger:
         self.last_ts = 0
         self.messages = 0
         self.size = 0
+        self.removed_bytes = 0
+        """How many bytes were removed since this ledger was made."""
         self.deleted = BitMap64()
         """Sequences between first and last that hold no message."""
         self.lost = BitMap64()
@@ -169,6 +171,7 @@ class Ledger:
         gone = removal.seqs
         self.messages -= len(gone)
         self.size -= removal.size
+        self.removed_bytes += removal.size
         self._remove_subjects(removal)
         if not self.messages:
             self.remove_everything()
@@ -186,6 +189,7 @@ class Ledger:
     def remove_everything(self) -> None:
         """Take out every message; the next one follows the last sequence all the same."""
         self.messages = 0
+        self.removed_bytes += max(self.size, 0)
         self.size = 0
         self.subjects.clear()
         self.expiry.clear()

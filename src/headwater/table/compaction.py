@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -38,6 +39,8 @@ class Plan:
 
     drop: tuple[DataFile, ...]
     rewrite: tuple[tuple[DataFile, ...], ...]
+    erasing_bytes: float = 0.0
+    """How many live bytes are written again only to erase dead ones, on the budget."""
 
     def __bool__(self) -> bool:
         return bool(self.drop or self.rewrite)
@@ -58,23 +61,34 @@ def plan(
     first_seq: int,
     settings: CompactionSettings,
     overdue: Collection[str] = (),
+    budget_bytes: float = math.inf,
 ) -> Plan:
-    """Return what to do; `dead` is by path, and dead rows of `overdue` files are erased however few."""
+    """Return what to do; `dead` is by path, and dead rows of `overdue` files are erased however few.
+
+    A file that is half dead is written again if its live bytes are within the budget, the deadest first.
+    """
     gone = [f for f in files if f.last_seq < first_seq or dead.get(f.path, 0) >= f.rows]
     dropped = {file.path for file in gone}
     rest = [file for file in files if file.path not in dropped]
     weights = {file.path: _weight(file, dead.get(file.path, 0), settings) for file in rest}
     merges = list(_merges(rest, weights, settings))
     merged = {file.path for run in merges for file in run}
-    for file in rest:
-        count = dead.get(file.path, 0)
-        if (
-            count
-            and file.path not in merged
-            and (count >= settings.dead_ratio * file.rows or file.path in overdue)
-        ):
+    alone = [file for file in rest if file.path not in merged and dead.get(file.path, 0)]
+    merges += [(file,) for file in alone if file.path in overdue]
+    spent = 0.0
+    for file in sorted(alone, key=lambda file: dead[file.path] / file.rows, reverse=True):
+        if file.path in overdue or dead[file.path] < settings.dead_ratio * file.rows:
+            continue
+        cost = live_bytes(file, dead[file.path])
+        if spent + cost <= budget_bytes:
+            spent += cost
             merges.append((file,))
-    return Plan(tuple(gone), tuple(sorted(merges, key=lambda run: run[0].first_seq)))
+    return Plan(tuple(gone), tuple(sorted(merges, key=lambda run: run[0].first_seq)), spent)
+
+
+def live_bytes(file: DataFile, dead: int) -> float:
+    """Return about how many bytes of a file are alive, its rows taken to be of one size."""
+    return file.size_bytes * (file.rows - dead) / file.rows
 
 
 def most_files(total_weight: float, settings: CompactionSettings) -> int:
@@ -90,8 +104,7 @@ def most_files(total_weight: float, settings: CompactionSettings) -> int:
 def _weight(file: DataFile, dead: int, settings: CompactionSettings) -> float:
     """Return how much of a target file the live rows make."""
     live = file.rows - dead
-    size_bytes = file.size_bytes * live / file.rows
-    return max(size_bytes / settings.target_file_bytes, live / settings.target_file_rows)
+    return max(live_bytes(file, dead) / settings.target_file_bytes, live / settings.target_file_rows)
 
 
 def _merges(
@@ -103,21 +116,38 @@ def _merges(
             continue
         is_tail = run[-1] is files[-1]
         # Nothing is ever added to a run between full files, so it needs not wait for more.
-        if not is_tail or len(run) > settings.max_small_files:
+        if not is_tail:
             yield run
+        elif len(run) > settings.max_small_files:
+            yield _light_end(run, weights)
         else:
             yield from _tiered(run, weights, settings)
+
+
+def _light_end(run: tuple[DataFile, ...], weights: Mapping[str, float]) -> tuple[DataFile, ...]:
+    """Return the longest end of a run in which no file outweighs all behind it; all of it if there is none.
+
+    A file before it outweighs the end, so merging that too would cost more than it joins. What is left
+    weighs twice as much from file to file, so that they are few.
+    """
+    start, total = len(run) - 1, weights[run[-1].path]
+    while start and weights[run[start - 1].path] <= total:
+        start -= 1
+        total += weights[run[start].path]
+    return run[start:] if len(run) - start > 1 else run
 
 
 def _tiered(
     run: Sequence[DataFile], weights: Mapping[str, float], settings: CompactionSettings
 ) -> Iterator[tuple[DataFile, ...]]:
-    """Yield the first stretch, smallest tier first, in which `fan_in` files of one tier stand.
+    """Yield the first stretch, largest files first, in which `fan_in` files of one tier stand.
 
-    The merged file is a tier above each of them, so a row is rewritten at most once per tier.
+    The merged file is a tier above each of them, so a row is rewritten at most once per tier. Smaller files
+    of the stretch go along: were they merged first, folds that come as fast as rounds would keep the larger
+    ones waiting, until there are too many and all are merged.
     """
     tiers = {file.path: _tier(weights[file.path], settings) for file in run}
-    for tier in sorted(set(tiers.values()), reverse=True):
+    for tier in sorted(set(tiers.values())):
 
         def is_at_most(file: DataFile, tier: int = tier) -> bool:
             return tiers[file.path] >= tier
