@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,65 @@ async def test_an_engine_is_ready_when_it_says_so_and_frees_everything_when_it_e
     StoreLock(tmp_path).take()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+async def first_answer(url: str, stop: asyncio.Event, up: asyncio.Event) -> tuple[int, list[str]]:
+    """Connect as soon as anybody may, ask at once, over and over; return how often and what went wrong.
+
+    A server outlives a killed engine for a moment: what it says while the engine is not up does not count.
+    """
+    asked, wrong = 0, []
+    while not stop.is_set():
+        try:
+            connection = await nats.connect(
+                url,
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0.01,
+                error_cb=_quiet,
+            )
+        except (OSError, nats.errors.Error):
+            await asyncio.sleep(0.001)
+            continue
+        asked += 1
+        try:
+            await connection.request("$JS.API.INFO", timeout=30)
+            await connection.request("s.a", b"published at once", timeout=30)
+        except (nats.errors.NoRespondersError, nats.errors.TimeoutError) as error:
+            wrong += [repr(error)] if up.is_set() else []
+        except (OSError, nats.errors.Error):
+            pass  # killed meanwhile
+        with suppress(OSError, nats.errors.Error):
+            await connection.close()
+    return asked, wrong
+
+
+async def _quiet(_: Exception) -> None:
+    """Say nothing of connections that are refused: they are."""
+
+
+async def test_whoever_gets_in_is_answered_also_while_the_engine_starts_and_after_a_kill(
+    tmp_path: Path,
+) -> None:
+    """Clients that come with the engine, or come back with it, never meet a server with nobody behind it."""
+    running = RunningEngine(tmp_path)
+    await running.start()
+    async with client(running.client_url) as connection:
+        await connection.jetstream(timeout=60).add_stream(name="S", subjects=["s.>"])
+    await running.kill()
+    stop, up = asyncio.Event(), asyncio.Event()
+    clients = [asyncio.create_task(first_answer(running.client_url, stop, up)) for _ in range(4)]
+    for _ in range(3):
+        up.set()
+        await running.start()
+        await asyncio.sleep(0.3)
+        up.clear()
+        await running.kill()
+    stop.set()
+    answered = await asyncio.gather(*clients)
+    await running.stop()
+    assert sum(asked for asked, _ in answered) >= 3
+    assert [wrong for _, each in answered for wrong in each] == []
 
 
 async def test_streams_and_consumers_are_there_again_in_the_next_run(

@@ -35,6 +35,8 @@ SYNC_THREADS = 8
 WORK_THREADS = 4
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 15.0
+PATIENCE_S = 10.0
+"""So long may our own nats-server take until it listens."""
 
 
 async def serve(settings: Settings) -> None:
@@ -58,9 +60,13 @@ async def serve(settings: Settings) -> None:
                 for seat in settings.seats:
                     seats.create_task(_keep_seated(premises, seat, began))
             return
-        server = await _the_server(settings, store, stack)
-        premises = _open_premises(replace(settings, nats_url=",".join(server.options.servers)), stack)
-        await _sit(premises, settings, server, began)
+        if settings.nats_url is not None:
+            server = await reach_server(settings)
+            await _sit(_open_premises(settings, stack), settings, server, began)
+            return
+        embedded = await _start_embedded(settings, store, stack)
+        premises = _open_premises(_as_replicator(settings, embedded), stack)
+        await _sit(premises, settings, _inside(embedded), began, embedded)
 
 
 def _tell_waiting(store: Path, owner: str) -> None:
@@ -89,18 +95,34 @@ async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
         yield
 
 
-async def _the_server(settings: Settings, store: Path, stack: AsyncExitStack) -> Server:
-    """Return the nats-server of a single account, started or checked."""
-    if settings.nats_url is not None:
-        return await reach_server(settings)
+async def _start_embedded(settings: Settings, store: Path, stack: AsyncExitStack) -> EmbeddedServer:
+    """Return the nats-server that we bring along; until it is opened it takes nobody but the engine."""
     embedded = EmbeddedServer(
         EmbeddedOptions(store, port=settings.port, max_payload=settings.max_payload_bytes)
     )
     await embedded.start()
     stack.push_async_callback(embedded.stop)
-    options = ConnectOptions(servers=(embedded.client_url,), name=ENGINE)
+    return embedded
+
+
+def _inside(embedded: EmbeddedServer) -> Server:
+    """Return how the engine connects to its own nats-server."""
+    user, password = embedded.options.user, embedded.options.password
+    options = ConnectOptions(
+        servers=(embedded.client_url,), name=ENGINE, user=user, password=password, patience_s=PATIENCE_S
+    )
     leaf = replace(options, servers=(embedded.leaf_url,), name="headwater")
     return Server(options, leaf, embedded.client_url)
+
+
+def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
+    """Return the settings with which a replicator and its tasks connect to our own nats-server."""
+    return replace(
+        settings,
+        nats_url=embedded.client_url,
+        user=embedded.options.replicator_user,
+        password=embedded.options.replicator_password,
+    )
 
 
 def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
@@ -133,9 +155,17 @@ def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
     )
 
 
-async def _sit(premises: Premises, settings: Settings, server: Server, began: float) -> None:
-    """Serve one account until cancelled."""
+async def _sit(
+    premises: Premises,
+    settings: Settings,
+    server: Server,
+    began: float,
+    embedded: EmbeddedServer | None = None,
+) -> None:
+    """Serve one account until cancelled; an embedded server lets clients in once they are answered."""
     async with seated(premises, settings, server) as seat:
+        if embedded is not None:
+            await embedded.open(seat.attached)
         print(f"headwater is ready: {seat} ({time.monotonic() - began:.2f} s)", flush=True)
         await asyncio.Event().wait()
 

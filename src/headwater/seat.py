@@ -6,6 +6,7 @@ reverse, so that nothing is taken that cannot be stored.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -43,6 +44,7 @@ from headwater.web.page_server import Handler, PageServer
 logger = logging.getLogger(__name__)
 
 ENGINE = "headwater engine"
+ATTACH_POLL_S = 0.01
 GLOBAL = "$G"
 """nats-server's account for those that name none; it stands for any where an engine serves one alone."""
 
@@ -86,6 +88,17 @@ class Seat:
     consumers: Consumers
     upstreams: Upstreams
     connection: Connection
+
+    async def attached(self) -> None:
+        """Return once the server knows all that we listen to, on both connections."""
+        while True:
+            try:
+                await self.connection.flush()
+                await self.consumers.outlet.flush()
+            except (ConnectionError, TimeoutError):
+                await asyncio.sleep(ATTACH_POLL_S)
+            else:
+                return
 
     def __str__(self) -> str:
         """Return the seat as the line shows it that says it is ready."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.bus.connection import Connection, NoRespondersError
+from headwater.bus.connection import Connection, Denial, NoRespondersError
 from headwater.bus.embedded import CONFIG_NAME, EmbeddedOptions, EmbeddedServer, find_server, free_port
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
@@ -24,12 +24,23 @@ from sinks import KeptSink
 from waits import until
 
 
+async def nobody_to_wait_for() -> None:
+    """Stand for an engine that answers."""
+
+
+def engine_of(server: EmbeddedServer) -> Connection:
+    """Return a connection as the engine makes it."""
+    user, password = server.options.user, server.options.password
+    return Connection(ConnectOptions((server.client_url,), user=user, password=password, patience_s=10))
+
+
 @asynccontextmanager
 async def running(options: EmbeddedOptions) -> AsyncIterator[EmbeddedServer]:
-    """Run an embedded server and end it."""
+    """Run an embedded server that is open, and end it."""
     server = EmbeddedServer(options)
     await server.start()
     try:
+        await server.open(nobody_to_wait_for)
         yield server
     finally:
         await server.stop()
@@ -182,3 +193,113 @@ async def test_the_server_dies_with_a_killed_engine(tmp_path: Path) -> None:
 
 def _path() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+async def refused_as_if_closed(server: EmbeddedServer) -> bool:
+    """Return whether a client without credentials is turned away without a word about who it is."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        writer.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
+        said = await reader.read()
+    except OSError:
+        return True
+    finally:
+        writer.close()
+    assert b"Authorization" not in said, "a client may take that for final"
+    return b"maximum connections exceeded" in said or b"PONG" not in said
+
+
+async def test_nobody_but_the_engine_gets_in_before_the_doors_are_opened(tmp_path: Path) -> None:
+    server = EmbeddedServer(EmbeddedOptions(tmp_path, port=0))
+    await server.start()
+    lost: list[str] = []
+    engine = Connection(
+        ConnectOptions(
+            (server.client_url,), user=server.options.user, password=server.options.password, patience_s=10
+        ),
+        on_disconnected=lost.append,
+    )
+    await engine.connect()
+    for _ in range(5):
+        assert await refused_as_if_closed(server)
+    await server.open(engine.flush)
+    stranger = Connection(ConnectOptions((server.client_url,)))
+    await stranger.connect()
+    await engine.flush()
+    assert not lost
+    await stranger.close()
+    await engine.close()
+    await server.stop()
+
+
+async def test_a_server_that_was_started_again_opens_only_when_the_engine_is_attached_again(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedServer(EmbeddedOptions(tmp_path, port=0, restart_wait_s=0.01))
+    await server.start()
+    engine = engine_of(server)
+    await engine.connect()
+    attached, asked = asyncio.Event(), asyncio.Event()
+
+    async def attach() -> None:
+        asked.set()
+        await attached.wait()
+
+    attached.set()
+    await server.open(attach)
+    attached.clear()
+    asked.clear()
+    pid = server.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    await asyncio.wait_for(asked.wait(), 60)
+    await until(lambda: engine.connected)
+    assert await refused_as_if_closed(server)
+    attached.set()
+    stranger = Connection(ConnectOptions((server.client_url,), patience_s=60))
+    await stranger.connect()
+    await stranger.close()
+    await engine.close()
+    await server.stop()
+
+
+async def test_clients_without_credentials_are_shut_out_of_the_engine_s_own_subjects(tmp_path: Path) -> None:
+    async with running(EmbeddedOptions(tmp_path, port=0)) as server:
+        engine, inside = engine_of(server), KeptSink()
+        denied: list[Denial] = []
+        await engine.connect()
+        engine.subscribe(b"$HEADWATER.>", inside)
+        stranger = Connection(ConnectOptions((server.client_url,)), on_denied=denied.append)
+        everything, own = KeptSink(), KeptSink()
+        await stranger.connect()
+        for subject, sink in ((b">", everything), (b"$HEADWATER.>", own), (b"$JS.API.>", own)):
+            stranger.subscribe(subject, sink)
+        stranger.publish(b"$HEADWATER.id.REPLICATION.COMMIT", b"forged")
+        stranger.publish(b"hello", b"world")
+        await stranger.flush()
+        await engine.flush()
+        engine.publish(b"$HEADWATER.id.INBOX.1", b"secret")
+        engine.publish(b"bye", b"world")
+        await everything.got(2)
+        assert [frame[0] for frame in everything.frames] == [b"hello", b"bye"]
+        assert not own.frames
+        assert [frame[3] for frame in await inside.got(1)] == [b"secret"]
+        assert {each.subject for each in denied} == {
+            "$HEADWATER.>",
+            "$JS.API.>",
+            "$HEADWATER.id.REPLICATION.COMMIT",
+        }
+        await stranger.close()
+        await engine.close()
+
+
+async def test_a_guessed_password_is_refused_and_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
+    async with running(EmbeddedOptions(tmp_path, port=0)) as server:
+        for user in (server.options.user, server.options.replicator_user, "client"):
+            guess = ConnectOptions((server.client_url,), user=user, password="guess")
+            with pytest.raises(BusError, match="Authorization Violation"):
+                await Connection(guess).connect()
+        line = Path(f"/proc/{server.pid}/cmdline").read_text()
+        assert server.options.password not in line
+        assert server.options.password not in repr(server.options)
+        assert server.options.replicator_password not in line + repr(server.options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import itertools
 import json
 import logging
@@ -15,11 +14,13 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headwater.bus import permissions
+from headwater.bus.launcher import bound_to_us
 from headwater.errors import BusError
 
 logger = logging.getLogger(__name__)
@@ -35,8 +36,10 @@ _USUALLY_GIVEN_OUT_FROM = 32_768
 _ports = itertools.count(secrets.randbelow(_USUALLY_GIVEN_OUT_FROM))
 _LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
 _LEVEL = re.compile(r"\[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+_ANYONE = "client"
+"""The user of those who give no credentials."""
+_EXPECTED_WARNING = "Plaintext passwords"
+"""The server says so of its configuration, which nobody else can read."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,11 @@ class EmbeddedOptions:
     restart_wait_s: float = 0.1
     restart_wait_max_s: float = 5.0
     user: str = "headwater"
+    """The engine, as a client and as a leaf."""
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    replicator_user: str = "headwater-replicator"
+    """Replicators and their tasks, which are let in with everybody else, after the engine."""
+    replicator_password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
 
 def find_server() -> str:
@@ -65,20 +72,37 @@ def find_server() -> str:
     return found
 
 
-def config_text(options: EmbeddedOptions, port: int, leaf_port: int) -> str:
-    """Return the server's configuration: loopback only, JetStream off, a leaf port for the engine alone."""
+def config_text(options: EmbeddedOptions, port: int, leaf_port: int, *, is_open: bool) -> str:
+    """Return the server's configuration: loopback only, JetStream off, a leaf port for the engine alone.
+
+    Until it is open, its only connection is the engine's: who comes earlier finds no room, as if there were
+    no server yet. Clients may take a refused login for final; only those who come before the engine meet it.
+    """
     lines = [
         f"listen: {HOST}:{port}",
         "server_name: headwater",
         f"max_pending: {options.max_pending}",
         f'write_deadline: "{options.write_deadline_s}s"',
         *([f"max_payload: {options.max_payload}"] if options.max_payload else []),
+        *(() if is_open else ("max_connections: 1",)),
+        f"authorization {{ users: {json.dumps(_users(options, is_open=is_open))} }}",
+        f"no_auth_user: {_ANYONE}",
         "leafnodes {",
         f"  listen: {HOST}:{leaf_port}",
         f"  authorization {{ user: {json.dumps(options.user)}, password: {json.dumps(options.password)} }}",
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _users(options: EmbeddedOptions, *, is_open: bool) -> list[dict[str, object]]:
+    """Return who may connect, and what they may do."""
+    # Nothing but the user's name makes somebody one of those without credentials.
+    replicator = {"user": options.replicator_user, "password": options.replicator_password}
+    anyone = {"user": _ANYONE, "password": secrets.token_urlsafe(24), "permissions": permissions.client()}
+    away: dict[str, object] = {} if is_open else {"allowed_connection_types": ["WEBSOCKET"]}
+    engine: dict[str, object] = {"user": options.user, "password": options.password}
+    return [engine, {**replicator, **away}, {**anyone, **away}]
 
 
 def free_port() -> int:
@@ -121,6 +145,8 @@ class EmbeddedServer:
         self._reading: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._stopping = False
+        self._attached: Callable[[], Awaitable[None]] | None = None
+        """Returns once the engine answers; None until it was said for the first time."""
 
     @property
     def client_url(self) -> str:
@@ -138,15 +164,36 @@ class EmbeddedServer:
         return self._process.pid if self._process is not None else None
 
     async def start(self) -> None:
-        """Return once the server takes clients and leaves; afterwards keep it running."""
+        """Return once the server takes the engine's connections; afterwards keep it running."""
         self._path = find_server()
         self.port = self.options.port or free_port()
         await _usable(self.port)
         self.leaf_port = free_port()
         self.options.directory.mkdir(parents=True, exist_ok=True)
-        _write_private(self._config, config_text(self.options, self.port, self.leaf_port))
         await self._launch()
         self._keeping = asyncio.create_task(self._keep(), name="embedded nats-server")
+
+    async def open(self, attached: Callable[[], Awaitable[None]]) -> None:
+        """Return once everybody may connect, now that the engine answers.
+
+        `attached` returns when it does: it is asked again before a server that was started again is opened.
+        """
+        self._attached = attached
+        await self._open()
+
+    async def _open(self) -> None:
+        assert self._attached is not None
+        await self._attached()
+        self._write_config(is_open=True)
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGHUP)
+        if not await _admitted(self.port):
+            raise BusError(f"nats-server did not let clients in within {READY_TIMEOUT_S:g} s.")
+
+    def _write_config(self, *, is_open: bool) -> None:
+        text = config_text(self.options, self.port, self.leaf_port, is_open=is_open)
+        _write_private(self._config, text)
 
     async def stop(self) -> None:
         """End the server, with force if it lingers."""
@@ -158,27 +205,27 @@ class EmbeddedServer:
         self._config.unlink(missing_ok=True)
 
     async def _launch(self) -> None:
-        """Start the process and wait until both ports answer."""
+        """Start the process, closed, and wait until its leaf port answers: the client port follows at once.
+
+        Nobody but the engine may try the client port, for it has room for one connection.
+        """
         self._last_words.clear()
+        self._write_config(is_open=False)
         self._process = await asyncio.create_subprocess_exec(
-            self._path,
-            "-c",
-            str(self._config),
+            *bound_to_us([self._path, "-c", str(self._config)]),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
-            preexec_fn=die_with_parent(os.getpid()),
         )
         self._reading = asyncio.create_task(self._relay(self._process))
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
-                for port in (self.port, self.leaf_port):
-                    while not await _greets(port):
-                        if self._process.returncode is not None:
-                            await self._reading
-                            raise BusError(self._why())
-                        await asyncio.sleep(_POLL_S)
+                while not await _greets(self.leaf_port):
+                    if self._process.returncode is not None:
+                        await self._reading
+                        raise BusError(self._why())
+                    await asyncio.sleep(_POLL_S)
         except BaseException as error:
             await self._end()
             if isinstance(error, TimeoutError):
@@ -207,8 +254,22 @@ class EmbeddedServer:
             attempt += 1
             try:
                 await self._launch()
+                if self._attached is not None:
+                    await self._open_while_alive()
             except BusError as error:
                 logger.error("cannot start nats-server again: %s", error.problem)
+
+    async def _open_while_alive(self) -> None:
+        """Open a server that was started again, unless it dies before the engine is attached."""
+        assert self._process is not None
+        opening, dying = asyncio.ensure_future(self._open()), asyncio.ensure_future(self._process.wait())
+        try:
+            await asyncio.wait({opening, dying}, return_when=asyncio.FIRST_COMPLETED)
+            if opening.done():
+                opening.result()
+        finally:
+            opening.cancel()
+            dying.cancel()
 
     async def _end(self) -> None:
         process = self._process
@@ -234,6 +295,8 @@ class EmbeddedServer:
             level, text = (found[1], found[2]) if found else ("ERR", line)
             # The server takes note of a slow consumer; to us it is trouble, for it may be the engine.
             quiet = logging.WARNING if "Slow Consumer" in text else logging.DEBUG
+            if _EXPECTED_WARNING in text:
+                level = "DBG"
             logger.log(_LEVELS.get(level, quiet), "nats-server: %s", text)
 
 
@@ -263,6 +326,31 @@ def _write_private(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
+async def _admitted(port: int) -> bool:
+    """Return whether a server takes clients within the time that it may need to read its configuration."""
+    deadline = asyncio.get_running_loop().time() + READY_TIMEOUT_S
+    while not await _admits(port):
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(_POLL_S)
+    return True
+
+
+async def _admits(port: int) -> bool:
+    """Return whether a server on this port takes a client without credentials."""
+    try:
+        reader, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    try:
+        writer.write(b'CONNECT {"verbose":false,"name":"headwater probe"}\r\nPING\r\n')
+        return (await reader.readline()).startswith(b"INFO") and await reader.readline() == b"PONG\r\n"
+    except OSError:
+        return False
+    finally:
+        writer.close()
+
+
 async def _greets(port: int) -> bool:
     """Return whether a server on this port says INFO."""
     try:
@@ -275,20 +363,3 @@ async def _greets(port: int) -> bool:
         return False
     finally:
         writer.close()
-
-
-def die_with_parent(parent: int) -> Callable[[], None] | None:
-    """Return what makes the child end when this process does, however it does; Linux only.
-
-    Elsewhere a server can outlive a killed engine; the next start then says that the port is taken.
-    """
-    libc = _libc
-    if libc is None:
-        return None
-
-    def arrange() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return arrange

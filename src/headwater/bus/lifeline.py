@@ -18,6 +18,7 @@ from headwater.wire.frames import PING, PONG, Event, ProtocolError
 
 logger = logging.getLogger(__name__)
 _MAX_SERVERS = 256
+FIRST_POLL_S = 0.005
 
 Info = dict[str, Any]
 T = TypeVar("T")
@@ -84,7 +85,7 @@ class Lifeline:
 
     async def start(self) -> None:
         """Return once connected, or raise for the reason of the last server tried; afterwards keep it so."""
-        link = await self._dial_any()
+        link = await self._dial_first()
         self._task = asyncio.create_task(self._keep(link), name=f"lifeline {self._options.name}")
 
     async def stop(self) -> None:
@@ -149,6 +150,18 @@ class Lifeline:
                     logger.warning("cannot reconnect yet: %s", error.problem)
             await asyncio.sleep(backoff_s(attempt, self._options, random.random()))
             attempt += 1
+
+    async def _dial_first(self) -> Link:
+        """Return the first link, tried for as long as the options have patience."""
+        loop = asyncio.get_running_loop()
+        last_try = loop.time() + self._options.patience_s
+        while True:
+            try:
+                return await self._dial_any()
+            except BusError:
+                if loop.time() >= last_try:
+                    raise
+            await asyncio.sleep(FIRST_POLL_S)
 
     async def _dial_any(self) -> Link:
         """Try each known server once, the one after the last used first."""

@@ -68,6 +68,8 @@ class ConnectOptions:
     reconnect_wait_s: float = 0.05
     reconnect_wait_max_s: float = 5.0
     max_pending_bytes: int = 64 << 20
+    patience_s: float = 0.0
+    """How long the first connection is tried for; a server that was just started may not listen yet."""
 
     def __post_init__(self) -> None:
         if not self.servers:

@@ -16,6 +16,11 @@ class Outlet:
         self._leaf = leaf
         self._turns = Turns()
 
+    async def flush(self) -> None:
+        """Return once the server has handled all that was written before."""
+        if self._leaf is not None:
+            await self._leaf.flush()
+
     @property
     def is_open(self) -> bool:
         """Return whether deliveries can be made right now."""

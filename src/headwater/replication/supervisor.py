@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headwater.bus.embedded import die_with_parent
+from headwater.bus.launcher import bound_to_us
 from headwater.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -78,16 +78,13 @@ class Supervisor:
     async def _run(self) -> str:
         """Run one replicator to its end, and return why it ended."""
         self._process = process = await asyncio.create_subprocess_exec(
-            *self._command,
-            "--parent",
-            str(os.getpid()),
+            *bound_to_us([*self._command, "--parent", str(os.getpid())]),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
             limit=MAX_LINE,
             start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
-            preexec_fn=die_with_parent(os.getpid()),
         )
         try:
             last_words = await self._relay(process)

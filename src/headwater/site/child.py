@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from headwater.bus.embedded import die_with_parent
+from headwater.bus.launcher import bound_to_us
 from headwater.errors import Error
 
 READY_TIMEOUT_S = 120.0
@@ -91,13 +90,12 @@ class Child:
         self._began_at = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command,
+                *bound_to_us(self._command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=self._environment,
                 start_new_session=True,  # Ctrl-C in a terminal must reach us alone, who then end all in order
-                preexec_fn=die_with_parent(os.getpid()),
             )
 
     async def _keep(self) -> None:
