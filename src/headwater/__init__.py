@@ -1,3 +1,7 @@
-"""JetStream streams that live in a lakehouse."""
+"""JetStream streams that live in a lakehouse: the names that are stable for users of the package."""
 
-__version__ = "0.1.0"
+from headwater.errors import Error
+from headwater.public_names import find as __getattr__
+from headwater.version import VERSION as __version__
+
+__all__ = ["Error", "Lake", "StoredStream", "__getattr__", "__version__", "read", "scan"]

@@ -8,9 +8,9 @@ import sys
 import click
 import pytest
 
-from headwater import __version__
 from headwater.cli.main import headwater, main
 from headwater.errors import Error
+from headwater.version import VERSION
 
 
 def leave(arguments: list[str]) -> int:
@@ -23,12 +23,12 @@ def leave(arguments: list[str]) -> int:
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert leave(["--version"]) == 0
-    assert capsys.readouterr().out == f"headwater {__version__}\n"
+    assert capsys.readouterr().out == f"headwater {VERSION}\n"
 
 
 def test_the_module_runs_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "headwater", "--version"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, f"headwater {__version__}\n")
+    assert (done.returncode, done.stdout) == (0, f"headwater {VERSION}\n")
 
 
 def test_an_unknown_flag_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:

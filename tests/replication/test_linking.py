@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from headwater.spark.piece import Piece
 from headwater.spark.piece_reader import COLUMNS, read_piece
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
+from headwater.table.datafile import DataFile
 from headwater.table.stored_group import StoredFile
 from replication.works import adopted_by, brought, expected_of, file_of, removed_of, work_of
 from table.links import link_of, sourced
@@ -232,7 +234,10 @@ def test_a_row_group_of_it_tells_what_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [COLUMNS.names, ["headers"], ["seq", "time"], ["nanos"], ["data", "seq"]])
 def test_spark_reads_of_it_what_its_stream_holds(tmp_path: Path, names: list[str]) -> None:
     file, messages = linked_range(tmp_path)
-    piece = Piece(first_seq=150, last_seq=9_000, removed=removed_of([200]), file=file)
+    size = Path(file.path).stat().st_size
+    stored = DataFile(file.path, file.base_seq, len(messages), file.first_seq, file.last_seq, size, NOW, NOW)
+    linked = replace(stored, copied=file.copied)
+    piece = Piece(first_seq=150, last_seq=9_000, removed=removed_of([200]), file=linked)
     rows = [row for batch in read_piece(piece, None, names) for row in batch.to_pylist()]
     wanted = [m for m in messages if 150 <= m.seq <= 9_000 and m.seq != 200]
     assert len(rows) == len(wanted)

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from headwater.replication.work import FileRange
 from headwater.spark.piece import Extent, Piece, ordered, pieces_of
+from headwater.table.datafile import DataFile
 
 
-def file_at(first: int, last: int) -> FileRange:
+def file_at(first: int, last: int) -> DataFile:
     """Return a file that holds these sequences."""
-    return FileRange(f"{first}.parquet", 0, first, last)
+    return DataFile(f"{first}.parquet", 0, last - first + 1, first, last, 100, 0, 0)
 
 
 def test_what_no_file_holds_is_asked_for_before_between_and_behind_the_files() -> None:

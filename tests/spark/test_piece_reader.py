@@ -12,11 +12,12 @@ from pyroaring import BitMap64
 
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
-from headwater.replication.work import FileRange, NatsOrigin
+from headwater.replication.work import NatsOrigin
 from headwater.spark.piece import Piece
 from headwater.spark.piece_reader import COLUMNS, GoneError, read_piece
+from headwater.table.datafile import DataFile
 from replication.origins import KINDS, site_of
-from replication.works import file_of
+from spark.files import file_of
 from table.samples import message
 
 ALL = COLUMNS.names
@@ -27,14 +28,14 @@ def rows_of(piece: Piece, names: list[str], origin: NatsOrigin | None = None) ->
     return [row for batch in read_piece(piece, origin, names) for row in batch.to_pylist()]
 
 
-def piece_of(file: FileRange, **fields: Any) -> Piece:
+def piece_of(file: DataFile, **fields: Any) -> Piece:
     """Return a whole file as a piece."""
     return Piece(**{"first_seq": file.first_seq, "last_seq": file.last_seq, "file": file, **fields})
 
 
 def test_a_file_is_read_with_sequences_counted_from_its_base(tmp_path: Path) -> None:
     file = file_of(tmp_path, [message(seq) for seq in range(1, 6)])
-    moved = FileRange(file.path, 100, 101, 105)
+    moved = file.at(100, file.path)
     assert [row["seq"] for row in rows_of(piece_of(moved), ["seq"])] == [101, 102, 103, 104, 105]
 
 

@@ -11,12 +11,12 @@ import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater import __version__
 from headwater.bus.credentials import authorization, connect_fields
 from headwater.bus.lifeline import Info, Lifeline
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.bus.sink_guard import flush_guarded
 from headwater.errors import BusError, Error
+from headwater.version import VERSION
 from headwater.wire import frames
 from headwater.wire.frames import Event, Frame, FrameParser, Sink
 
@@ -208,7 +208,7 @@ class Connection:
             "verbose": False,
             "pedantic": False,
             "lang": "python",
-            "version": __version__,
+            "version": VERSION,
             "protocol": 1,
             "headers": True,
             "no_responders": True,

@@ -7,7 +7,6 @@ from typing import NoReturn
 
 import click
 
-from headwater import __version__
 from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
 from headwater.cli.completion import complete_names, completion
@@ -23,6 +22,7 @@ from headwater.cli.site_commands import site
 from headwater.cli.stream_commands import NAMES, stream
 from headwater.cli.subscribe import sub
 from headwater.errors import Error, SettingsError
+from headwater.version import VERSION
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -42,7 +42,7 @@ Exit codes:
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, message="headwater %(version)s")
+@click.version_option(VERSION, message="headwater %(version)s")
 @global_flags
 def headwater() -> None:
     """JetStream streams that live in a lakehouse.

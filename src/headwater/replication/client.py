@@ -9,7 +9,6 @@ import time
 from types import TracebackType
 from typing import Any
 
-from headwater import __version__
 from headwater.bus.credentials import connect_fields, tls_context
 from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
@@ -18,6 +17,7 @@ from headwater.model.unique import unique_id
 from headwater.replication.bulk_deliveries import BulkDeliveries, Deliveries
 from headwater.replication.exports import unanswered
 from headwater.replication.intake import Intake
+from headwater.version import VERSION
 from headwater.wire import frames
 from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
 
@@ -243,7 +243,7 @@ class BlockingClient:
             {
                 "name": self._options.name,
                 "lang": "python",
-                "version": __version__,
+                "version": VERSION,
                 "protocol": 1,
                 "verbose": False,
                 "pedantic": False,

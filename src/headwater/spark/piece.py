@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
-from headwater.replication.work import FileRange
+from headwater.table.datafile import DataFile
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Extent:
 
     first_seq: int
     last_seq: int
-    files: tuple[FileRange, ...] = ()
+    files: tuple[DataFile, ...] = ()
     """Ascending; rows beyond the live sequences are left out when they are read."""
     removed: BitMap64 | None = None
     """Sequences between the first and the last that hold no message; None where nobody was asked."""
@@ -35,7 +35,8 @@ class Piece:
 
     first_seq: int
     last_seq: int
-    file: FileRange | None = None
+    file: DataFile | None = None
+    """Its path is absolute."""
     removed: bytes = b""
     """Serialized BitMap64 of the sequences of the file that hold no message any more."""
 
@@ -73,6 +74,6 @@ def _removed_between(removed: BitMap64 | None, first_seq: int, last_seq: int) ->
     return removed & BitMap64(range(first_seq, last_seq + 1))
 
 
-def ordered(files: Sequence[FileRange]) -> tuple[FileRange, ...]:
+def ordered(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
     """Return files as an extent wants them."""
     return tuple(sorted(files, key=lambda file: file.first_seq))

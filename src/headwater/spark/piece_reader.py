@@ -5,7 +5,7 @@ This is what Spark's executors run for `spark.read.format("headwater")`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +19,10 @@ from headwater.model import headers as header_block
 from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
 from headwater.replication.origin import OriginReader
-from headwater.replication.work import FileRange, NatsOrigin
+from headwater.replication.work import NatsOrigin
 from headwater.spark.piece import Piece
 from headwater.table import parquet
+from headwater.table.datafile import DataFile
 from headwater.table.output import footer_crc_of
 from headwater.table.schema import TIME
 from headwater.table.source_header import with_source
@@ -40,17 +41,25 @@ COLUMNS = pa.schema(
 """What a row has; `headers` is null where a message has none."""
 
 
+KeepGroup = Callable[[DataFile, pq.RowGroupMetaData], bool]
+
+
 class GoneError(Error):
     """A file was replaced after the read was planned; reading anew finds the new one."""
 
     retryable = True
 
 
-def read_piece(piece: Piece, origin: NatsOrigin | None, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the piece's messages in ascending sequence, a row group's worth at a time."""
+def read_piece(
+    piece: Piece, origin: NatsOrigin | None, names: Sequence[str], keep: KeepGroup = lambda file, group: True
+) -> Iterator[pa.RecordBatch]:
+    """Yield the piece's messages in ascending sequence, a row group's worth at a time.
+
+    A row group for which `keep` returns False is not read.
+    """
     if piece.file is not None:
         try:
-            yield from _file_batches(piece, piece.file, names)
+            yield from _file_batches(piece, piece.file, names, keep)
         except FileNotFoundError:
             raise GoneError(f"{piece.file.path} was replaced while it was read: read again") from None
         return
@@ -59,7 +68,9 @@ def read_piece(piece: Piece, origin: NatsOrigin | None, names: Sequence[str]) ->
         yield from _batches(parquet.file_table(rows).append_column("seq", pa.array(rows.seqs)), names)
 
 
-def _file_batches(piece: Piece, file: FileRange, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _file_batches(
+    piece: Piece, file: DataFile, names: Sequence[str], keep: KeepGroup
+) -> Iterator[pa.RecordBatch]:
     path = Path(file.path)
     footer = parquet.read_footer(path, footer_crc_of(file.path))
     removed = BitMap64.deserialize(piece.removed) if piece.removed else BitMap64()
@@ -69,6 +80,8 @@ def _file_batches(piece: Piece, file: FileRange, names: Sequence[str]) -> Iterat
     with pq.ParquetFile(path, metadata=footer.metadata, page_checksum_verification=True) as opened:
         for index, (first, last) in enumerate(footer.bounds):
             if file.base_seq + last < piece.first_seq or file.base_seq + first > piece.last_seq:
+                continue
+            if not keep(file, footer.metadata.row_group(index)):
                 continue
             try:
                 rows = opened.read_row_group(index, columns=sorted(wanted), use_threads=False)

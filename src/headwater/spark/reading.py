@@ -19,9 +19,10 @@ from pyroaring import BitMap64
 from headwater.errors import BusError, SettingsError
 from headwater.replication.client import BlockingClient
 from headwater.replication.origin import connect_options
-from headwater.replication.work import FileRange, NatsOrigin
+from headwater.replication.work import NatsOrigin
 from headwater.spark.piece import Extent, Piece, ordered, pieces_of
 from headwater.table import schema as table_schema
+from headwater.table.datafile import DataFile
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 UNBOUNDED = 1 << 62
@@ -111,7 +112,7 @@ def _table_folder(path: str | None) -> Path | None:
     return folder if folder.name == "table" else folder / "table"
 
 
-def _files(table: Path) -> tuple[FileRange, ...]:
+def _files(table: Path) -> tuple[DataFile, ...]:
     """Return the files of the table's newest version."""
     if not table.parent.is_dir():
         raise SettingsError(f"there is no stream in {table.parent}")
@@ -123,12 +124,8 @@ def _files(table: Path) -> tuple[FileRange, ...]:
         return ()
     if not adds.num_rows:
         return ()
-    return ordered(
-        [
-            FileRange(str(table / file.path), file.base_seq, file.first_seq, file.last_seq, file.copied)
-            for file in table_schema.data_files(adds)
-        ]
-    )
+    files = table_schema.data_files(adds)
+    return ordered([file.at(file.base_seq, str(table / file.path)) for file in files])
 
 
 def _origin(options: Mapping[str, str], table: Path | None) -> NatsOrigin | None:

@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from headwater import __version__
 from headwater.clock import Clock
 from headwater.errors import Error
 from headwater.model.times import SECOND, format_time
@@ -20,6 +19,7 @@ from headwater.stan.clients import Client
 from headwater.stan.door import StanDoor
 from headwater.stan.limits import ChannelLimits
 from headwater.stan.subscription import SharedFlow, Subscription
+from headwater.version import VERSION
 
 Answer = tuple[int, str, bytes]
 Query = Mapping[str, str]
@@ -183,7 +183,7 @@ def index(pages: Iterable[str]) -> Answer:
 def process(state: str, started_ns: int, now_ns: int) -> Json:
     """Return what serverz tells of a process, whatever it serves."""
     return {
-        "version": __version__,
+        "version": VERSION,
         "go": f"python{platform.python_version()}",
         "state": state,
         "now": format_time(now_ns),

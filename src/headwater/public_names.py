@@ -1,0 +1,24 @@
+"""Where each public name of the package is defined; it is imported when it is first used.
+
+So `import headwater` stays quick, and commands do not load what they do not need. `__init__.pyi` shows the
+same names to type checkers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+PLACES = {
+    "Lake": "headwater.lake.lake",
+    "StoredStream": "headwater.lake.lake",
+    "read": "headwater.lake.scanning",
+    "scan": "headwater.lake.scanning",
+}
+
+
+def find(name: str) -> Any:
+    """Return a public name of the package."""
+    if name not in PLACES:
+        raise AttributeError(f"module 'headwater' has no attribute {name!r}")
+    return getattr(importlib.import_module(PLACES[name]), name)
