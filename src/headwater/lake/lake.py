@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from headwater.errors import SettingsError
+from headwater.control.declaration import IDENTITY, read_identity
+from headwater.disk import RealDisk
+from headwater.errors import DiskError, SettingsError
 from headwater.lake.scanning import scan
+from headwater.model.sealed import SealError
 from headwater.spark.piece_reader import COLUMNS
 from headwater.table import schema as table_schema
-
-IDENTITY = "identity.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,12 @@ def _stored(path: Path) -> StoredStream | None:
     if path.name.startswith("."):
         return None
     try:
-        identity = msgspec.json.decode((path / IDENTITY).read_bytes())
-        account, name = str(identity["account"]), str(identity["name"])
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        identity = read_identity(RealDisk(), path)
+    except (SealError, DiskError):
         return None
+    if identity is None:
+        return None
+    account, name = identity.account, identity.name
     try:
         adds = pa.table(DeltaTable(path / "table").get_add_actions(flatten=True))
     except (TableNotFoundError, FileNotFoundError):
