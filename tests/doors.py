@@ -24,7 +24,7 @@ from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
-from headwater.disk import RealDisk
+from headwater.disk import Disk, RealDisk
 from headwater.ingest.ingest import Ingest
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
@@ -136,6 +136,8 @@ class Wanted:
     clock: Callable[[], Clock] = SystemClock
     leaf: bool = False
     """Whether messages can be delivered."""
+    disk: Disk | None = None
+    """Where streams with file storage lie; a plain one if there is none."""
 
 
 AS_USUAL = Wanted()
@@ -155,6 +157,7 @@ async def services(
     *,
     domain: str = "",
     clock: Clock | None = None,
+    disk: Disk | None = None,
 ) -> AsyncIterator[Services]:
     """Run what streams share; files are not synced, for speed."""
     memory = store / "memory"
@@ -163,7 +166,7 @@ async def services(
         yield Services(
             settings=Settings(store=store, memory_dir=memory),
             clock=clock or SystemClock(),
-            file_disk=RealDisk(sync=False),
+            file_disk=disk or RealDisk(sync=False),
             memory_disk=RealDisk(sync=False),
             cache=RunCache(16 << 20),
             sync_executor=sync,
@@ -210,7 +213,10 @@ async def opened_door(
     async with nats_server(f"server_name: probe\n{config or ''}", leaf=wanted.leaf) as server:
         connection = await connected(server.client_url)
         client = await connected(server.client_url)
-        async with services(store, connection.write, domain=wanted.domain_name, clock=clock) as shared:
+        shared_by = services(
+            store, connection.write, domain=wanted.domain_name, clock=clock, disk=wanted.disk
+        )
+        async with shared_by as shared:
             catalog = Catalog(store / "catalog.db")
             async with domain_of(catalog, store, shared, wanted.limits) as domain:
                 leaf = _leaf(server, wanted)

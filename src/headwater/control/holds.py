@@ -39,7 +39,7 @@ class Kept:
     @property
     def is_due(self) -> bool:
         """Return whether the floor can move, or the origin can let something go."""
-        cursor = self.upstream.cursor
+        cursor = self.upstream.durable_cursor
         has_moved = cursor.identity == self.origin.identity and cursor.seq > self.hold.floor
         return has_moved or self.hold.next_release is not None
 
@@ -48,19 +48,21 @@ class Kept:
         if not self.is_placed:
             self.hold.start_seq = await self.origin.seq_at(self.upstream.source.opt_start_time or 0)
             self.is_placed = True
-        cursor = self.upstream.cursor
-        await self.upstream.target.settled()
+        cursor = self.upstream.durable_cursor
         if cursor.identity == self.origin.identity:
             self.hold.floor = max(self.hold.floor, cursor.seq)
         retention = self.origin.config.retention
         settled = self.hold.next_release
         if retention is Retention.LIMITS or settled is None:
             return
+        generation = self.origin.generation
         # After a start the whole stream is due, most often with nothing left that was copied.
         if any(self.origin.subject_counts(pattern) for pattern in self.hold.filters or (">",)):
             await self.origin.drop_unneeded(*settled)
-            await self.origin.settled()
-        self.hold.released = max(self.hold.released, settled[1])
+        await self.origin.consistent()
+        if generation == self.origin.generation:
+            # Else removals may have been taken back, and it is gone through again.
+            self.hold.released = max(self.hold.released, settled[1])
 
 
 class Holds:
@@ -131,8 +133,7 @@ class Holds:
         if origin is None or upstream in self._kept:
             return
         self._kept[upstream] = Kept(upstream, origin)
-        cursor = upstream.cursor
-        if cursor.identity == origin.identity:
+        if upstream.durable_cursor.identity == origin.identity:
             self.committed(upstream)
 
     def _hold_for_offline(self, origin: Stream) -> None:

@@ -62,6 +62,8 @@ FRESH_NS = 100_000_000
 """Who asks for a stream's info is told of local origins as they were so short a time ago."""
 MEASURES = 3
 """How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
+CLOSE_S = 5.0
+"""How long an engine that ends waits for receipts that are being taken in."""
 AT_ONCE = 64
 """How many upstreams are looked at beside each other."""
 
@@ -142,7 +144,9 @@ class Upstreams:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            # A disk that refuses must not keep the engine from ending: what was taken is in the log.
+            await asyncio.wait(self._tasks, timeout=CLOSE_S)
 
     async def _watch(self) -> None:
         """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""

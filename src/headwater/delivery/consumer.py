@@ -353,7 +353,7 @@ class Consumer:
 
     async def info(self) -> ConsumerInfo:
         """Return how the consumer stands."""
-        await self.stream.settled()
+        await self.stream.consistent()
         await self.backlog.count()
         now_ns = self._clock.now_ns()
         until = self.config.pause_until or 0

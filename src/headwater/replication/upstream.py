@@ -73,6 +73,11 @@ class Upstream:
         return Cursor.decode(self.target.copying.cursor(self.id))
 
     @property
+    def durable_cursor(self) -> Cursor:
+        """Return how far it has durably been copied: only that may be released at the origin."""
+        return Cursor.decode(self.target.copying.durable_cursor(self.id))
+
+    @property
     def filters(self) -> tuple[str, ...]:
         """Return the subjects it wants of the origin; none means all."""
         if self.source.subject_transforms:

@@ -48,6 +48,8 @@ class Committer:
         self._distrusted: Error | None = None
         """The exception that left the ledger in doubt, until the stream went back to what is durable."""
         self._closing = False
+        self._is_broken = False
+        """Whether the task ended while the ledger held changes that are not durable."""
         self.failure: Error | None = None
         """Why nothing can be stored at the moment."""
         self.on_durable: Callable[[Group], None] = lambda group: None
@@ -92,6 +94,13 @@ class Committer:
             await asyncio.shield(self._intake.group.done)
         elif self._in_flight is not None:
             await asyncio.shield(self._in_flight.done)
+        elif self._holds_refused:
+            raise _refusal(self.failure or Error())
+
+    @property
+    def _holds_refused(self) -> bool:
+        """Return whether the ledger may hold changes that were refused: it is not rebuilt yet, or never."""
+        return self._rebuilding is not None or self._is_broken
 
     def promise(self) -> asyncio.Future[None]:
         """Return what is done once all just offered is durable, and fails if it cannot be made so."""
@@ -148,6 +157,7 @@ class Committer:
 
     def _end(self) -> None:
         """Leave nobody waiting."""
+        self._is_broken = bool(self._in_flight or self._rebuilding or self._intake.group.encoded)
         self.failure = self.failure or Error("the stream is closed")
         if self._in_flight is not None:
             self._refuse(self._in_flight, self.failure)
@@ -200,6 +210,7 @@ class Committer:
     def _finish(self, group: Group) -> None:
         if group.encoded:
             self._store.synced_seq = group.last_seq
+            self._store.durable_upstreams.update(group.upstreams)
         frames = group.answers(self._acks)
         if frames:
             self._send(frames)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pyroaring import BitMap64
@@ -52,6 +53,8 @@ class Copying:
         self.copied_bytes: Counter[str] = Counter()
         """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
         self._folding: asyncio.Task[None] | None = None
+        self._finishing: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
         self.on_folded: Callable[[], None] = lambda: None
         self.on_adopted: Callable[[Adopted], None] = lambda adopted: None
 
@@ -111,9 +114,12 @@ class Copying:
         self.on_folded()
 
     async def close(self) -> None:
-        """Return once nothing is under way here any more."""
-        if self._folding is not None:
-            await asyncio.gather(self._folding, return_exceptions=True)
+        """Return once nothing is under way; files that still wait enter the table at the next open."""
+        self._closing.set()
+        self._store.adoptions.close()
+        tasks = [task for task in (self._folding, self._finishing) if task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
         """Return the next live messages as bytes, about so many, and the last sequence they cover."""
@@ -137,6 +143,10 @@ class Copying:
     def cursor(self, upstream: str) -> bytes:
         """Return how far an upstream has been copied, nothing if it never was."""
         return self._importer.cursor(upstream)
+
+    def durable_cursor(self, upstream: str) -> bytes:
+        """Return how far an upstream is durably copied; nothing else may release data at its origin."""
+        return self._store.durable_upstreams.get(upstream, b"")
 
     async def take(
         self,
@@ -198,29 +208,53 @@ class Copying:
         self._committer.wake()
         try:
             await self._committer.settled()
-            await self._finish(placed)
-        finally:
-            self._store.adoption_ends(placed)
-        for file in placed:
-            self.on_adopted(file)
+        except Error:
+            self._store.adoptions.withdraw(placed)
+            raise
+        await self._in_table(placed[-1].last_seq)
         self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
         self._sequencer.enforce()
         await self._settle()
         return sum(file.rows for file in placed)
 
-    async def _finish(self, adopted: Sequence[Adopted]) -> None:
-        """Have the files become part of the table, however often that is refused: the log says they are."""
-        pause_s = FIRST_PAUSE_S
-        while True:
+    async def _in_table(self, last_seq: int) -> None:
+        """Return once the table holds the files up to a sequence."""
+        self.see_to_adoptions()
+        ended = asyncio.ensure_future(self._store.adoptions.ended(last_seq))
+        tasks = {ended, self._finishing} if self._finishing else {ended}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if self._finishing is not None and self._finishing.done() and not ended.done():
+                self._finishing.result()
+            await ended
+        finally:
+            ended.cancel()
+
+    def see_to_adoptions(self) -> None:
+        """Have every file that the log names become part of the table, by one task at a time."""
+        named = self._store.adoptions.through(self._store.synced_seq)
+        if named and (self._finishing is None or self._finishing.done()) and not self._closing.is_set():
+            self._finishing = asyncio.create_task(self._finish(), name=f"adopt {self._store.config.name}")
+
+    async def _finish(self) -> None:
+        """Put files into the table, however often that is refused: the log says they are in the stream."""
+        adoptions, pause_s = self._store.adoptions, FIRST_PAUSE_S
+        while (files := adoptions.through(self._store.synced_seq)) and not self._closing.is_set():
             try:
-                await self._folder.change_table(self._store.finish_adoption, adopted)
-                return
-            except Error as error:
-                if self._committer.task.done():
-                    raise
-                logger.error("stream %s: %s; trying again", self._store.config.name, error)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                await self._folder.change_table(self._store.finish_adoptions, files[-1].last_seq)
+            except Exception as error:  # whatever it is: without this task the stream's end stays unreadable
+                is_known = isinstance(error, Error | OSError)
+                logger.error(
+                    "stream %s: %s; trying again", self._store.config.name, error, exc_info=not is_known
+                )
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), pause_s)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                continue
+            adoptions.done(files[-1].last_seq)
+            pause_s = FIRST_PAUSE_S
+            for file in files:
+                self.on_adopted(file)
 
 
 def adopts_files(config: StreamConfig) -> bool:

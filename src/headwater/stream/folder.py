@@ -88,7 +88,7 @@ class Folder:
                 store.head.release_through(entries[-1].last_seq)
             if dumped is not None:
                 # A file on its way into the table is only named by the log that would be trimmed.
-                await store.all_adopted()
+                await store.adoptions.ended()
                 async with store.trimming:
                     await store.on_thread(self._checkpoint, segment, dumped)
             await store.on_thread(store.table.maintain)

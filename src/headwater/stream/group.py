@@ -44,6 +44,8 @@ class Group:
         self.nbytes = 0
         self.last_seq = 0
         """The last sequence of the stream once this is durable."""
+        self.upstreams: dict[str, bytes] = {}
+        """What is known of upstreams once this is durable."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.after: list[bytes] = []
         """Frames to send once durable that answer nobody, such as republished messages."""

@@ -95,7 +95,7 @@ class Importer:
                 raise CursorMovedError(f"{file.name} begins before the end of the stream")
             placed.append(file if mirrored else file.behind(last_seq, last_ts, ts))
             last_seq, last_ts = placed[-1].last_seq, placed[-1].last_ts
-        self._store.adoption_begins(placed)
+        self._store.adoptions.announce(placed)
         self._sequencer.adopt(placed, upstream, cursor)
         return placed
 

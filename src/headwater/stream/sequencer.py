@@ -342,5 +342,6 @@ class Sequencer:
             entry,
         )
         self.group.last_seq = ledger.last_seq
+        self.group.upstreams.update(upstreams)
         if removal:
             self.on_removed(removal)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,10 @@ from headwater.clock import Clock
 from headwater.disk import Disk
 from headwater.log import checkpoint
 from headwater.log.log import Log
-from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
+from headwater.stream.adoptions import Adoptions
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
 from headwater.stream.quota import Quota
@@ -85,9 +86,10 @@ class Store:
         """Changes when ledger and head are made anew: what was read before may have been taken back."""
         self.synced_seq = 0
         """The last sequence of the stream as far as the log is synced."""
-        self.adopting: set[int] = set()
-        """First sequences of the files that the log names and the table does not hold yet."""
-        self._adopted = asyncio.Event()
+        self.durable_upstreams: dict[str, bytes] = {}
+        """What is known of upstreams as far as the log is synced; only this may release data at origins."""
+        self.adoptions = Adoptions()
+        self._finishing = threading.Lock()
         self.ledger: Ledger
         self.head: Head
         self.view: View
@@ -101,8 +103,11 @@ class Store:
                 self.disk.remove(self.staging / name)
 
     def reload(self) -> None:
-        """Make ledger and head anew from checkpoint and log, which hold exactly what was made durable."""
+        """Rebuild ledger and head from checkpoint and log, which hold exactly what was made durable."""
         self.adopt(self.replay())
+        if self.adoptions:
+            self.finish_adoptions(self.ledger.last_seq)
+            self.adoptions.done(self.ledger.last_seq)
 
     def replay(self) -> Replay:
         """Return ledger and head made anew; blocking, and nobody sees them before they are adopted."""
@@ -129,34 +134,26 @@ class Store:
         self.head.release_through(self.table.transaction(FOLD) or 0)
         self.generation += 1
         self.synced_seq = self.ledger.last_seq
+        self.durable_upstreams = dict(self.ledger.upstreams)
         done = self.table.transaction(ADOPTION) or 0
-        if missing := [adopted for adopted in replayed.adoptions if adopted.last_seq > done]:
-            self.finish_adoption(missing)
+        self.adoptions.replace([adopted for adopted in replayed.adoptions if adopted.last_seq > done])
 
     @property
     def durable_seq(self) -> int:
         """Return the last sequence that would survive a power cut and can be read."""
-        return min(self.adopting) - 1 if self.adopting else self.synced_seq
+        return self.adoptions.first_seq - 1 if self.adoptions else self.synced_seq
 
-    def finish_adoption(self, adopted: Sequence[Adopted]) -> None:
-        """Make files part of the table that the log names as part of the stream; blocking."""
-        self.table.adopt(self.staging, adopted, {ADOPTION: adopted[-1].last_seq})
+    def finish_adoptions(self, last_seq: int) -> None:
+        """Make files up to a sequence part of the table, all of which the log must name durably; blocking.
 
-    def adoption_begins(self, adopted: Sequence[Adopted]) -> None:
-        """Keep readers from what is not in the table yet."""
-        self.adopting.update(file.first_seq for file in adopted)
-
-    def adoption_ends(self, adopted: Sequence[Adopted]) -> None:
-        """Let readers go on."""
-        self.adopting.difference_update(file.first_seq for file in adopted)
-        if not self.adopting:
-            self._adopted.set()
-
-    async def all_adopted(self) -> None:
-        """Return once the table holds every file that the log names."""
-        while self.adopting:
-            self._adopted.clear()
-            await self._adopted.wait()
+        Done again, it does nothing: the table's transaction says how far it is done, also if the files were
+        compacted since.
+        """
+        with self._finishing:
+            done = self.table.transaction(ADOPTION) or 0
+            missing = [file for file in self.adoptions.through(last_seq) if file.last_seq > done]
+            if missing:
+                self.table.adopt(self.staging, missing, {ADOPTION: missing[-1].last_seq})
 
     def open_table(self) -> Table:
         """Return the table as it lies on disk; blocking."""

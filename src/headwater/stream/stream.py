@@ -145,11 +145,17 @@ class Stream:
         self._listener.on_rebuilt()
         self.holds.rebuilt()
         self._store.ledger.dump_consumers = self._listener.dump
+        self.copying.see_to_adoptions()
 
     @property
     def durable_seq(self) -> int:
         """Return the last sequence that would survive a power cut."""
         return self._store.durable_seq
+
+    @property
+    def generation(self) -> int:
+        """Return a number that changes when refused changes are taken back."""
+        return self._store.generation
 
     @property
     def first_seq(self) -> int:
@@ -281,8 +287,8 @@ class Stream:
     async def settled(self) -> None:
         """Return once everything offered so far is durable and can be read."""
         await self._committer.settled()
-        if self._store.adopting:
-            await self._store.all_adopted()
+        if self._store.adoptions:
+            await self._store.adoptions.ended()
 
     async def caught_up(self) -> None:
         """Return once nothing waits to become durable, or could not be made so."""
@@ -310,7 +316,7 @@ class Stream:
     @property
     def durable_bytes(self) -> int | None:
         """Return how much the stream holds; None while that is about to change or cannot be known."""
-        if not self._committer.is_idle or self._store.adopting:
+        if not self._committer.is_idle:
             return None
         self._known_bytes = self._store.ledger.size
         return self._known_bytes
@@ -320,11 +326,24 @@ class Stream:
         """Return how much the stream held when it last answered."""
         return self._known_bytes
 
+    async def consistent(self) -> None:
+        """Return once all that the stream shows is durable; what was refused is taken back by then."""
+        await self._answer(self._nothing)
+
+    async def _nothing(self) -> None:
+        """Ask nothing."""
+
     async def state(self) -> StreamState:
-        """Return what the stream holds."""
-        state = await self._answer(self._state)
-        self._known_bytes = state.bytes
-        return state
+        """Return what the stream holds, messages on their way into the table included."""
+        while True:
+            await self._committer.intact()
+            generation = self._store.generation
+            state = await self._state()
+            with suppress(ApiError):
+                await self._committer.settled()
+                if generation == self._store.generation:
+                    self._known_bytes = state.bytes
+                    return state
 
     async def _state(self) -> StreamState:
         ledger = self._store.ledger
@@ -348,11 +367,14 @@ class Stream:
         if ledger.first_ts is not None:
             return ledger.first_ts
         first_seq = ledger.first_seq
+        if (file := self._store.adoptions.holding(first_seq)) is not None:
+            return file.first_ts  # nobody can read it yet, and this must be answered
         try:
             run = await self._store.view.run_at(first_seq)
         except CorruptionError:
             return 0
-        assert run is not None
+        if run is None:
+            return 0
         first_ts = int(run.ts[int(run.seqs.searchsorted(first_seq))])
         if ledger.first_seq == first_seq:
             ledger.first_ts = first_ts
