@@ -31,10 +31,11 @@ from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 from headwater.wire.frames import Frame
-from headwater.wire.progress_json import EXTENSION
+from headwater.wire.progress_json import EXTENSION, REQUESTED_BY
 from servers import RunningServer, nats_server
 
 ANSWER_S = 60.0
+PROGRESS = f"NATS/1.0\r\n{REQUESTED_BY}: 1\r\n\r\n".encode()
 _TIMES = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 Json = Any
@@ -77,7 +78,9 @@ class Asker:
         self._count = 0
 
     async def ask(self, subject: str, body: Body = None, headers: bytes = b"") -> Json:
-        """Return the answer of an endpoint."""
+        """Return the answer of an endpoint, with the progress of upstreams unless other headers are given."""
+        if not headers and subject.startswith(("STREAM.INFO.", "STREAM.LIST")):
+            headers = PROGRESS
         return json.loads((await self.raw(f"{self.prefix}.{subject}", body, headers))[3])
 
     async def raw(self, subject: str, body: Body = None, headers: bytes = b"") -> Frame:

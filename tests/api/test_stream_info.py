@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from doors import Asker, Wanted, opened_door
+from doors import PROGRESS, Asker, Wanted, opened_door
 
 S = {"name": "S", "subjects": ["s.>"], "metadata": {"b": "1", "a": "2"}}
 
@@ -37,3 +37,18 @@ async def test_a_cluster_names_the_leader_everywhere(tmp_path: Path) -> None:
         shown = {"name": "hub", "leader": "probe"}
         assert (await door.asker.ask("STREAM.CREATE.S", S))["cluster"] == shown
         assert (await door.asker.ask("STREAM.LIST"))["streams"][0]["cluster"] == shown
+
+
+async def test_the_progress_of_upstreams_is_shown_to_those_who_ask_for_it_alone(ask: Asker) -> None:
+    await ask.ask("STREAM.CREATE.S", S)
+    await ask.ask("STREAM.CREATE.M", {"name": "M", "mirror": {"name": "S"}})
+    await ask.ask("STREAM.CREATE.T", {"name": "T", "sources": [{"name": "S"}]})
+    other = b"NATS/1.0\r\nOther: 1\r\n\r\n"
+    known = {"name", "lag", "seq", "active", "error"}
+    for headers, shows in ((other, False), (PROGRESS, True)):
+        mirror = (await ask.ask("STREAM.INFO.M", headers=headers))["mirror"]
+        (source,) = (await ask.ask("STREAM.INFO.T", headers=headers))["sources"]
+        listed = (await ask.ask("STREAM.LIST", headers=headers))["streams"]
+        upstreams = [mirror, source, listed[0]["mirror"], listed[2]["sources"][0]]
+        assert ["headwater" in upstream for upstream in upstreams] == [shows] * 4
+        assert all(set(upstream) - {"headwater"} <= known for upstream in upstreams)

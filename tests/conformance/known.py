@@ -130,6 +130,15 @@ KNOWN: tuple[KnownDifference, ...] = (
         reason="Nothing that is there was stored at or after the time; to send it all is a mistake.",
     ),
     KnownDifference(
+        title="More than 1,000 consumers on a stream",
+        scenarios=("consumers.very_many_consumers",),
+        labels=("which of the consumers of S are refused",),
+        path="*",
+        nats_server="are refused (10026) where the stream's config sets no `max_consumers`",
+        headwater="are taken; `max_consumers` of the stream or the account sets a limit",
+        reason="A stream may have a consumer for each of many clients; who wants a limit sets one.",
+    ),
+    KnownDifference(
         title="The ack floor when a message is given up after its last delivery",
         scenarios=(
             "acks.waits_grow_with_each_delivery",

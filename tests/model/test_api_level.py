@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.model.api_level import required_level, shown_metadata, with_required_level
+from headwater.model.api_level import (
+    required_consumer_level,
+    required_level,
+    shown_metadata,
+    with_required_level,
+)
+from headwater.model.consumer import AckPolicy, ConsumerConfig
 from headwater.model.stream import PersistMode, StreamConfig
+from headwater.model.times import ZERO_NS, ZERO_TIME, parse_time
 
 
 @pytest.mark.parametrize(
@@ -34,3 +41,21 @@ def test_what_a_client_sends_for_the_server_is_replaced() -> None:
 def test_answers_show_version_and_level() -> None:
     shown = shown_metadata({"a": "b", "_nats.req.level": "0"}, "2.15.1")
     assert shown == {"a": "b", "_nats.req.level": "0", "_nats.ver": "2.15.1", "_nats.level": "5"}
+
+
+@pytest.mark.parametrize(
+    ("config", "level"),
+    [
+        (ConsumerConfig(), 0),
+        (ConsumerConfig(pause_until=ZERO_NS), 0),
+        (ConsumerConfig(pause_until=0), 1),
+        (ConsumerConfig(priority_groups=("a",)), 1),
+        (ConsumerConfig(ack_policy=AckPolicy.FLOW_CONTROL), 4),
+    ],
+)
+def test_a_consumer_s_newest_feature_sets_its_level(config: ConsumerConfig, level: int) -> None:
+    assert required_consumer_level(config) == level
+
+
+def test_the_zero_time_is_the_one_that_go_prints() -> None:
+    assert parse_time(ZERO_TIME) == ZERO_NS

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import api_error
+from headwater.model import headers as header_block
 from headwater.model.api_level import level_is_enough
 from headwater.wire import go_json
 from headwater.wire.go_json import Reader
+from headwater.wire.progress_json import REQUESTED_BY
 
 API_LEVEL = 5
 """The features we offer are those of nats-server 2.15."""
@@ -18,6 +20,7 @@ API_LEVEL = 5
 VERSION = "2.15.1"
 """The nats-server whose answers we give."""
 
+_PROGRESS = REQUESTED_BY.encode()
 _BLANKS = b" \t\r\n"
 
 
@@ -54,6 +57,11 @@ class Request:
     def has_members(self) -> bool:
         """Return whether the body begins like an object or array; optional bodies are ignored otherwise."""
         return self.body.lstrip(_BLANKS)[:1] in (b"{", b"[")
+
+    @property
+    def wants_progress(self) -> bool:
+        """Return whether the progress of upstreams is asked for, beyond what nats-server shows."""
+        return bool(self.headers) and header_block.get(self.headers, _PROGRESS) is not None
 
     def decode(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
         """Return the members of the body, which must be JSON with these fields only."""

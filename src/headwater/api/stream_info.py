@@ -20,6 +20,7 @@ async def stream_info(
     domain: bool = True,
     cluster: bool = False,
     versions: bool = True,
+    progress: bool = False,
 ) -> Json:
     """Return the StreamInfo; which parts it has depends on the request, as with nats-server."""
     config = config_json(stream.config)
@@ -41,9 +42,9 @@ async def stream_info(
     await context.upstreams.refresh(stream)
     mirror, sources = context.upstreams.infos(stream)
     if mirror is not None:
-        info["mirror"] = source_info_json(mirror)
+        info["mirror"] = source_info_json(mirror, progress=progress)
     if sources:
-        info["sources"] = [source_info_json(source) for source in sources]
+        info["sources"] = [source_info_json(source, progress=progress) for source in sources]
     info["ts"] = format_time(context.clock.now_ns())
     return info
 

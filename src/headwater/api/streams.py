@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from headwater.api.context import Context
 from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, SUBJECTS_LIMIT, fitting, page
 from headwater.api.request import Request
 from headwater.api.stream_info import stream_info
+from headwater.control.rules import ConsumerBounds
 from headwater.errors import api_error
 from headwater.model.stream import MAX_SEQUENCE
 from headwater.stream.stream import Stream
@@ -33,9 +36,19 @@ async def create(context: Context, request: Request) -> Json:
 async def update(context: Context, request: Request) -> Json:
     """Replace the config of a stream."""
     config, pedantic = decode_config(request.body)
-    stream = await context.domain.update_stream(config, pedantic=pedantic, name=request.stream)
+    stream = await context.domain.update_stream(
+        config, pedantic=pedantic, name=request.stream, consumers=_bounds(context, config.name)
+    )
     context.advisories.stream_action(stream.name, "modify")
     return await stream_info(context, stream)
+
+
+def _bounds(context: Context, name: str) -> Iterator[ConsumerBounds]:
+    """Yield what limits for consumers must not undercut; looked at when the stream is changed."""
+    stream = context.domain.find(name)
+    for consumer in context.consumers.of(stream) if stream is not None else ():
+        config = consumer.config
+        yield ConsumerBounds(consumer.name, config.inactive_threshold, config.max_ack_pending)
 
 
 async def delete(context: Context, request: Request) -> Json:
@@ -60,7 +73,7 @@ async def list_(context: Context, request: Request) -> Json:
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
     streams = [stream for name in shown if (stream := context.domain.find(name)) is not None]
     answers = await context.domain.late.ask(
-        streams, lambda stream: stream_info(context, stream, versions=False)
+        streams, lambda stream: stream_info(context, stream, versions=False, progress=request.wants_progress)
     )
     infos = [answers.given[name] for name in shown if name in answers.given]
     sizes = [len(msgspec.json.encode(info)) + 1 for info in infos]
@@ -90,7 +103,10 @@ async def info(context: Context, request: Request) -> Json:
         room = context.connection.max_payload - _ENVELOPE_BYTES
         subjects, paging = _subjects(stream, asked["subjects_filter"], max(asked.get("offset", 0), 0), room)
         state = msgspec.structs.replace(state, subjects=subjects)
-    return {**paging, **await stream_info(context, stream, state, cluster=True)}
+    return {
+        **paging,
+        **await stream_info(context, stream, state, cluster=True, progress=request.wants_progress),
+    }
 
 
 def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tuple[dict[str, int], Json]:

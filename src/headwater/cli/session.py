@@ -15,9 +15,12 @@ from nats.aio.msg import Msg
 from headwater.cli.connection import Connection
 from headwater.errors import ApiError, Error
 from headwater.model.times import SECOND, format_duration
+from headwater.wire.progress_json import REQUESTED_BY
 
 Json = dict[str, Any]
 
+_PROGRESS = {REQUESTED_BY: "1"}
+_WITH_UPSTREAMS = ("STREAM.INFO.", "STREAM.LIST")
 # What to do about a refusal, by its number; the server's own words stand before it.
 _ADVICE = {
     10008: "try again in a moment",
@@ -67,7 +70,9 @@ class Session:
     ) -> Json:
         """Return the API's answer; a refusal is raised."""
         payload = b"" if body is None else msgspec.json.encode(body)
-        message = await self.ask(self.subject(endpoint), payload, wait=wait)
+        # Other servers do not know the header, and answer as ever.
+        headers = _PROGRESS if endpoint.startswith(_WITH_UPSTREAMS) else None
+        message = await self.ask(self.subject(endpoint), payload, headers=headers, wait=wait)
         return answer_of(message.data, endpoint)
 
     async def ask(

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import sqlite3
 import uuid
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -357,7 +357,12 @@ class Domain:
         return stream
 
     async def update_stream(
-        self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
+        self,
+        config: StreamConfig,
+        *,
+        pedantic: bool = False,
+        name: str | None = None,
+        consumers: Iterable[rules.ConsumerBounds] = (),
     ) -> Stream:
         """Return the stream once its new config is durable and holds."""
         async with self._lock(config.name):
@@ -369,6 +374,7 @@ class Domain:
                 pedantic=pedantic,
                 limits=self.limits,
                 max_duplicate_window=self._max_duplicate_window,
+                consumers=consumers,
             )
             assert old is not None
             stream = self.stream(config.name)

@@ -9,6 +9,7 @@ import msgspec
 from headwater.model import headers
 from headwater.model.consumer import AckPolicy, ConsumerConfig, PriorityPolicy
 from headwater.model.stream import PersistMode, StreamConfig
+from headwater.model.times import ZERO_NS
 
 API_LEVEL = 5
 REQUIRED_HEADER = b"Nats-Required-Api-Level"
@@ -39,7 +40,9 @@ def required_consumer_level(config: ConsumerConfig) -> int:
     if config.ack_policy is AckPolicy.FLOW_CONTROL:
         return 4
     prioritised = config.priority_policy is not PriorityPolicy.NONE
-    if prioritised or config.priority_groups or config.priority_timeout or config.pause_until is not None:
+    # The nats command line sends the zero time where nothing is paused.
+    paused = config.pause_until is not None and config.pause_until != ZERO_NS
+    if prioritised or config.priority_groups or config.priority_timeout or paused:
         return 1
     return 0
 

@@ -10,6 +10,8 @@ SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """How Go prints a time that was never set."""
+ZERO_NS = -62_135_596_800 * SECOND
+"""The same as nanoseconds since the epoch."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64_MAX = 2**63 - 1

@@ -14,6 +14,7 @@ from nats.aio.client import Client
 
 from headwater.errors import ApiError, Error
 from headwater.site.topology import Account, Json, Site
+from headwater.wire.progress_json import REQUESTED_BY
 
 ASK_S = 5.0
 
@@ -39,8 +40,10 @@ class ApiClient:
         """Return the answer of an endpoint; refusals are raised."""
         subject = f"{self._prefix}.{endpoint}"
         data = b"" if body is None else json.dumps(body).encode()
+        headers = {REQUESTED_BY: "1"} if endpoint.startswith("STREAM.INFO.") else None
         try:
-            answer: Json = json.loads((await self._client.request(subject, data, timeout=wait_s)).data)
+            message = await self._client.request(subject, data, timeout=wait_s, headers=headers)
+            answer: Json = json.loads(message.data)
         except nats.errors.NoRespondersError:
             raise SilentError(f"nobody answers on {subject}") from None
         except (nats.errors.Error, TimeoutError):

@@ -69,6 +69,9 @@ class Sequencer:
         limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
         if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
             self._keep_newest(pending, subject, limit)
+        if admitted.rollup == b"sub":
+            for other in self._rolled_up_with(subject):
+                self._keep_newest(pending, other, 0)
         if admitted.ends_schedule in self._ledger.subjects:
             self._keep_newest(pending, admitted.ends_schedule, 0)
 
@@ -100,6 +103,13 @@ class Sequencer:
         if admitted.message_id:
             ledger.dedupe.add(admitted.message_id, ledger.last_seq, now)
         pending.skipped = True
+
+    def _rolled_up_with(self, subject: bytes) -> set[bytes]:
+        """Return the other subjects that a rollup of this one empties: a subject may contain wildcards."""
+        if b"*" not in subject and b">" not in subject:
+            return set()
+        matching = self._ledger.subjects.matching(subject.decode(errors="replace"))
+        return {other for other in matching if other != subject}
 
     def _keep_newest(self, pending: Pending, subject: bytes, limit: int) -> None:
         """Take out the older messages of one subject, in the same change that adds the newest."""
@@ -219,6 +229,7 @@ class Sequencer:
         removal.merge(self._without_room(run))
         if rollup == b"sub":
             removal.merge(self._over_subject_limit({run.subjects[-1]}, 1))
+            removal.merge(self._over_subject_limit(self._rolled_up_with(run.subjects[-1]), 0))
         removal.everything = rollup == b"all"
         self._add(run, entry, removal, upstreams={upstream: cursor})
         if self._republisher is not None:

@@ -11,7 +11,9 @@ from headwater.model.times import format_time
 Json = dict[str, Any]
 
 EXTENSION = "headwater"
-"""The one key that nats-server does not have; clients leave keys aside that they do not know."""
+"""The one key that nats-server does not have; strict clients refuse it, so that it must be asked for."""
+REQUESTED_BY = "Headwater-Progress"
+"""The header, with any value, by which a request asks for it."""
 
 
 def progress_json(progress: Progress) -> Json:

@@ -205,8 +205,8 @@ def state_json(state: StreamState) -> Json:
     return shown
 
 
-def source_info_json(info: StreamSourceInfo) -> Json:
-    """Return how a source or mirror fares as nats-server shows it."""
+def source_info_json(info: StreamSourceInfo, *, progress: bool = False) -> Json:
+    """Return the state of a source or mirror as nats-server shows it; with `progress`, also its progress."""
     shown: Json = {"name": info.name}
     if info.external is not None:
         shown["external"] = _external_json(info.external)
@@ -220,7 +220,7 @@ def source_info_json(info: StreamSourceInfo) -> Json:
         shown["filter_subject"] = info.filter_subject
     if info.subject_transforms:
         shown["subject_transforms"] = [_transform_json(t) for t in info.subject_transforms]
-    if info.progress is not None:
+    if progress and info.progress is not None:
         shown[EXTENSION] = progress_json(info.progress)
     return shown
 

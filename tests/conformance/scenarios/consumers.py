@@ -212,3 +212,43 @@ async def unused_consumers_go(probe: Probe) -> None:
         await box.take(5)
         await kept.info()
     await probe.settle("S", lambda state: state["consumer_count"] == 0)
+
+
+@scenario
+async def what_no_pause_needs_of_a_server(probe: Probe) -> None:
+    await five(probe)
+    for name, until in (("zero", "0001-01-01T00:00:00Z"), ("past", "1970-01-01T00:00:00Z")):
+        config = body(durable_name=name, ack_policy="explicit", pause_until=until)
+        await probe.api(f"{CREATE}.S.{name}", config)
+        await probe.api(f"CONSUMER.INFO.S.{name}")
+        await probe.api(f"{CREATE}.S.{name}", config, label=f"{name} again")
+
+
+@scenario
+async def limits_that_consumers_exceed(probe: Probe) -> None:
+    await five(probe)
+    hour = 3_600_000_000_000
+    one = body(durable_name="one", ack_policy="explicit", max_ack_pending=50, inactive_threshold=hour)
+    await probe.api(f"{CREATE}.S.one", one)
+    for limits in (
+        {"max_ack_pending": 49},
+        {"inactive_threshold": hour - 1},
+        {"max_ack_pending": 50, "inactive_threshold": hour},
+        {"max_ack_pending": 49, "inactive_threshold": hour},
+        {},
+    ):
+        await probe.api("STREAM.UPDATE.S", S | {"consumer_limits": limits}, label=f"limits {limits}")
+    await probe.api("STREAM.INFO.S")
+
+
+@scenario
+async def very_many_consumers(probe: Probe) -> None:
+    for name, limit in (("S", -1), ("L", 3)):
+        await probe.create({"name": name, "subjects": [name], "max_consumers": limit})
+        answers = []
+        for number in range(1001 if limit < 0 else 4):
+            config = {"name": f"c{number}", "mem_storage": True, "inactive_threshold": 3_600_000_000_000}
+            asked = {"stream_name": name, "config": config}
+            answers.append(await probe.quietly(f"{CREATE}.{name}.c{number}", asked))
+        refused = [number for number, answer in enumerate(answers, 1) if "error" in answer]
+        probe.record(f"which of the consumers of {name} are refused", f"{CREATE}.{name}", refused)

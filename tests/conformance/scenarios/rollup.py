@@ -52,3 +52,19 @@ async def a_rollup_meets_the_other_rules(probe: Probe) -> None:
         await probe.publish(subject, b"x")
     await probe.publish("m.a", b"sum", {"Nats-Rollup": "sub"})
     await probe.state("MEM", deleted_details=True)
+
+
+@scenario
+async def a_rollup_of_a_subject_with_wildcards_replaces_all_that_match(probe: Probe) -> None:
+    for name, more in (("F", {}), ("M", {"storage": "memory"}), ("K", {"max_msgs_per_subject": 5})):
+        await probe.create({"name": name, "subjects": [f"{name}.>"], "allow_rollup_hdrs": True, **more})
+        for subject in ("a.1", "a.2", "b.1", "a.1", "a.1.x", "c"):
+            await probe.publish(f"{name}.{subject}", b"x")
+        await probe.publish(f"{name}.a.*", b"sum", {"Nats-Rollup": "sub"})
+        await probe.state(name, subjects_filter=">", deleted_details=True)
+        await probe.contents(name)
+        await probe.publish(f"{name}.a.*", b"again", {"Nats-Rollup": "sub"})
+        await probe.contents(name)
+        await probe.publish(f"{name}.>", b"everything", {"Nats-Rollup": "sub"})
+        await probe.state(name, subjects_filter=">", deleted_details=True)
+        await probe.contents(name)
