@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,9 @@ from bench.machine import describe
 PARTS = 4
 HUB = {"api": "$JS.hub.API", "deliver": ""}
 SIZES = ((128, 10_000_000), (1024, 1_000_000))
+AS_ADDED: Mapping[str, Any] = {"duplicate_window": 120_000_000_000}
+"""What `nats stream add` puts into a config by default, and the API alone does not."""
+NOTHING_MORE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Bench:
     def cases(self, rounds: int, wanted: str) -> Iterator[Case]:
         """Yield each case once it was run."""
         both: dict[str, Callable[[str], Copied]] = {
+            "default source": self._default_source,
             "mirror": self._mirror,
             "source": self._source,
             "transformed source": self._transformed,
@@ -94,6 +98,9 @@ class Bench:
     def _source(self, domain: str) -> Copied:
         return self._sourced(domain, [{"name": "ORIGIN"}], self._filled)
 
+    def _default_source(self, domain: str) -> Copied:
+        return self._sourced(domain, [{"name": "ORIGIN"}], self._filled, extra=AS_ADDED)
+
     def _transformed(self, domain: str) -> Copied:
         src, dest = f"{domain}.origin.", f"{domain}.copied."
         source = {"name": "ORIGIN", "subject_transforms": [{"src": f"{src}>", "dest": f"{dest}>"}]}
@@ -114,9 +121,10 @@ class Bench:
         expected: int,
         scanned: int = 0,
         renamed: Callable[[str], str] = lambda subject: subject,
+        extra: Mapping[str, Any] = NOTHING_MORE,
     ) -> Copied:
         api = self._apis[domain]
-        done = copy(api, "COPY", expected, {"sources": sources}, scanned)
+        done = copy(api, "COPY", expected, {"sources": sources, **extra}, scanned)
         audit_sourced({source["name"]: api for source in sources}, api, "COPY", expected, renamed)
         api.delete("COPY")
         return done
