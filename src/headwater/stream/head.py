@@ -68,6 +68,10 @@ class Head:
         entries = self._entries
         return entries[0].first_ts if entries else None
 
+    def spans(self) -> list[tuple[int, int]]:
+        """Return the first and the last sequence of each entry."""
+        return [(entry.first_seq, entry.last_seq) for entry in self._entries]
+
     def append(self, entry: HeadEntry, *, resident: bool = True) -> None:
         """Add the newest entry; a replayed one need not stay resident."""
         assert not self._lasts or entry.first_seq > self._lasts[-1]

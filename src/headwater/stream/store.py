@@ -18,6 +18,7 @@ from headwater.log.log import Log
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
+from headwater.stream import coverage
 from headwater.stream.adoptions import Adoptions
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
@@ -94,6 +95,7 @@ class Store:
         self.head: Head
         self.view: View
         self.reload()
+        coverage.ensure(self, FOLD, ADOPTION)
         self._sweep_staging()
 
     def _sweep_staging(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -11,20 +10,30 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
-from headwater.table import schema
+from headwater.table import mending, schema
+from headwater.table.commit_file import (
+    ACTIONS,
+    CHECKSUM,
+    COMMIT_ID,
+    POINTER,
+    as_transactions,
+    as_written,
+    checkpoint_name,
+    checkpoints,
+    checksum,
+    commit_name,
+    versions,
+)
 from headwater.table.datafile import DataFile
 
 # Checkpoints and clean-up are ours, in `maintain`: they must be synced, and before anything is removed.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_COMMIT_ID = "headwater.commit"
-_ACTIONS = "headwater.actions"
 
 
 class ConflictError(Error):
@@ -43,7 +52,7 @@ class DeltaLog:
         self.tells_sources = schema.SOURCE in delta.metadata().partition_columns
         """Whether a file can be one of a source's origin; tables of earlier versions cannot tell that."""
         self._transactions: dict[str, int | None] = {}
-        self._checkpoint_version = max(_checkpoints(disk.list(self._commits)), default=0)
+        self._checkpoint_version = max(checkpoints(disk.list(self._commits)), default=0)
         self._broken = False
 
     @classmethod
@@ -51,19 +60,22 @@ class DeltaLog:
         """Return the log, made if it was missing; its newest commit is whole and durable."""
         commits = directory / "_delta_log"
         disk.mkdir(commits)
-        _mend(directory, disk)
-        if _versions(disk.list(commits)):
-            return cls(directory, disk, DeltaTable(directory))
+        mending.mend(directory, disk)
+        names = disk.list(commits)
+        if versions(names) or checkpoints(names):
+            delta = _loaded(directory)
+            _require_ours(directory, delta)
+            return cls(directory, disk, delta)
         delta = DeltaTable.create(
             directory,
             schema.TABLE,
             partition_by=list(schema.PARTITIONS),
             name=name or None,
             configuration=schema.CONFIGURATION,
-            commit_properties=CommitProperties(custom_metadata={_ACTIONS: "2"}),
+            commit_properties=CommitProperties(custom_metadata={ACTIONS: "2"}),
             post_commithook_properties=_NO_HOOKS,
         )
-        disk.sync_file(commits / _commit_name(0))
+        disk.sync_file(commits / commit_name(0))
         disk.sync_dir(commits)
         return cls(directory, disk, delta)
 
@@ -94,7 +106,7 @@ class DeltaLog:
         if self._broken:
             raise ConflictError(f"{self._directory} must be opened anew: a commit could not be taken back")
         commit_id = uuid.uuid4().hex
-        path = self._commits / _commit_name(self._version + 1)
+        path = self._commits / commit_name(self._version + 1)
         try:
             actions = [*self._removals(remove, add), *self._additions(add, remove)]
             self._write(commit_id, actions, transactions)
@@ -116,9 +128,10 @@ class DeltaLog:
             return
         self._delta.update_incremental()
         self._delta.create_checkpoint()
-        self._disk.sync_file(self._commits / _checkpoint_name(self._version))
-        self._disk.sync_file(self._commits / "_last_checkpoint")
+        self._disk.sync_file(self._commits / checkpoint_name(self._version))
+        self._disk.sync_file(self._commits / POINTER)
         self._disk.sync_dir(self._commits)
+        mending.write_sums(self._directory, self._disk, self._version)
         self._checkpoint_version = self._version
         self._remove_covered()
         # delta-rs walks every commit since it was opened at each further commit.
@@ -128,7 +141,8 @@ class DeltaLog:
         """Write the next commit, if and only if nobody else did."""
         if self._delta.version() != self._version:
             self._delta.update_incremental()
-        metadata = {_COMMIT_ID: commit_id, _ACTIONS: str(len(actions) + len(transactions))}
+        said = [*map(as_written, actions), *as_transactions(transactions)]
+        metadata = {COMMIT_ID: commit_id, ACTIONS: str(len(said)), CHECKSUM: checksum(said)}
         self._delta.create_write_transaction(
             list(actions),
             "append",
@@ -193,70 +207,12 @@ class DeltaLog:
     def _remove_covered(self) -> None:
         """Remove what is older than the last checkpoint but one, which a slow reader may yet need."""
         names = self._disk.list(self._commits)
-        checkpoints = sorted(_checkpoints(names))
-        if len(checkpoints) < 2:
+        found = sorted(checkpoints(names))
+        if len(found) < 2:
             return
         for name in names:
-            if name[:20].isdigit() and int(name[:20]) < checkpoints[-2]:
+            if name[:20].isdigit() and int(name[:20]) < found[-2]:
                 self._disk.remove(self._commits / name)
-
-
-def _mend(directory: Path, disk: Disk) -> None:
-    """Move torn ends aside and make the newest commit durable."""
-    commits = directory / "_delta_log"
-    for name in disk.list(commits):
-        if name.endswith(".tmp") or "#" in name:
-            disk.remove(commits / name)
-    checkpoints = _checkpoints(disk.list(commits))
-    if checkpoints and not _decodes(commits / _checkpoint_name(max(checkpoints))):
-        _move_aside(directory, disk, _checkpoint_name(max(checkpoints)))
-        disk.remove(commits / "_last_checkpoint")
-    _mend_pointer(commits, disk)
-    versions = _versions(disk.list(commits))
-    if not versions:
-        return
-    newest = commits / _commit_name(max(versions))
-    content = disk.read_all(newest)
-    if _is_whole(content):
-        # A process that died between commit and sync leaves a commit that is visible but maybe not durable.
-        disk.write_atomic(newest, content)
-    elif max(versions) in _checkpoints(disk.list(commits)):
-        raise CorruptionError(newest, 0, "a commit that a checkpoint covers is torn")
-    else:
-        _move_aside(directory, disk, newest.name)
-
-
-def _mend_pointer(commits: Path, disk: Disk) -> None:
-    """Remove the pointer to the newest checkpoint when it is torn or points at none; readers then list."""
-    if "_last_checkpoint" not in disk.list(commits):
-        return
-    try:
-        version = json.loads(disk.read_all(commits / "_last_checkpoint"))["version"]
-        whole = version in _checkpoints(disk.list(commits))
-    except (ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        disk.remove(commits / "_last_checkpoint")
-
-
-def _move_aside(directory: Path, disk: Disk, name: str) -> None:
-    """Move a torn file out of the log, where no reader looks."""
-    torn = directory / "torn"
-    disk.mkdir(torn)
-    disk.rename(directory / "_delta_log" / name, torn / f"{name}.{len(disk.list(torn))}")
-    disk.sync_dir(torn)
-    disk.sync_dir(directory / "_delta_log")
-
-
-def _is_whole(content: bytes) -> bool:
-    """Return whether a commit holds every action that its first line promises."""
-    try:
-        actions = [json.loads(line) for line in content.splitlines()]
-        promised: dict[str, str] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    except (ValueError, TypeError):
-        return False
-    count = len(actions) - 1
-    return count >= 0 and int(promised.get(_ACTIONS, count)) == count
 
 
 def _is_commit(content: bytes, commit_id: str) -> bool:
@@ -264,28 +220,25 @@ def _is_commit(content: bytes, commit_id: str) -> bool:
     return commit_id.encode() in content
 
 
-def _decodes(checkpoint: Path) -> bool:
-    """Return whether a checkpoint can be read to its end."""
+def _loaded(directory: Path) -> DeltaTable:
+    """Return the table as delta-rs reads it."""
     try:
-        pq.read_table(checkpoint)
-    except (pa.ArrowException, OSError, ValueError):
-        return False
-    return True
+        return DeltaTable(directory)
+    except (DeltaError, OSError, ValueError) as error:
+        what = f"the table cannot be read: {error}; {mending.REPAIR}"
+        raise CorruptionError(directory / "_delta_log", 0, what) from error
 
 
-def _versions(names: Sequence[str]) -> list[int]:
-    """Return the versions that have a commit file."""
-    return [int(name[:20]) for name in names if name[:20].isdigit() and name[20:] == ".json"]
+def _require_ours(directory: Path, delta: DeltaTable) -> None:
+    """Raise unless the table has the columns and partitions that ours have."""
+    fields = pa.schema(delta.schema().to_arrow())
+    found = [(field.name, str(field.type)) for field in fields]
+    partitions = tuple(delta.metadata().partition_columns)
+    expected = schema.TABLE if partitions == schema.PARTITIONS else schema.TABLE_1
+    if partitions not in (schema.PARTITIONS, (schema.PARTITION,)) or found != _columns(expected):
+        what = f"the table's columns are not those that were written; {mending.REPAIR}"
+        raise CorruptionError(directory / "_delta_log", 0, what)
 
 
-def _checkpoints(names: Sequence[str]) -> list[int]:
-    """Return the versions that have a checkpoint."""
-    return [int(name[:20]) for name in names if name[:20].isdigit() and name[20:] == ".checkpoint.parquet"]
-
-
-def _commit_name(version: int) -> str:
-    return f"{version:020}.json"
-
-
-def _checkpoint_name(version: int) -> str:
-    return f"{version:020}.checkpoint.parquet"
+def _columns(expected: pa.Schema) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in expected]

@@ -19,8 +19,11 @@ from headwater.errors import CorruptionError, DiskError, Error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, Int64s, keep
 from headwater.table import parquet
+from headwater.table.commit_file import checkpoints, versions
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
+from headwater.table.found_file import FoundFile, read_found
+from headwater.table.mending import REPAIR, TORN
 from headwater.table.output import TEMPORARY, Output, footer_crc_of
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import PARTITIONS, folder_of
@@ -52,20 +55,59 @@ class Table:
         self._made: set[str] = set()
         self._uncommitted: set[str] = set()
         self._unreferenced_since: dict[str, float] = {}
+        self._settled = not _has_torn(directory, disk)
+        """Whether the files that no commit names are known to hold nothing that is needed."""
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table, made if it was missing; what a crash left half done is put right."""
         disk.mkdir(directory)
-        for path in _data_paths(directory, disk):
+        finished = 0
+        for path in list(_data_paths(directory, disk)):
             if path.endswith(TEMPORARY):
                 disk.remove(directory / path)
+            else:
+                finished += 1
+        if finished and not has_log(directory, disk):
+            # A new log would be one without any of them, and they would be swept.
+            raise CorruptionError(
+                directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
+            )
         return cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
         """Return the files of the current version, ascending by first sequence, never overlapping."""
         return self._files
+
+    @property
+    def missing(self) -> frozenset[DataFile]:
+        """Return the files of the current version that are not there."""
+        there = set(_data_paths(self._directory, self._disk))
+        return frozenset(file for file in self._files if file.path not in there)
+
+    def found(self, file: DataFile) -> FoundFile:
+        """Return a file with the sequences that can be read of it, none if it is damaged or gone."""
+        try:
+            return FoundFile(file, read_found(self._directory, file.path).seqs)
+        except CorruptionError:
+            return FoundFile(file, BitMap64())
+
+    def unreferenced(self) -> list[FoundFile]:
+        """Return the files that no commit names and that pass all their checksums."""
+        known = {file.path for file in self._files}
+        found = []
+        for path in _data_paths(self._directory, self._disk):
+            if path.endswith(DATA_FILE) and path not in known:
+                try:
+                    found.append(read_found(self._directory, path))
+                except CorruptionError:
+                    continue
+        return found
+
+    def settle(self) -> None:
+        """Let unreferenced files be swept: the stream has found every message that it should have."""
+        self._settled = True
 
     @property
     def directory(self) -> Path:
@@ -221,6 +263,9 @@ class Table:
 
     def sweep(self, grace_s: float, now_s: float, pinned: Collection[str] = ()) -> int:
         """Unlink files that no version has referred to for the grace, and return how many were."""
+        if not self._settled or self.missing:
+            # A commit that looks torn may be a damaged one: an unreferenced file may be the only one left.
+            return 0
         with self._changing:
             kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
             paths = _data_paths(self._directory, self._disk)
@@ -309,11 +354,21 @@ class Table:
             footer = parquet.read_footer(self._path(file), footer_crc_of(file.path))
         except OSError as error:
             raise self._unreadable(file, error) from error
+        self._require_agreement(file, footer)
         with self._footers_lock:
             self._footers[file.path] = footer
             if len(self._footers) > KEPT_FOOTERS:
                 self._footers.popitem(last=False)
         return footer
+
+    def _require_agreement(self, file: DataFile, footer: parquet.Footer) -> None:
+        """Raise unless the commit and the file say the same: else messages would stand at wrong sequences."""
+        said = (file.first_seq - file.base_seq, file.last_seq - file.base_seq, file.rows)
+        held = (footer.bounds[0][0], footer.bounds[-1][1], footer.metadata.num_rows)
+        folder = folder_of(file.base_seq, file.copied, self._log.partitions)
+        if said != held or str(Path(file.path).parent) != folder:
+            what = f"the commit that names it says something else about it; {REPAIR}"
+            raise CorruptionError(self._path(file), 0, what)
 
     def _unreadable(self, file: DataFile, error: OSError) -> Error:
         """Return what it means that the system refused to read: damage, a late reader, or a sick disk."""
@@ -365,6 +420,19 @@ def _changed(
         if one.overlaps(two):
             raise ConflictError(f"{one.path} and {two.path} hold the same sequences")
     return changed
+
+
+def has_log(directory: Path, disk: Disk) -> bool:
+    """Return whether the table has a Delta log, or had one whose newest files are torn."""
+    if "_delta_log" not in disk.list(directory):
+        return False
+    names = disk.list(directory / "_delta_log")
+    return bool(versions(names) or checkpoints(names)) or _has_torn(directory, disk)
+
+
+def _has_torn(directory: Path, disk: Disk) -> bool:
+    """Return whether anything was moved aside as torn, of which some may be damaged."""
+    return TORN in disk.list(directory) and bool(disk.list(directory / TORN))
 
 
 def _data_paths(directory: Path, disk: Disk) -> Iterator[str]:

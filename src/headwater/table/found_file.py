@@ -1,0 +1,84 @@
+"""A data file described from its path and its own bytes alone, as needed when no commit tells about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+from pyroaring import BitMap64
+
+from headwater.errors import CorruptionError
+from headwater.model.copied import Copied
+from headwater.table import parquet
+from headwater.table.datafile import DataFile
+from headwater.table.output import footer_crc_of
+from headwater.table.row_group import RowGroup
+from headwater.table.schema import NO_VALUE, PARTITION, PARTITIONS, subject_text
+
+
+class FoundFile(NamedTuple):
+    """A file every byte of which was checked, and the sequences it holds."""
+
+    file: DataFile
+    seqs: BitMap64
+
+
+def place_of(path: str) -> tuple[int, Copied | None]:
+    """Return the base of a file's sequences and where it was copied from, as the folders of its path say."""
+    said = dict(part.split("=", 1) for part in Path(path).parts[:-1])
+    values = [None if said.get(name) in (None, NO_VALUE) else said[name] for name in PARTITIONS[1:]]
+    source, source_id, source_base, micros = values
+    base_seq = int(said[PARTITION])
+    if source is None or source_id is None or source_base is None or micros is None:
+        return base_seq, None
+    return base_seq, Copied(source, source_id, int(source_base), int(micros), 0, 0, 0)
+
+
+def read_found(directory: Path, path: str) -> FoundFile:
+    """Return what a file of a table holds, all of it read and checked; raise if it is damaged."""
+    whole = directory / path
+    try:
+        base_seq, copied = place_of(path)
+        footer = parquet.read_footer(whole, footer_crc_of(path))
+        count = len(footer.bounds)
+        groups = [parquet.read_group(whole, footer, index, base_seq, None) for index in range(count)]
+        size_bytes = whole.stat().st_size
+    except (ValueError, KeyError) as error:
+        raise CorruptionError(whole, 0, f"its path says no place in a stream: {error}") from error
+    except OSError as error:
+        raise CorruptionError(whole, 0, f"it cannot be read: {error}") from error
+    if not groups:
+        raise CorruptionError(whole, 0, "it holds no message")
+    return _described(path, base_seq, copied, size_bytes, groups)
+
+
+def _described(
+    path: str, base_seq: int, copied: Copied | None, size_bytes: int, groups: list[RowGroup]
+) -> FoundFile:
+    seqs = BitMap64()
+    for group in groups:
+        seqs.update(group.seqs.tolist())
+    subjects = {subject_text(subject) for group in groups for subject in set(group.subjects)}
+    first_ts = min(int(group.ts.min()) for group in groups) // 1000 * 1000
+    last_ts = max(int(group.ts.max()) for group in groups) // 1000 * 1000 + 999
+    with_headers = sum(int(group.with_headers.sum()) for group in groups)
+    rows = sum(len(group) for group in groups)
+    if copied is not None:
+        copied = replace(copied, first_ts=first_ts, last_ts=last_ts, with_headers=with_headers)
+        first_ts = last_ts = copied.ts
+    file = DataFile(
+        path=path,
+        base_seq=base_seq,
+        rows=rows,
+        first_seq=seqs.min(),
+        last_seq=seqs.max(),
+        size_bytes=size_bytes,
+        first_ts=first_ts,
+        last_ts=last_ts,
+        first_subject=min(subjects),
+        last_subject=max(subjects),
+        headerless_rows=rows - with_headers,
+        copied=copied,
+    )
+    return FoundFile(file, seqs)

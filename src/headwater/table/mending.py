@@ -1,0 +1,149 @@
+"""What opening a Delta log makes of the files that a crash, or damage, left behind.
+
+A newest commit or checkpoint that is not whole is moved to `torn/`: a power cut explains it, and then the
+stream's log still has what it held. Damage looks the same, so nothing is swept while anything lies there
+until the stream has found all its messages. Any other commit that is not whole is damage, and the table is
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+from errno import ENOENT
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headwater.checksum import crc32
+from headwater.disk import Disk
+from headwater.errors import CorruptionError, DiskError
+from headwater.model.sealed import SealError, seal, unseal
+from headwater.table.commit_file import (
+    POINTER,
+    checkpoint_name,
+    checkpoints,
+    commit_name,
+    problem,
+    versions,
+)
+
+TORN = "torn"
+SUMS = "checkpoint.sums"
+REPAIR = "run `headwater store repair`"
+_VERSION = 1
+
+
+class CheckpointSums(msgspec.Struct, frozen=True):
+    """Checksums of what delta-rs writes without one."""
+
+    version: int = -1
+    """Of the newest checkpoint."""
+    checkpoint: int = 0
+    pointer: int = 0
+
+
+def mend(directory: Path, disk: Disk) -> None:
+    """Move torn ends aside, make the newest commit durable, and refuse a log that is damaged."""
+    commits = directory / "_delta_log"
+    for name in disk.list(commits):
+        if name.endswith(".tmp") or "#" in name:
+            disk.remove(commits / name)
+    sums = read_sums(directory, disk)
+    found = checkpoints(disk.list(commits))
+    if found and not _is_checkpoint(commits, disk, max(found), sums):
+        _move_aside(directory, disk, checkpoint_name(max(found)))
+        disk.remove(commits / POINTER)
+    _mend_pointer(commits, disk, sums)
+    _mend_newest(directory, disk)
+    check_commits(directory, disk)
+
+
+def read_sums(directory: Path, disk: Disk) -> CheckpointSums:
+    """Return the checksums of the newest checkpoint, those of none if they are lost."""
+    try:
+        return unseal(disk.read_all(directory / SUMS), CheckpointSums, _VERSION)
+    except SealError:
+        return CheckpointSums()
+    except DiskError as error:
+        if error.errno != ENOENT:
+            raise
+        return CheckpointSums()
+
+
+def write_sums(directory: Path, disk: Disk, version: int) -> None:
+    """Return once the checksums of this checkpoint, which is durable, are."""
+    commits = directory / "_delta_log"
+    content, pointer = disk.read_all(commits / checkpoint_name(version)), disk.read_all(commits / POINTER)
+    sums = CheckpointSums(version, crc32(content), crc32(pointer))
+    disk.write_atomic(directory / SUMS, seal(sums, _VERSION))
+
+
+def check_commits(directory: Path, disk: Disk) -> None:
+    """Raise unless every commit behind the newest checkpoint is there and what was written."""
+    commits = directory / "_delta_log"
+    names = disk.list(commits)
+    present, covered = sorted(versions(names)), max(checkpoints(names), default=-1)
+    needed = [version for version in present if version > covered]
+    for version in needed:
+        if why := problem(disk.read_all(commits / commit_name(version))):
+            raise CorruptionError(commits / commit_name(version), 0, f"{why}; {REPAIR}")
+    if needed and needed != list(range(covered + 1, needed[-1] + 1)):
+        raise CorruptionError(
+            commits, 0, f"a commit between {covered + 1} and {needed[-1]} is missing; {REPAIR}"
+        )
+
+
+def _mend_newest(directory: Path, disk: Disk) -> None:
+    """Make the newest commit durable, or move it aside if it is not whole."""
+    commits = directory / "_delta_log"
+    names = disk.list(commits)
+    if not versions(names):
+        return
+    newest = commits / commit_name(max(versions(names)))
+    content = disk.read_all(newest)
+    if not problem(content):
+        # A process that died between commit and sync leaves a commit that is visible but maybe not durable.
+        disk.write_atomic(newest, content)
+    elif max(versions(names)) in checkpoints(names):
+        raise CorruptionError(newest, 0, f"a commit that a checkpoint covers is torn; {REPAIR}")
+    else:
+        _move_aside(directory, disk, newest.name)
+
+
+def _is_checkpoint(commits: Path, disk: Disk, version: int, sums: CheckpointSums) -> bool:
+    """Return whether a checkpoint is what was written, or if that is not known can be read to its end."""
+    path = commits / checkpoint_name(version)
+    if sums.version == version:
+        return crc32(disk.read_all(path)) == sums.checkpoint
+    try:
+        pq.read_table(path)
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return True
+
+
+def _mend_pointer(commits: Path, disk: Disk, sums: CheckpointSums) -> None:
+    """Remove the pointer to the newest checkpoint when it is torn or points at none; readers then list."""
+    names = disk.list(commits)
+    if POINTER not in names:
+        return
+    content = disk.read_all(commits / POINTER)
+    try:
+        whole = json.loads(content)["version"] in checkpoints(names)
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if sums.version in checkpoints(names) and crc32(content) != sums.pointer:
+        whole = False
+    if not whole:
+        disk.remove(commits / POINTER)
+
+
+def _move_aside(directory: Path, disk: Disk, name: str) -> None:
+    """Move a torn file out of the log, where no reader looks."""
+    torn = directory / TORN
+    disk.mkdir(torn)
+    disk.rename(directory / "_delta_log" / name, torn / f"{name}.{len(disk.list(torn))}")
+    disk.sync_dir(torn)
+    disk.sync_dir(directory / "_delta_log")
