@@ -8,6 +8,7 @@ PORT ?= 4222
 ARGS ?=
 NATS_CLI ?= nats
 ROUNDS ?= 60
+RUNS ?= 1000
 WORKERS ?= 4
 OLDER_SERVERS ?= .headwater/older-servers
 
@@ -18,7 +19,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,9 @@ test: check java-check ## everything: check and the whole suite, by WORKERS=4 pr
 
 test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
 	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/on_spark/test_cinemas.py $(ARGS)
+
+test-simulation: install ## a whole engine on a disk that breaks, simulated RUNS times: RUNS=1000, or SIM_SEED=… alone
+	SIM_RUNS=$(RUNS) $(BIN)/pytest -q -s --timeout 0 tests/simulation/test_engine.py $(ARGS)
 
 test-slow: install java-check ## sites of three nodes, and links that the kernel slows down
 	TEST_SLOW=1 $(BIN)/pytest -q -rs tests/on_spark/test_cinemas.py $(ARGS)
