@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.difference import Difference
+from conformance.noted import NOTED
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -242,6 +243,13 @@ stands here, with its reason, or is a failure. A row that no longer differs is a
 `tests/conformance/known.py` holds the rows; this page is rendered from it.
 
 """
+BEYOND = """
+
+## Beyond the script
+
+What no script compares, because it is about time or shows outside the API of an account.
+
+"""
 
 
 def rendered() -> str:
@@ -253,4 +261,8 @@ def rendered() -> str:
         seen = ", ".join(f"`{name}`" for name in known.scenarios)
         cells = (known.title, known.nats_server, known.headwater, known.reason, seen)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return INTRODUCTION + "\n".join(rows) + "\n"
+    noted = ["| What | nats-server | Headwater | Why |", "|---|---|---|---|"]
+    for one in NOTED:
+        fields = (one.title, one.nats_server, one.headwater, one.reason)
+        noted.append("| " + " | ".join(field.replace("|", "\\|") for field in fields) + " |")
+    return INTRODUCTION + "\n".join(rows) + BEYOND + "\n".join(noted) + "\n"
