@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -226,3 +228,37 @@ async def test_a_second_engine_on_the_same_store_ends_with_one_sentence(tmp_path
         )
         async with client(first.client_url) as connection:
             await connection.jetstream(timeout=60).account_info()
+
+
+async def test_a_message_as_large_as_clients_may_publish_gets_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port, data = free_port(), b"x" * (1 << 20)
+    async with (
+        serving(capsys, store=tmp_path, port=port),
+        client(f"nats://127.0.0.1:{port}") as nc,
+    ):
+        copies = await nc.subscribe("copy.>")
+
+        async def ask(subject: str, **body: Any) -> Any:
+            return json.loads((await nc.request(f"$JS.API.{subject}", json.dumps(body).encode(), 30)).data)
+
+        republish = {"src": "s.>", "dest": "copy.>"}
+        await ask("STREAM.CREATE.S", name="S", subjects=["s.>"], allow_direct=True, republish=republish)
+        priority = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+        config = {"durable_name": "C", "ack_policy": "explicit", **priority}
+        assert "error" not in await ask("CONSUMER.CREATE.S.C", stream_name="S", config=config)
+        stored = json.loads((await nc.request("s.a", data, 30)).data)
+        assert stored == {"stream": "S", "seq": 1}
+        refused = json.loads((await nc.request("s.a", data + b"x", 30)).data)
+        assert refused["error"]["err_code"] == 10054
+        assert (await copies.next_msg(30)).data == data
+        pull = json.dumps({"batch": 1, "expires": 30_000_000_000, "group": "g"}).encode()
+        box = await nc.subscribe("box")
+        await nc.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", pull, reply="box")
+        message = await box.next_msg(30)
+        assert (message.data, "Nats-Pin-Id" in (message.headers or {})) == (data, True)
+        got = await ask("STREAM.MSG.GET.S", seq=1)
+        assert base64.b64decode(got["message"]["data"]) == data
+        assert (await nc.request("$JS.API.DIRECT.GET.S", b'{"seq":1}', 30)).data == data
+        assert nc.max_payload > len(data)

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer
+from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer, room_above
 from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
 from headwater.control.catalog import Catalog
@@ -98,7 +98,7 @@ async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
 async def _start_embedded(settings: Settings, store: Path, stack: AsyncExitStack) -> EmbeddedServer:
     """Return the nats-server that we bring along; until it is opened it takes nobody but the engine."""
     embedded = EmbeddedServer(
-        EmbeddedOptions(store, port=settings.port, max_payload=settings.max_payload_bytes)
+        EmbeddedOptions(store, port=settings.port, max_payload=room_above(settings.max_payload_bytes))
     )
     await embedded.start()
     stack.push_async_callback(embedded.stop)

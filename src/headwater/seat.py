@@ -240,6 +240,8 @@ async def _open_domain(
         sync_executor=premises.sync_executor,
         work_executor=premises.work_executor,
         send=connection.write,
+        max_payload=lambda: connection.max_payload,
+        client_limit=-1 if settings.nats_url else settings.max_payload_bytes,
         domain=settings.domain or "",
     )
     domain = Domain(

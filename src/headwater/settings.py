@@ -107,7 +107,11 @@ class Settings:
         per_seat=True,
     )
     max_payload_bytes: int = _setting(
-        "Largest message that the embedded nats-server takes.", "Server", MIB, low=1024, high=64 * MIB
+        "Largest message that clients of the embedded nats-server may store.",
+        "Server",
+        MIB,
+        low=1024,
+        high=64 * MIB,
     )
 
     creds: Path | None = _setting("File with a user's JWT and seed.", "Credentials", per_seat=True)

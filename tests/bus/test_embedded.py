@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import socket
@@ -16,7 +17,14 @@ from pathlib import Path
 import pytest
 
 from headwater.bus.connection import Connection, Denial, NoRespondersError
-from headwater.bus.embedded import CONFIG_NAME, EmbeddedOptions, EmbeddedServer, find_server, free_port
+from headwater.bus.embedded import (
+    CONFIG_NAME,
+    EmbeddedOptions,
+    EmbeddedServer,
+    find_server,
+    free_port,
+    room_above,
+)
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
@@ -303,3 +311,9 @@ async def test_a_guessed_password_is_refused_and_no_secret_is_on_a_command_line(
         assert server.options.password not in line
         assert server.options.password not in repr(server.options)
         assert server.options.replicator_password not in line + repr(server.options)
+
+
+def test_a_server_takes_more_than_clients_may_publish() -> None:
+    for limit in (1024, 1 << 20, 8 << 20):
+        assert room_above(limit) > len(base64.b64encode(b"x" * limit)) + (64 << 10)
+    assert room_above(64 << 20) == 64 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from headwater.control.catalog import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress
 from headwater.delivery.consumer import Consumer
 from headwater.errors import ApiError
-from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy
+from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy, PriorityPolicy
 from headwater.model.stream import Retention, StreamConfig
 from headwater.stream.stream import Stream
 from waits import until
@@ -267,3 +268,48 @@ async def test_a_consumer_that_is_made_again_takes_acks_again(tmp_path: Path) ->
             await door.asker.connection.request(message[1], b"+ACK", 30)
             assert consumer.state.num_ack_pending == 0
             await door.consumers.delete(stream, "C")
+
+
+async def test_a_message_that_its_pin_makes_too_large_stays_and_holds_up_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path) as (door, stream):
+        events = door.asker.listen("$JS.EVENT.ADVISORY.CONSUMER.UNDELIVERABLE.>")
+        for size in (1, door.connection.max_payload, 2):
+            await door.asker.publish("s.a", b"x" * size)
+        pinned = await create(
+            door, stream, priority_policy=PriorityPolicy.PINNED_CLIENT, priority_groups=("g",)
+        )
+        await create(door, stream, "D")
+        box = door.asker.listen("box")
+        await door.asker.connection.flush()
+        pull = b'{"batch": 3, "group": "g", "expires": 30000000000}'
+        door.asker.connection.publish(b"$JS.API.CONSUMER.MSG.NEXT.S.C", pull, b"box")
+        assert [len((await box.next())[3]) for _ in range(2)] == [1, 2]
+        event = json.loads((await events.next())[3])
+        assert (event["stream_seq"], event["size"]) == (2, 1 << 20)
+        assert pinned.state.num_ack_pending == 3
+        assert pinned.num_waiting() == 1
+        assert [len(message[3]) for message in await pulled(door, 3, "D")] == [1, 1 << 20, 2]
+        assert "message 2 of stream S cannot be delivered to consumer C" in caplog.text
+        assert "lost the connection" not in caplog.text
+
+
+async def test_a_large_message_of_a_stream_without_acks_stays_in_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, retention=Retention.WORKQUEUE) as (door, stream):
+        for size in (1, door.connection.max_payload, 2):
+            await door.asker.publish("s.a", b"x" * size)
+        await create(
+            door,
+            stream,
+            ack_policy=AckPolicy.NONE,
+            priority_policy=PriorityPolicy.PINNED_CLIENT,
+            priority_groups=("g",),
+        )
+        box = door.asker.listen("box")
+        await door.asker.connection.flush()
+        pull = b'{"batch": 3, "group": "g", "expires": 30000000000}'
+        door.asker.connection.publish(b"$JS.API.CONSUMER.MSG.NEXT.S.C", pull, b"box")
+        assert [len((await box.next())[3]) for _ in range(2)] == [1, 2]
+        await until(lambda: stream.live_between(1, 3) == 1)
+        assert stream.is_live(2)

@@ -252,3 +252,14 @@ def test_a_batched_message_is_measured_before_anything_else_is_asked() -> None:
         gate.admission.check_batched(b"", b"12345")
     with pytest.raises(ApiError, match="sealed"):
         Gate(sealed=True).admission.check_batched(b"", b"")
+
+
+def test_clients_are_held_to_a_limit_below_that_of_the_server() -> None:
+    ledger = Ledger(FILE_OVERHEAD)
+    for config, client_limit, limit in ((-1, 10, 10), (5, 10, 5), (20, 10, 10), (5, -1, 5)):
+        admission = Admission(config_of(max_msg_size=config), ledger, lambda pattern: 0, client_limit)
+        admission.check(b"a", b"", b"x" * limit, 0, 0)
+        with pytest.raises(ApiError, match="exceeds maximum"):
+            admission.check(b"a", b"", b"x" * (limit + 1), 0, 0)
+        with pytest.raises(ApiError, match="exceeds maximum"):
+            admission.check_batched(b"", b"x" * (limit + 1))

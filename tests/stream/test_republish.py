@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headwater.model import headers as header_block
 from headwater.model.stream import RePublish
 from headwater.stream.republish import Republisher
@@ -51,3 +53,11 @@ def test_a_message_on_another_subject_is_not_republished() -> None:
     assert (
         republisher(src="orders.*", dest="copy.{{wildcard(1)}}").frames(1, TS, b"orders", b"", b"", 0) == []
     )
+
+
+def test_a_copy_larger_than_the_server_takes_is_reported_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    config = config_of(republish=RePublish(src=">", dest="copy.>"))
+    republisher = Republisher(config, lambda: 1000)
+    assert republisher.frames(1, 0, b"a", b"", b"x" * 500, 0)
+    assert republisher.frames(2, 0, b"a", b"", b"x" * 1000, 1) == []
+    assert "message 2 of stream S is not republished to copy.a" in caplog.text

@@ -22,12 +22,15 @@ from pathlib import Path
 from headwater.bus import permissions
 from headwater.bus.launcher import bound_to_us
 from headwater.errors import BusError
+from headwater.wire.frames import MAX_SIZE
 
 logger = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 CONFIG_NAME = "nats-server.conf"
 READY_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5.0
+ADDED_BYTES = 128 << 10
+"""What headers and JSON take at the most, beside the data of a message."""
 _POLL_S = 0.005
 _PORT_TRIES = 50
 _FIRST_PORT = 10_000
@@ -61,6 +64,15 @@ class EmbeddedOptions:
     replicator_user: str = "headwater-replicator"
     """Replicators and their tasks, which are let in with everybody else, after the engine."""
     replicator_password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+
+def room_above(limit: int) -> int:
+    """Return the max_payload of a server whose clients publish messages up to a limit.
+
+    A copy or a delivery adds headers to a message, and the answer to a request for it is its base64 in JSON:
+    nats-server, which sends these from within, has no limit for them. The engine holds clients to the limit.
+    """
+    return min(limit + limit // 3 + ADDED_BYTES, MAX_SIZE)
 
 
 def find_server() -> str:

@@ -62,6 +62,11 @@ class LeafConnection:
         return self._lifeline.info
 
     @property
+    def max_payload(self) -> int:
+        """Return the largest headers and data together that the server takes."""
+        return int(self.info.get("max_payload", 1 << 20))
+
+    @property
     def connected(self) -> bool:
         """Return whether deliveries can be made right now."""
         return self._lifeline.link is not None

@@ -66,6 +66,12 @@ class ConsumerAdvisories:
             fields["reason"] = reason
         self._advise(consumer, "MSG_TERMINATED", "terminated", fields)
 
+    def undeliverable(self, consumer: Consumer, seq: int, size: int, max_payload: int) -> None:
+        """Say that a message is larger than the server takes; nats-server has no event for it."""
+        fields = {"stream_seq": seq, "size": size, "max_payload": max_payload}
+        subject = f"$JS.EVENT.ADVISORY.CONSUMER.UNDELIVERABLE.{consumer.stream.name}.{consumer.name}"
+        self._publish(subject, "io.headwater.advisory.v1.undeliverable", consumer, fields)
+
     def max_deliveries(self, consumer: Consumer, seq: int, count: int) -> None:
         """Say that a message was delivered as often as allowed."""
         fields = {"stream_seq": seq, "deliveries": count}

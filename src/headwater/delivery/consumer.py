@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 CHUNK = 1024
 """How many messages go out in one buffer, at the most."""
 CHUNK_BYTES = 1 << 20
+ADDED_BYTES = 128
+"""More than a delivery adds to a message's headers."""
 AGAIN = 64
 """How many messages are delivered again in one turn, at the most."""
 LONGEST_WAIT_S = 1.0
@@ -213,7 +215,8 @@ class Consumer:
             self.too_large(target)
             return 0
         self.state.deliver(seq, self._clock.now_ns())
-        self.send(target, deliveries, size)
+        if size <= self._outlet.max_payload - ADDED_BYTES or self._fits([seq], deliveries):
+            self.send(target, deliveries, size)
         self._consumers.changed(self)
         return size
 
@@ -269,7 +272,13 @@ class Consumer:
         if len(seqs) == len(rows):
             self.state.skip(found.next_seq)
         self.backlog.delivered(len(seqs))
-        self.send(target, deliveries, size)
+        if size > self._outlet.max_payload - ADDED_BYTES * len(seqs):
+            fitting = self._fits(seqs, deliveries)
+            if len(fitting) < len(seqs):
+                seqs, deliveries = [seqs[row] for row in fitting], deliveries.at(fitting)
+                size = _pull_size(*deliveries)
+        if seqs:
+            self.send(target, deliveries, size)
         if self._pacing.one_by_one:
             self._pacing.sent(tss[0], size, self._clock.now_ns())
         self._consumers.delivered(self, seqs)
@@ -283,8 +292,29 @@ class Consumer:
         self._outlet.deliver(target.subject, *marked)
         self.sent(target, len(deliveries.datas), size)
 
+    def _fits(self, seqs: Sequence[int], deliveries: Deliveries) -> list[int]:
+        """Return the rows that the server takes.
+
+        Written, any other would end the connection that all consumers share. It stays pending, and is tried
+        again like any that nobody acknowledged.
+        """
+        limit = self._outlet.max_payload - self.header_bytes
+        rows = []
+        for row, seq in enumerate(seqs):
+            size = len(deliveries.headers[row]) + len(deliveries.datas[row])
+            if size <= limit:
+                rows.append(row)
+            elif self.state.delivered_count(seq) == 1:
+                self._consumers.report_undeliverable(self, seq, size)
+        return rows
+
     def too_large(self, target: Target) -> None:
         """Take note that the next message does not fit into what the target takes."""
+
+    @property
+    def header_bytes(self) -> int:
+        """Return how much a delivery adds to the headers, at the most."""
+        return 0
 
     def marked(self, headers: list[bytes]) -> list[bytes]:
         """Return the headers with what this delivery adds to them."""

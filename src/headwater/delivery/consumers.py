@@ -405,6 +405,16 @@ class StreamConsumers:
         """Have a consumer that met an error tried again."""
         self._timers.at(self.clock.now_ns() + RETRY_NS, consumer)
 
+    def report_undeliverable(self, consumer: Consumer, seq: int, size: int) -> None:
+        """Say that a message stays, since it is larger than the server takes."""
+        limit = self.outlet.max_payload
+        logger.error(
+            "message %d of stream %s cannot be delivered to consumer %s: it has %d bytes with its headers, "
+            "the server takes %d; raise its max_payload",
+            *(seq, self.stream.name, consumer.name, size, limit),
+        )
+        self.advisories.undeliverable(consumer, seq, size, limit)
+
     def report_given_up(self, consumer: Consumer) -> None:
         """Tell of messages that were delivered as often as allowed."""
         for unsettled in consumer.state.take_given_up():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headwater.bus.leaf import LeafConnection
 from headwater.delivery.turns import Turns
 from headwater.wire import leaf_frames
+from headwater.wire.frames import MAX_SIZE
 
 
 class Outlet:
@@ -25,6 +26,11 @@ class Outlet:
     def is_open(self) -> bool:
         """Return whether deliveries can be made right now."""
         return self._leaf is not None and self._leaf.connected
+
+    @property
+    def max_payload(self) -> int:
+        """Return the largest headers and data together that the server takes on the leaf connection."""
+        return MAX_SIZE if self._leaf is None else self._leaf.max_payload
 
     def listens(self, subject: bytes, queue: bytes = b"") -> bool:
         """Return whether anybody listens on a subject, or a member of this queue group does."""

@@ -17,6 +17,8 @@ UNHEARD_NS = 2_000_000_000
 LEFT_NS = 250_000_000
 """The same for a subject on which somebody was seen listening earlier."""
 MOST_HEARD = 512
+PIN_BYTES = 64
+"""The header with a pin, and the first line of a block that had none."""
 
 
 class PullConsumer(Consumer):
@@ -181,6 +183,11 @@ class PullConsumer(Consumer):
     def at_end(self) -> None:
         """Close the requests that do not wait."""
         self._tell_all(self.queue.at_end())
+
+    @property
+    def header_bytes(self) -> int:
+        """Return how much a delivery adds to the headers, at the most."""
+        return PIN_BYTES if self.config.priority_policy is PriorityPolicy.PINNED_CLIENT else 0
 
     def marked(self, headers: list[bytes]) -> list[bytes]:
         """Return the headers with the pin of the client that gets the messages."""

@@ -47,11 +47,20 @@ class Admission:
     `last_of(pattern)` returns the newest sequence on the subjects that a pattern matches, 0 if there is none.
     """
 
-    def __init__(self, config: StreamConfig, ledger: Ledger, last_of: Callable[[bytes], int]) -> None:
+    def __init__(
+        self,
+        config: StreamConfig,
+        ledger: Ledger,
+        last_of: Callable[[bytes], int],
+        client_limit: int = -1,
+    ) -> None:
         self._config = config
         self._ledger = ledger
         self._last_of = last_of
         self._name = config.name.encode()
+        limits = [limit for limit in (config.max_msg_size, client_limit) if limit >= 0]
+        self.max_size = min(limits, default=None)
+        """The largest headers and data together, None without a limit of ours."""
         self._refuses_new = config.discard == Discard.NEW
         self.schedules = ScheduleRules(
             config.subjects, allowed=config.allow_msg_schedules, with_ttl=config.allow_msg_ttl
@@ -106,8 +115,10 @@ class Admission:
         """Refuse a message that no batch may hold."""
         if self._config.sealed:
             raise api_error("stream_sealed")
-        limit = self._config.max_msg_size
-        if limit >= 0 and len(headers) + len(data) > limit:
+        self._check_limit(len(headers) + len(data))
+
+    def _check_limit(self, size: int) -> None:
+        if self.max_size is not None and size > self.max_size:
             raise api_error("stream_message_exceeds_maximum")
 
     def check_stream(self, headers: bytes) -> None:
@@ -188,9 +199,7 @@ class Admission:
 
     def check_size(self, headers: bytes, data: bytes) -> None:
         """Refuse what is too large."""
-        limit = self._config.max_msg_size
-        if limit >= 0 and len(headers) + len(data) > limit:
-            raise api_error("stream_message_exceeds_maximum")
+        self._check_limit(len(headers) + len(data))
         if len(headers) > MAX_HEADER_BYTES:
             raise api_error("stream_header_exceeds_maximum")
 

@@ -45,7 +45,7 @@ class Intake(Sequencer):
         if not config.allow_atomic:
             self._atomic.clear()
         super().configure()
-        self._admission = Admission(config, self._ledger, self.last_of)
+        self._admission = Admission(config, self._ledger, self.last_of, store.services.client_limit)
         self._transform = _transform(config)
         self._counters = Counters(store) if config.allow_msg_counter else None
         limited = config.max_msgs > 0 or config.max_bytes > 0
@@ -70,7 +70,8 @@ class Intake(Sequencer):
             self._offer_checked(items)
 
     def _fits(self, datas: Sequence[bytes]) -> bool:
-        return self._config.max_msg_size < 0 or max(map(len, datas)) <= self._config.max_msg_size
+        limit = self._admission.max_size
+        return limit is None or max(map(len, datas)) <= limit
 
     def _offer_plain(
         self,

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 from headwater.model import headers as header_block
 from headwater.model.stream import StreamConfig
 from headwater.model.times import format_time
 from headwater.model.transform import SubjectTransform
-from headwater.wire.frames import pub
+from headwater.wire.frames import MAX_SIZE, pub
+
+logger = logging.getLogger(__name__)
 
 
 class Republisher:
     """Makes the frames that the `republish` of a config asks for."""
 
-    def __init__(self, config: StreamConfig) -> None:
+    def __init__(self, config: StreamConfig, max_payload: Callable[[], int] = lambda: MAX_SIZE) -> None:
+        """Messages larger than `max_payload` says would end the connection that all share."""
         declared = config.republish
         assert declared is not None
         self._stream = config.name.encode()
+        self._max_payload = max_payload
         self._headers_only = declared.headers_only
         self._transform = SubjectTransform(declared.src, declared.dest)
 
@@ -38,4 +45,12 @@ class Republisher:
         if self._headers_only:
             block = header_block.add(block, b"Nats-Msg-Size", b"%d" % len(data))
             data = b""
+        if len(block) + len(data) > self._max_payload():
+            logger.error(
+                "message %d of stream %s is not republished to %s: it has %d bytes with its headers, "
+                "the server takes %d; raise its max_payload",
+                *(seq, self._stream.decode(), target.decode(errors="replace")),
+                *(len(block) + len(data), self._max_payload()),
+            )
+            return []
         return [pub(target, b"", block, data)]

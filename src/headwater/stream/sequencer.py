@@ -50,7 +50,9 @@ class Sequencer:
         config = self._store.config
         self._config = config
         self._ledger: Ledger = self._store.ledger
-        self._republisher = Republisher(config) if config.republish else None
+        self._republisher = (
+            Republisher(config, self._store.services.max_payload) if config.republish else None
+        )
         limited = config.max_msgs > 0 or config.max_bytes > 0
         # With `discard: new` what is there stays, even when the limits are lowered below it.
         self._limited = limited and config.discard == Discard.OLD

@@ -28,6 +28,7 @@ from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
 from headwater.threads import ThreadShare
+from headwater.wire.frames import MAX_SIZE
 
 ADOPTION = "headwater-adoption"
 """The application transaction in the table that names the last sequence of the last file adopted."""
@@ -55,6 +56,10 @@ class Services:
     """Runs reads, folds and compaction."""
     send: Callable[[bytes], None] = lambda frames: None
     """Sends frames to nats-server."""
+    max_payload: Callable[[], int] = lambda: MAX_SIZE
+    """Returns the largest headers and data together that nats-server takes from us."""
+    client_limit: int = -1
+    """The same for what clients publish, where the server takes more than they may; -1 leaves it to it."""
     domain: str = ""
     """The JetStream domain that acknowledgements name."""
     atomic_quota: Quota = field(default_factory=Quota)
