@@ -295,10 +295,8 @@ async def test_a_message_that_its_pin_makes_too_large_stays_and_holds_up_nobody(
         assert "lost the connection" not in caplog.text
 
 
-async def test_a_large_message_of_a_stream_without_acks_stays_in_it(tmp_path: Path) -> None:
-    async with opened(tmp_path, retention=Retention.WORKQUEUE) as (door, stream):
-        for size in (1, door.connection.max_payload, 2):
-            await door.asker.publish("s.a", b"x" * size)
+async def test_a_large_message_that_needs_no_ack_stays_in_its_stream(tmp_path: Path) -> None:
+    async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
         await create(
             door,
             stream,
@@ -306,6 +304,8 @@ async def test_a_large_message_of_a_stream_without_acks_stays_in_it(tmp_path: Pa
             priority_policy=PriorityPolicy.PINNED_CLIENT,
             priority_groups=("g",),
         )
+        for size in (1, door.connection.max_payload, 2):
+            await door.asker.publish("s.a", b"x" * size)
         box = door.asker.listen("box")
         await door.asker.connection.flush()
         pull = b'{"batch": 3, "group": "g", "expires": 30000000000}'

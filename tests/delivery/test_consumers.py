@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from delivery.deliveries import Delivery, Desk, desk
+from headwater.delivery.consumer import Consumer
 from headwater.delivery.state import ConsumerState
 from headwater.model.consumer import AckPolicy
 from headwater.model.stream import Retention
 from headwater.stream.hold import Hold
+from headwater.stream.removal import Removal
 from stream.streams import Workshop, everything
 from waits import until
 
@@ -328,3 +331,25 @@ async def test_a_consumer_that_goes_lets_a_queue_go_of_what_upstreams_have(works
         assert await left(running) == [1, 2, 3, 4]
         await running.consumers.remove(consumer)
         assert await left(running) == [2, 4]
+
+
+async def test_a_removal_is_looked_at_by_those_alone_whom_it_concerns(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumers = {name: desk.add(name, filter_subject=name) for name in ("a", "b", "c")}
+    changed = desk.add("d", filter_subject="a")
+    await desk.publish(b"a", b"b")
+    await delivered(desk, consumers["a"], 1)
+    await delivered(desk, changed, 1)
+    changed.reconfigure(msgspec.structs.replace(changed.config, filter_subject="c"))
+    looked: list[str] = []
+    on_removed = Consumer.on_removed
+
+    def looking(self: Consumer, low: int, high: int, removal: Removal) -> None:
+        looked.append(self.name)
+        on_removed(self, low, high, removal)
+
+    monkeypatch.setattr(Consumer, "on_removed", looking)
+    assert await desk.stream.remove(1)
+    assert sorted(looked) == ["a", "d"]
+    assert consumers["a"].state.num_ack_pending == changed.state.num_ack_pending == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headwater.delivery.tallies import REMEMBERED, Tallies, Tally
 
 
@@ -59,3 +61,37 @@ def test_no_more_than_so_many_subjects_are_remembered() -> None:
     tallies.join(("x.>",))
     tallies.stored(b"x.%d" % n for n in range(REMEMBERED + 10))
     assert len(tallies._by_subject) <= REMEMBERED
+
+
+def test_a_consumer_that_joins_or_leaves_is_seen_at_once_whatever_was_remembered() -> None:
+    tallies = Tallies()
+    everything, literal = tallies.join(()), tallies.join(("a.b",))
+    assert set(tallies.of(b"a.b")) == {everything, literal}
+    assert set(tallies.of(b"a.c")) == {everything}
+    other, wild = tallies.join(("a.c", "a.d")), tallies.join(("a.*", "x.>"))
+    assert set(tallies.of(b"a.b")) == {everything, literal, wild}
+    assert set(tallies.of(b"a.c")) == {everything, other, wild}
+    tallies.leave(literal)
+    tallies.leave(everything)
+    assert set(tallies.of(b"a.b")) == {wild}
+    assert set(tallies.of(b"a.c")) == {other, wild}
+    tallies.leave(wild)
+    assert tallies.of_any([b"a.b", b"a.c", b"a.d"]) == {other}
+
+
+def test_a_tally_of_many_filters_takes_what_each_of_them_takes() -> None:
+    tally = Tally((*(f"a.{n}" for n in range(20)), "b.*.c"))
+    assert tally.takes(b"a.7")
+    assert tally.takes(b"b.x.c")
+    assert not tally.takes(b"a.20")
+    assert tally.sum({b"a.1": 2, b"a.99": 5, b"b.1.c": 3}) == 5
+
+
+def test_a_subject_is_found_among_many_filters_without_trying_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    tallies = Tallies()
+    for number in range(2_000):
+        tallies.join((f"orders.{number}.*",))
+    tried: list[bytes] = []
+    monkeypatch.setattr(Tally, "takes", lambda self, subject: tried.append(subject))
+    assert [tally.filters for tally in tallies.of(b"orders.7.new")] == [("orders.7.*",)]
+    assert tried == []

@@ -170,8 +170,7 @@ class Consumers:
         request = check_address(request, address)
         consumers = self.of(stream)
         async with consumers.declaring:
-            existing = {consumer.name: consumer.config for consumer in consumers}
-            config = check_create(request, stream.config, existing, has_interest=self._has_interest)
+            config = check_create(request, stream.config, consumers.configs, has_interest=self._has_interest)
             known = consumers.get(config.name)
             if known is None:
                 return await self._create(consumers, config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from headwater.delivery.tallies import Tallies, Tally
 from headwater.delivery.timers import Timers
 from headwater.errors import Error
 from headwater.model.adopted import Adopted
+from headwater.model.consumer import ConsumerConfig
 from headwater.model.run import Run
 from headwater.model.stream import Retention
 from headwater.stream.head import HeadEntry
@@ -65,6 +66,9 @@ class StreamConsumers:
         self._by_tally: dict[Tally, set[Consumer]] = {}
         self._listening: set[Consumer] = set()
         """Those that deliver to a subject of their own, or wait for a client to come back."""
+        self._refiltered: set[Consumer] = set()
+        """Those that may be owed messages that their filters take no more."""
+        self._num_listed = 0
         self._was_open = outlet.is_open
         self._changed: set[Consumer] = set()
         self._let_go: list[int] = []
@@ -91,7 +95,12 @@ class StreamConsumers:
     @property
     def num_listed(self) -> int:
         """Return how many consumers clients see."""
-        return sum(not consumer.config.direct for consumer in self._by_name.values())
+        return self._num_listed
+
+    @property
+    def configs(self) -> Mapping[str, ConsumerConfig]:
+        """Return the configs of all consumers, by name; it shows changes and costs nothing to make."""
+        return _Configs(self._by_name)
 
     def get(self, name: str) -> Consumer | None:
         """Return the consumer of this name."""
@@ -100,6 +109,7 @@ class StreamConsumers:
     def add(self, consumer: Consumer) -> None:
         """Let a consumer take part."""
         self._by_name[consumer.name] = consumer
+        self._num_listed += not consumer.config.direct
         self._gone.discard(consumer.name)
         for key in consumer.acks.keys:
             self._by_key[key] = consumer
@@ -128,6 +138,8 @@ class StreamConsumers:
             del self._by_tally[consumer.tally]
         self._changed.discard(consumer)
         self._listening.discard(consumer)
+        self._refiltered.discard(consumer)
+        self._num_listed -= not consumer.config.direct
         self._timers.forget(consumer)
         await consumer.close()
         if not forget:
@@ -145,6 +157,7 @@ class StreamConsumers:
 
     def rejoined(self, consumer: Consumer, tally: Tally) -> None:
         """Take note that a consumer has other filters now than those of this tally."""
+        self._refiltered.add(consumer)
         self._by_tally[tally].discard(consumer)
         if not self._by_tally[tally]:
             del self._by_tally[tally]
@@ -177,11 +190,19 @@ class StreamConsumers:
         if not self._by_name:
             return
         if removal.everything or not removal.seqs:
-            low, high = 0, self.stream.durable_seq
-        else:
-            low, high = removal.seqs.min(), removal.seqs.max()
-        for consumer in self._by_name.values():
+            for consumer in self._by_name.values():
+                consumer.on_removed(0, self.stream.durable_seq, removal)
+            return
+        low, high = removal.seqs.min(), removal.seqs.max()
+        for consumer in self._concerned(removal.subjects):
             consumer.on_removed(low, high, removal)
+
+    def _concerned(self, subjects: Iterable[bytes]) -> set[Consumer]:
+        """Return the consumers that take any of these subjects, or took others when they were delivered."""
+        found = set(self._refiltered)
+        for tally in self.tallies.of_any(subjects):
+            found |= self._by_tally.get(tally, set())
+        return found
 
     def on_rebuilt(self) -> None:
         """Go back to the states that are durable; those that never were are written whole."""
@@ -456,3 +477,19 @@ class StreamConsumers:
         self._timers.forget(self)
         for consumer in list(self._by_name.values()):
             await self.remove(consumer, forget=False)
+
+
+class _Configs(Mapping[str, ConsumerConfig]):
+    """The configs of consumers by name."""
+
+    def __init__(self, consumers: Mapping[str, Consumer]) -> None:
+        self._consumers = consumers
+
+    def __getitem__(self, name: str) -> ConsumerConfig:
+        return self._consumers[name].config
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._consumers)
+
+    def __len__(self) -> int:
+        return len(self._consumers)

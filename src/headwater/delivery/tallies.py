@@ -1,7 +1,8 @@
 """How many messages were stored for each set of filters, without asking each consumer about each message.
 
-Consumers with the same filters share a tally of what was stored on the subjects they take. Which tallies a
-subject counts for is found once and remembered, so a message costs one look-up, however many consumers sleep.
+Consumers with the same filters share a tally of what was stored on the subjects they take. The tallies of a
+subject are found in a tree of the filters, and remembered: a message costs one look-up, a new subject a few
+steps for each of its tokens, however many consumers there are.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from headwater.model.subject import Filter
+from headwater.model.subject import Filter, is_literal
+from headwater.model.subject_trie import SubjectTrie
 
-REMEMBERED = 65_536
+REMEMBERED = 4096
+MANY = 8
+"""With more filters than so many a tree is faster than one after the other."""
 
 
 class Tally:
@@ -19,17 +23,26 @@ class Tally:
 
     def __init__(self, filters: tuple[str, ...]) -> None:
         self.filters = filters
-        self._compiled = [] if not filters or ">" in filters else [Filter(f) for f in filters]
+        self.takes_all = not filters or ">" in filters
+        self._few = [] if self.takes_all or len(filters) > MANY else [Filter(f) for f in filters]
+        self._many: SubjectTrie[str] = SubjectTrie()
+        if not self.takes_all and not self._few:
+            for pattern in filters:
+                self._many.insert(pattern, pattern)
         self.stored = 0
         self.users = 0
 
     def takes(self, subject: bytes) -> bool:
         """Return whether the filters take a subject."""
-        return not self._compiled or any(f.matches(subject) for f in self._compiled)
+        if self.takes_all:
+            return True
+        if self._few:
+            return any(f.matches(subject) for f in self._few)
+        return self._many.has(subject)
 
     def sum(self, subjects: Mapping[bytes, int]) -> int:
         """Return how many of these messages, counted by subject, the filters take."""
-        if not self._compiled:
+        if self.takes_all:
             return sum(subjects.values())
         return sum(n for subject, n in subjects.items() if self.takes(subject))
 
@@ -39,6 +52,9 @@ class Tallies:
 
     def __init__(self) -> None:
         self._by_filters: dict[tuple[str, ...], Tally] = {}
+        self._of_all: tuple[Tally, ...] = ()
+        """Those that count every message."""
+        self._filtered: SubjectTrie[Tally] = SubjectTrie()
         self._by_subject: dict[bytes, tuple[Tally, ...]] = {}
 
     def join(self, filters: tuple[str, ...]) -> Tally:
@@ -46,25 +62,52 @@ class Tallies:
         tally = self._by_filters.get(filters)
         if tally is None:
             tally = self._by_filters[filters] = Tally(filters)
-            self._by_subject.clear()
+            if tally.takes_all:
+                self._of_all += (tally,)
+            else:
+                for pattern in set(filters):
+                    self._filtered.insert(pattern, tally)
+            self._forget(tally)
         tally.users += 1
         return tally
 
     def leave(self, tally: Tally) -> None:
         """Let go of a tally that one consumer uses no more."""
         tally.users -= 1
-        if not tally.users:
-            del self._by_filters[tally.filters]
+        if tally.users:
+            return
+        del self._by_filters[tally.filters]
+        if tally.takes_all:
+            self._of_all = tuple(each for each in self._of_all if each is not tally)
+        else:
+            for pattern in set(tally.filters):
+                self._filtered.remove(pattern, tally)
+        self._forget(tally)
+
+    def _forget(self, tally: Tally) -> None:
+        """Forget what is remembered of subjects that a tally takes."""
+        if not tally.takes_all and all(map(is_literal, tally.filters)):
+            for pattern in tally.filters:
+                self._by_subject.pop(pattern.encode(), None)
+        else:
             self._by_subject.clear()
 
     def of(self, subject: bytes) -> tuple[Tally, ...]:
         """Return the tallies that a subject counts for."""
+        if not self._filtered:
+            return self._of_all
         found = self._by_subject.get(subject)
         if found is None:
             if len(self._by_subject) >= REMEMBERED:
                 self._by_subject.clear()
-            found = tuple(tally for tally in self._by_filters.values() if tally.takes(subject))
-            self._by_subject[subject] = found
+            found = self._by_subject[subject] = (*self._of_all, *self._filtered.match(subject))
+        return found
+
+    def of_any(self, subjects: Iterable[bytes]) -> set[Tally]:
+        """Return the tallies that any of these subjects counts for."""
+        found: set[Tally] = set()
+        for subject in subjects:
+            found.update(self.of(subject))
         return found
 
     def stored(self, subjects: Iterable[bytes]) -> set[Tally]:
