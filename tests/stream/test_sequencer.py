@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headwater.model.run import Run
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import SECOND
 from headwater.stream.pending import BATCH_BYTES
@@ -147,3 +148,33 @@ async def test_messages_after_a_batch_keep_the_order_of_time(workshop: Workshop)
         times = [message.ts for message in await everything(stream)]
         assert times == sorted(set(times))
         assert len(times) == 4
+
+
+async def test_a_rollup_of_a_subject_with_one_message_reads_no_more_than_that_message_s_run(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with workshop.stream(allow_rollup_hdrs=True) as stream:
+        for number in range(12):
+            await publish(stream, *[(b"s.%d.%d" % (number, each), b"x" * 100) for each in range(50)])
+            await stream.folder.fold()
+        read_run_at, read = stream._store.view.read_run_at, []
+
+        def counted(seq: int) -> Run | None:
+            read.append(seq)
+            return read_run_at(seq)
+
+        monkeypatch.setattr(stream._store.view, "read_run_at", counted)
+        for subject, older in ((b"s.11.49", 600), (b"s.11.49", 601), (b"s.5.7", 258), (b"new", 0)):
+            read.clear()
+            await publish(stream, (subject, b"sum", headers(Nats_Rollup="sub")))
+            assert read == [older] * bool(older)
+            assert not older or not stream.is_live(older)
+            assert stream.subject_counts(subject.decode()) == {subject: 1}
+        read.clear()
+        await publish(stream, (b"s.3.*", b"sum", headers(Nats_Rollup="sub")))
+        assert sorted(read) == list(range(151, 201)), "one look for each of the fifty messages that match"
+        assert stream.subject_counts("s.3.*") == {b"s.3.*": 1}
+        read.clear()
+        await publish(stream, (b"s.*.*", b"sum", headers(Nats_Rollup="sub")))
+        assert len(read) <= 20, "one pass for many"
+        assert stream.subject_counts(">") == {b"s.*.*": 1, b"new": 1}

@@ -42,6 +42,8 @@ def over_subject_limit(limit: int, ledger: Ledger, read: ReadRun, subjects: Iter
     index = ledger.subjects
     excess = {s: count - limit for s in subjects if (count := index.count.get(s, 0)) > limit}
     if index.history is None:
+        for subject in excess:
+            index.note_only(subject)
         _take_oldest(removal, ledger, read, excess)
         return removal
     for subject, count in excess.items():

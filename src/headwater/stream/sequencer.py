@@ -30,6 +30,8 @@ from headwater.stream.time_to_live import marker
 
 logger = logging.getLogger(__name__)
 
+LOOKED_FOR_ONE_BY_ONE = 64
+"""Of more subjects that a rollup empties, the messages are found in one pass over the stream."""
 _NONE: Mapping[str, bytes] = {}
 
 
@@ -66,16 +68,18 @@ class Sequencer:
             self._flush(pending)
             pending.removal.everything = True
             self._ledger.remove_everything()
+        if admitted.rollup == b"sub":
+            self._ledger.subjects.note_only(subject)
         previous = self.last_of(subject) if self._republisher else 0
         kept = self._append(pending, subject, data, now, admitted, previous)
         limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
         if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
-            self._keep_newest(pending, subject, limit)
+            self._keep_newest(pending, {subject}, limit)
         if admitted.rollup == b"sub":
-            for other in self._rolled_up_with(subject):
-                self._keep_newest(pending, other, 0)
+            for others in self._rolled_up_with(subject):
+                self._keep_newest(pending, others, 0)
         if admitted.ends_schedule in self._ledger.subjects:
-            self._keep_newest(pending, admitted.ends_schedule, 0)
+            self._keep_newest(pending, {admitted.ends_schedule}, 0)
 
     def _append(
         self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted, previous: int
@@ -106,15 +110,19 @@ class Sequencer:
             ledger.dedupe.add(admitted.message_id, ledger.last_seq, now)
         pending.skipped = True
 
-    def _rolled_up_with(self, subject: bytes) -> set[bytes]:
-        """Return the other subjects that a rollup of this one empties: a subject may contain wildcards."""
-        if b"*" not in subject and b">" not in subject:
-            return set()
-        matching = self._ledger.subjects.matching(subject.decode(errors="replace"))
-        return {other for other in matching if other != subject}
+    def _rolled_up_with(self, subject: bytes) -> list[set[bytes]]:
+        """Return the other subjects that a rollup of this one empties: a subject may contain wildcards.
 
-    def _keep_newest(self, pending: Pending, subject: bytes, limit: int) -> None:
-        """Take out the older messages of one subject, in the same change that adds the newest."""
+        Each set is looked for in one pass: where a few match, their messages may be far apart.
+        """
+        if b"*" not in subject and b">" not in subject:
+            return []
+        matching = self._ledger.subjects.matching(subject.decode(errors="replace"))
+        others = {other for other in matching if other != subject}
+        return [{other} for other in others] if len(others) <= LOOKED_FOR_ONE_BY_ONE else [others]
+
+    def _keep_newest(self, pending: Pending, subjects: set[bytes], limit: int) -> None:
+        """Take out the older messages of each subject, in the same change that adds the newest."""
 
         def read(seq: int) -> Run | None:
             if not pending:
@@ -126,7 +134,7 @@ class Sequencer:
             return self._store.view.read_run_at(seq) or pending.run()
 
         try:
-            removal = retention.over_subject_limit(limit, self._ledger, read, (subject,))
+            removal = retention.over_subject_limit(limit, self._ledger, read, subjects)
         except Error as error:
             self._complain(error)
             return
@@ -223,6 +231,8 @@ class Sequencer:
         sizes = ledger.overhead.sizes(run).tolist()
         if rollup == b"all":
             ledger.remove_everything()
+        elif rollup == b"sub":
+            ledger.subjects.note_only(run.subjects[-1])
         ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         ledger.upstreams[upstream] = cursor
@@ -231,7 +241,8 @@ class Sequencer:
         removal.merge(self._without_room(run))
         if rollup == b"sub":
             removal.merge(self._over_subject_limit({run.subjects[-1]}, 1))
-            removal.merge(self._over_subject_limit(self._rolled_up_with(run.subjects[-1]), 0))
+            for others in self._rolled_up_with(run.subjects[-1]):
+                removal.merge(self._over_subject_limit(others, 0))
         removal.everything = rollup == b"all"
         self._add(run, entry, removal, upstreams={upstream: cursor})
         if self._republisher is not None:

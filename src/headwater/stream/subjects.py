@@ -57,6 +57,11 @@ class SubjectIndex:
         if self.stale:
             self.stale.difference_update(counts)
 
+    def note_only(self, subject: bytes) -> None:
+        """Keep in mind where the only message of a subject stands, for whoever looks for its oldest."""
+        if self.history is None and self.count.get(subject) == 1 and subject not in self.stale:
+            self.oldest[subject] = self.last[subject]
+
     def forget(self, subject: bytes) -> None:
         """Drop a subject that holds no message any more."""
         self.count.pop(subject, None)
