@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -71,6 +72,28 @@ async def test_an_engine_is_ready_when_it_says_so_and_frees_everything_when_it_e
     StoreLock(tmp_path).take()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+def others_may(path: Path) -> int:
+    """Return what users who are neither the owner nor in the group may do, and the group beyond reading."""
+    mode = stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)
+    return mode & 0o027
+
+
+async def test_nobody_else_reads_a_store_also_not_what_libraries_and_memory_streams_wrote(
+    tmp_path: Path,
+) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    async with engine(tmp_path / "e", "--memory-dir", str(memory)) as running:
+        async with client(running.client_url) as connection:
+            js = connection.jetstream(timeout=60)
+            for name, storage in (("F", "file"), ("M", "memory")):
+                await js.add_stream(name=name, subjects=[f"{name}.>"], storage=storage)
+                await js.publish(f"{name}.a", b"secret")
+        made = [*running.store.rglob("*"), running.store, *memory.rglob("*")]
+        assert {"catalog.db", "log", "_delta_log", "F", "M"} <= {path.name for path in made}
+        assert not [(path, oct(path.stat().st_mode)) for path in made if others_may(path)]
 
 
 async def first_answer(url: str, stop: asyncio.Event, up: asyncio.Event) -> tuple[int, list[str]]:

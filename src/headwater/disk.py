@@ -15,6 +15,10 @@ from typing import Protocol
 from headwater.errors import DiskError
 
 IOV_MAX = 1024
+DIRECTORY_MODE, FILE_MODE = 0o750, 0o640
+"""What a store is made with, as nats-server makes its own: for its user, and its group to read."""
+UMASK = 0o027
+"""The same for what libraries make: set once by each process of ours that writes to stores."""
 OPEN_FILES = 64
 _NO_LINKS = (EXDEV, EPERM, EMLINK, ENOTSUP, ENOSYS, EACCES)
 """How systems say that there can be no second name: another file system, or one that knows none."""
@@ -128,7 +132,7 @@ class RealDisk:
 
     def write_atomic(self, path: Path, data: bytes) -> None:
         temporary = path.with_name(path.name + ".tmp")
-        with _Doing("write", temporary), open(temporary, "wb", buffering=0) as file:
+        with _Doing("write", temporary), open(temporary, "wb", buffering=0, opener=_private) as file:
             _write_all(file.fileno(), [data])
             if self._sync:
                 os.fsync(file.fileno())
@@ -188,7 +192,7 @@ class RealDisk:
             missing.append(missing[-1].parent)
         for directory in reversed(missing):
             with _Doing("make", directory):
-                directory.mkdir(exist_ok=True)
+                directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
             # Even one that was there: who made it may have died before this sync.
             self.sync_dir(directory.parent)
 
@@ -223,7 +227,7 @@ class RealAppendFile:
     def __init__(self, path: Path, sync: bool) -> None:
         self._path = path
         self._sync = sync
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         self._size = os.fstat(self._fd).st_size
 
     @property
@@ -281,6 +285,11 @@ class _Doing:
     ) -> None:
         if isinstance(error, OSError):
             raise DiskError(self.path, self.operation, error.errno or 0) from error
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file as the files of a store are made."""
+    return os.open(path, flags, FILE_MODE)
 
 
 def _write_all(fd: int, buffers: Sequence[bytes]) -> int:

@@ -348,3 +348,17 @@ async def test_a_pattern_that_is_not_valid_is_answered_at_every_door_as_by_nats_
         config = {"ack_policy": "explicit", "durable_name": "C", **filters}
         await twins.ask("CONSUMER.DURABLE.CREATE.S.C", {"stream_name": "S", "config": config})
     await twins.ask("STREAM.CREATE.T", {"name": "T", "subjects": [pattern]})
+
+
+RESERVED = """
+> * *.* *.> *.*.X *.*.REPLICATION.COMMIT *.API.> $JS.> $JS.ACK.> $JS.API.INFO $JS.EVENT.> $JSC.> $NRG.> $SYS.>
+$SYS.ACCOUNT.> $SYS.REQ.x _INBOX.> $KV.> $*.x
+"""
+
+
+@pytest.mark.parametrize("no_ack", [False, True])
+@pytest.mark.parametrize("subject", RESERVED.split())
+async def test_what_overlaps_with_reserved_subjects_is_refused_or_legal_as_with_nats_server(
+    twins: Any, subject: str, no_ack: bool
+) -> None:
+    await twins.ask("STREAM.CREATE.S", {"name": "S", "subjects": [subject], "no_ack": no_ack})

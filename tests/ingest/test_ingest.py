@@ -278,3 +278,20 @@ async def test_a_stream_whose_disk_hangs_keeps_no_other_waiting(
         assert "seq" in await at.asker.publish("stuck", b"again")
         for stream in (stuck, healthy):
             await stream.close()
+
+
+@pytest.mark.parametrize("subjects", [(">",), ("*.*.REPLICATION.COMMIT", "x"), ("*.>",)])
+async def test_no_stream_takes_what_engines_and_replicators_say_to_each_other(
+    tmp_path: Path, subjects: tuple[str, ...]
+) -> None:
+    async with site(tmp_path) as at:
+        stream = await at.open("ALL", *subjects)
+        at.client.publish(b"$HEADWATER.id.REPLICATION.COMMIT", b"receipt")
+        at.client.publish(b"$HEADWATER.id.INBOX.1", b"plan")
+        at.client.publish(b"a.b.REPLICATION.COMMIT", b"legal")
+        at.client.publish(b"$HEADWATER.id.REPLICATION.COMMIT", b"receipt")
+        await at.client.flush()
+        await at.connection.flush()
+        await stream.settled()
+        assert [message.data for message in await everything(stream)] == [b"legal"]
+        await stream.close()

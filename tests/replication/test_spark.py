@@ -257,3 +257,16 @@ def test_what_was_linked_after_all_was_not_read() -> None:
         for work, size in zip(works, linked, strict=True)
     ]
     assert read_bytes(works, receipts) == 130
+
+
+def test_a_master_that_makes_a_secret_for_each_application_has_it_asked_for() -> None:
+    assert spark_options("local[2]", "1g", {})["spark.authenticate"] == "true"
+    for master in ("yarn", "k8s://https://hub:6443"):
+        options = spark_options(master, "1g", {})
+        assert (options["spark.authenticate"], options["spark.network.crypto.enabled"]) == ("true", "true")
+    assert "spark.authenticate" not in spark_options("spark://hub:7077", "1g", {}), (
+        "it has no secret to ask for"
+    )
+    shared = spark_options("spark://hub:7077", "1g", {"_SPARK_AUTH_SECRET": "given"})
+    assert (shared["spark.authenticate"], shared["spark.network.crypto.enabled"]) == ("true", "true")
+    assert "given" not in shared.values()

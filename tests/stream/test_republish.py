@@ -61,3 +61,9 @@ def test_a_copy_larger_than_the_server_takes_is_reported_not_sent(caplog: pytest
     assert republisher.frames(1, 0, b"a", b"", b"x" * 500, 0)
     assert republisher.frames(2, 0, b"a", b"", b"x" * 1000, 1) == []
     assert "message 2 of stream S is not republished to copy.a" in caplog.text
+
+
+def test_no_wildcard_of_a_destination_leads_to_the_subjects_of_engines() -> None:
+    made = republisher(src="x.*.*", dest="{{wildcard(1)}}.{{wildcard(2)}}.REPLICATION.COMMIT")
+    assert made.frames(1, TS, b"x.$HEADWATER.id", b"", b"forged", 0) == []
+    assert len(made.frames(1, TS, b"x.a.id", b"", b"", 0)) == 1

@@ -64,3 +64,41 @@ async def test_what_is_no_http_is_hung_up_on(port: int) -> None:
     assert await asyncio.wait_for(reader.read(), 60) == b""
     writer.close()
     assert (await asked(port, "/"))[0][0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8222", 200),
+        ("localhost", 200),
+        ("[::1]:8222", 200),
+        ("rebound.example:8222", 421),
+        ("127.0.0.1.rebound.example", 421),
+        ("localhost.rebound.example", 421),
+        ("[", 421),
+    ],
+)
+async def test_a_name_that_somebody_had_point_to_loopback_gets_no_page(
+    port: int, host: str, status: int
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    assert (await reader.readline()).split()[1] == b"%d" % status
+    writer.close()
+
+
+async def test_pages_on_other_addresses_are_served_under_any_name() -> None:
+    server = PageServer({"/": echo})
+    port = await server.start("0.0.0.0", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: engine.example\r\nConnection: close\r\n\r\n")
+    assert (await reader.readline()).split()[1] == b"200"
+    writer.close()
+    await server.stop()
+
+
+async def test_a_target_that_is_no_address_is_refused(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET //[ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert (await reader.readline()).split()[1] == b"400"
+    writer.close()

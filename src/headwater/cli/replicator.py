@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import Field
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.cli.serve import run_until_told
+from headwater.disk import UMASK
 from headwater.errors import SettingsError
 from headwater.loaded_settings import load
 from headwater.settings import Settings
@@ -72,6 +74,7 @@ def replicator(
     if any(seat.nats_url is None for _, _, seat in reached):
         raise SettingsError("nats_url is missing: say where the engine's nats-server is with --nats URL")
     start_journal(settings.log_level, settings.log_format)
+    os.umask(UMASK)
     # Imported here: help and usage errors need not wait for Spark's libraries.
     from headwater.bus.options import ConnectOptions
     from headwater.replication.replicator import EngineAt, ReplicatorOptions, replicate

@@ -14,6 +14,7 @@ import click
 
 from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
+from headwater.disk import UMASK
 from headwater.errors import SettingsError
 from headwater.stan.modes import check_modes
 
@@ -43,6 +44,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
     if settings.store is None:
         raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
     check_modes(settings)
+    os.umask(UMASK)
     require_directory(settings.store)
     start_journal(settings.log_level, settings.log_format)
     for name in ("password", "token"):

@@ -6,10 +6,12 @@ import asyncio
 import logging
 
 from headwater.bus.connection import Connection
+from headwater.bus.permissions import INTERNAL
 from headwater.errors import Error
 from headwater.model.stream import StreamConfig
+from headwater.model.subject import collides
 from headwater.stream.stream import Stream
-from headwater.wire.frames import Frame
+from headwater.wire.frames import Frame, Sink
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +23,7 @@ STUCK = Error("the disk does not answer, and too much waits for it")
 HOLD_S = 5.0
 """A stream whose disk gets nothing done for so long keeps the others waiting no longer."""
 STOP_WITHIN_S = 30.0
-
+INTERNAL_PREFIX = INTERNAL.removesuffix(">").encode()
 BUCKETS = ("$KV.", "$OBJ.")
 """Subjects to which clients of a domain publish below the prefix of its API, for leaf nodes to let pass."""
 
@@ -54,6 +56,22 @@ class DomainSink:
         self._sink.items += [(frame[0][self._length :], *frame[1:]) for frame in self.items]
         self.items.clear()
         self._sink.flush()
+
+
+class GuardedSink:
+    """Takes the publishes of a wide pattern, and drops what engines and replicators say to each other."""
+
+    def __init__(self, sink: StreamSink) -> None:
+        self.items: list[Frame] = []
+        self._sink = sink
+
+    def flush(self) -> None:
+        """Hand on what is not internal."""
+        taken = [frame for frame in self.items if not frame[0].startswith(INTERNAL_PREFIX)]
+        self.items.clear()
+        if taken:
+            self._sink.items += taken
+            self._sink.flush()
 
 
 class Ingest:
@@ -106,8 +124,15 @@ class Ingest:
             self.connection.unsubscribe(sids.pop(subject))
         for subject in sorted(wanted - sids.keys()):
             named = self._prefix and subject.startswith(self._prefix)
-            to = DomainSink(sink, self._prefix) if named else sink
-            sids[subject] = self.connection.subscribe(subject.encode(), to)
+            sids[subject] = self.connection.subscribe(
+                subject.encode(), self._taker(sink, subject, bool(named))
+            )
+
+    def _taker(self, sink: StreamSink, subject: str, named: bool) -> Sink:
+        """Return what takes the publishes of one subject of a stream."""
+        if named:
+            return DomainSink(sink, self._prefix)
+        return GuardedSink(sink) if collides(subject, INTERNAL) else sink
 
     def keep_pace(self, stream: Stream) -> None:
         """Read nothing more while too much of a stream waits to become durable."""

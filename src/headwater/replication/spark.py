@@ -50,6 +50,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Receipt).decode
 
 
+_AUTH_SECRET = "_SPARK_AUTH_SECRET"
+"""The variable in which Spark looks for the secret that a standalone cluster shares."""
+
+
 class SparkMissingError(Error):
     """Something that Spark needs is not installed; says the line that installs it."""
 
@@ -112,6 +116,12 @@ def spark_options(
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         }
+    if local or master == "yarn" or master.startswith("k8s://") or _AUTH_SECRET in environ:
+        # Whoever reaches a port of Spark can have it read objects of Java, and so run code. With these
+        # masters Spark makes a secret for each application; other clusters must have been given one.
+        options["spark.authenticate"] = "true"
+        if not local:
+            options["spark.network.crypto.enabled"] = "true"
     return options
 
 

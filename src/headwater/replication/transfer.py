@@ -6,6 +6,7 @@ This is what Spark's executors run. It needs the store's files or the origin's A
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
 
+from headwater.disk import UMASK
 from headwater.errors import BusError, Error
 from headwater.model.columns import Int64s
 from headwater.model.copied import can_stand_in_a_path
@@ -54,6 +56,7 @@ def _settle() -> None:
 
 def transfer_all(works: list[bytes]) -> list[bytes]:
     """Do pieces of work one after the other; they come as bytes, and so go their receipts."""
+    os.umask(UMASK)
     _settle()
     return [_encode(transfer(_decode_work(work))) for work in works]
 

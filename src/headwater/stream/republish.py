@@ -13,6 +13,9 @@ from headwater.wire.frames import MAX_SIZE, pub
 
 logger = logging.getLogger(__name__)
 
+_INTERNAL = b"$HEADWATER."
+"""Where engines and replicators speak: wildcards in a destination must not lead there."""
+
 
 class Republisher:
     """Makes the frames that the `republish` of a config asks for."""
@@ -31,7 +34,7 @@ class Republisher:
     ) -> list[bytes]:
         """Return the frame for one stored message, or none if its subject is not republished."""
         target = self._transform.apply(subject)
-        if target is None:
+        if target is None or target.startswith(_INTERNAL):
             return []
         block = headers
         for name, value in (

@@ -14,6 +14,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from headwater.disk import FILE_MODE
+
 BLOCK_BYTES = 4 << 20
 ALIGNED_BYTES = 4096
 """Places, lengths and memory are multiples of this where the cache is passed by."""
@@ -26,7 +28,7 @@ class DirectFile:
     """A new file; OSError from any call if the disk refuses what was written until then."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         self._filling, self._writing = _block(), _block()
         self._length = 0
         self._place = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
 import h11
@@ -30,10 +31,13 @@ class PageServer:
         self._pages = pages
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
+        self._is_local = True
 
     async def start(self, host: str, port: int) -> int:
         """Return the port on which pages are served from now on."""
         self._server = await asyncio.start_server(self._accept, host, port)
+        addresses = [socket.getsockname()[0] for socket in self._server.sockets]
+        self._is_local = all(ip_address(address).is_loopback for address in addresses)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -83,9 +87,14 @@ class PageServer:
                 return
 
     async def _answer(self, request: h11.Request) -> Answer:
+        if self._is_local and not _names_this_machine(request):
+            return 421, _TEXT, b"pages on loopback are asked for by address or as localhost\n"
         if request.method not in (b"GET", b"HEAD"):
             return 405, _TEXT, b"only GET and HEAD\n"
-        target = urlsplit(request.target.decode("latin-1"))
+        try:
+            target = urlsplit(request.target.decode("latin-1"))
+        except ValueError:
+            return 400, _TEXT, b"this is no address of a page\n"
         page = self._pages.get(target.path.rstrip("/") or "/")
         if page is None:
             return 404, _TEXT, b"no such page\n"
@@ -94,6 +103,22 @@ class PageServer:
         except Exception:
             logger.exception("the page %s failed", target.path)
             return 500, _TEXT, b"the page failed; the engine's log says why\n"
+
+
+def _names_this_machine(request: h11.Request) -> bool:
+    """Return whether the Host is an address or localhost.
+
+    Any other name may be that of a web page whose owner had it point to loopback, so as to read ours.
+    """
+    host = next((value for name, value in request.headers if name == b"host"), b"").decode("latin-1")
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if not host or name == "localhost":
+            return True
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _sent(http: h11.Connection, request: h11.Request, answer: Answer) -> bytes:
