@@ -9,6 +9,7 @@ ARGS ?=
 NATS_CLI ?= nats
 ROUNDS ?= 60
 RUNS ?= 1000
+ATTACKS ?= 100000
 WORKERS ?= 4
 OLDER_SERVERS ?= .headwater/older-servers
 
@@ -48,7 +49,8 @@ format: install ## rewrite the code as `check` wants it
 test: check java-check ## everything: check and the whole suite, by WORKERS=4 processes side by side
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-test-rounds: install java-check ## what is killed, and links that are cut, at random, ROUNDS times: ROUNDS=60
+test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
+	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)
 	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/on_spark/test_cinemas.py $(ARGS)
 
 test-simulation: install ## a whole engine on a disk that breaks, simulated RUNS times: RUNS=1000, or SIM_SEED=… alone

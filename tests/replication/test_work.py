@@ -92,3 +92,10 @@ def test_so_does_a_file_wherever_it_lies_and_came_from(name: str) -> None:
         file = FileRange(path, -(1 << 60), 1 << 60, 1 << 60, told)
         size = len(msgspec.msgpack.encode(file))
         assert size <= file.exchange_bytes < 2 * size
+
+
+def test_a_text_that_is_no_utf_8_is_a_decoding_error_like_any_other() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_question(b"\x81\xa4name\xa1\xff")
+    with pytest.raises(msgspec.DecodeError):
+        decode_receipts(b"\x91\x81\xa4work\xa1\xff")

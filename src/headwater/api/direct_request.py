@@ -58,7 +58,7 @@ def _decode(body: bytes) -> DirectRequest:
         raise Refusal(408, "Empty Request")
     try:
         request = _DECODER.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise Refusal(408, "Malformed Request") from None
     for moment in (request.start_time, request.up_to_time):
         if moment is not None and times.parse_time(moment) is None:

@@ -59,7 +59,7 @@ def _config(request: Request) -> StreamConfig:
     request.decode({"config": anything, "state": anything}, "JSApiStreamRestoreRequest")
     try:
         body = msgspec.json.decode(request.body, type=_Body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise api_error("invalid_json", err=str(error)) from None
     config, _ = decode_config(bytes(body.config))
     if not config.name:

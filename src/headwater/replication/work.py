@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from headwater.model.adopted import Adopted
 from headwater.model.copied import Copied
+
+T = TypeVar("T")
 
 
 class FileRange(msgspec.Struct, frozen=True, array_like=True):
@@ -169,11 +174,24 @@ def encode(value: Question | Plan | Committed | list[Receipt]) -> bytes:
     return _encoder.encode(value)
 
 
-decode_question = msgspec.msgpack.Decoder(Question).decode
-decode_plan = msgspec.msgpack.Decoder(Plan).decode
-decode_receipts = msgspec.msgpack.Decoder(list[Receipt]).decode
-decode_adopted = msgspec.msgpack.Decoder(tuple[Adopted, ...]).decode
-decode_committed = msgspec.msgpack.Decoder(Committed).decode
+def _decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """Return what reads a value, and raises DecodeError for all other bytes, broken texts included."""
+    decode = msgspec.msgpack.Decoder(kind).decode
+
+    def read(data: bytes) -> T:
+        try:
+            return decode(data)
+        except UnicodeDecodeError as error:
+            raise msgspec.DecodeError(str(error)) from None
+
+    return read
+
+
+decode_question = _decoder(Question)
+decode_plan = _decoder(Plan)
+decode_receipts = _decoder(list[Receipt])
+decode_adopted = _decoder(tuple[Adopted, ...])
+decode_committed = _decoder(Committed)
 
 INLINE_BYTES = 256 << 10
 """A result up to this size travels in its receipt."""

@@ -1,0 +1,1 @@
+"""Hostile and careless clients, at random, against an engine as it runs."""
