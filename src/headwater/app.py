@@ -1,7 +1,8 @@
 """The engine put together: one store, served to one account or to several, each at a seat of its own.
 
-Start: lock the store → nats-server (embedded, or those that seats name) → the seats → say so, seat by seat.
-Stop: the same in reverse.
+Start: lock the store and raise its epoch → nats-server (embedded, or those that seats name) → the seats →
+say so, seat by seat. Stop: the same in reverse. An engine that finds that another has taken the store over
+stops for good, with an error.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer, room_above
 from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
 from headwater.control.catalog import Catalog
+from headwater.control.ownership import Ownership
 from headwater.control.store_lock import StoreLock
 from headwater.errors import Error, StoreLockedError
 from headwater.replication import handover
@@ -37,35 +40,63 @@ FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 15.0
 PATIENCE_S = 10.0
 """So long may our own nats-server take until it listens."""
+LONGEST_END_S = 15.0
+"""How long an engine that lost its store may take to close what it has open."""
 
 
 async def serve(settings: Settings) -> None:
     """Serve the streams of a store until cancelled."""
+    store = settings.store
+    assert store is not None
+    lock = StoreLock(store)
+    try:
+        lock.take()
+    except StoreLockedError:
+        if not settings.standby:
+            raise
+        async with _waiting_pages(settings):
+            await lock.wait(lambda owner: _tell_waiting(store, owner))
+    try:
+        ownership = Ownership(store)
+        await asyncio.to_thread(ownership.take)
+        await _until_lost(ownership, _serve(settings, store, ownership))
+    finally:
+        lock.release()
+
+
+async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> None:
+    """Return when the work does; end it, and raise, once another engine has taken the store over."""
+    serving = asyncio.create_task(work, name="serve")
+    losing = asyncio.create_task(ownership.lost(), name="ownership")
+    try:
+        await asyncio.wait({serving, losing}, return_when=asyncio.FIRST_COMPLETED)
+        if not losing.done():
+            return serving.result()
+        serving.cancel()
+        await asyncio.wait({serving}, timeout=LONGEST_END_S)
+        raise losing.result()
+    finally:
+        losing.cancel()
+        serving.cancel()
+        await asyncio.wait({serving}, timeout=None if not ownership.is_lost else 0)
+
+
+async def _serve(settings: Settings, store: Path, ownership: Ownership) -> None:
+    """Serve the streams of a store that is ours until cancelled."""
     async with AsyncExitStack() as stack:
-        store = settings.store
-        assert store is not None
-        lock = StoreLock(store)
-        try:
-            lock.take()
-        except StoreLockedError:
-            if not settings.standby:
-                raise
-            async with _waiting_pages(settings):
-                await lock.wait(lambda owner: _tell_waiting(store, owner))
-        stack.callback(lock.release)
         began = time.monotonic()
         if settings.seats:
-            premises = _open_premises(settings, stack)
+            premises = _open_premises(settings, ownership, stack)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
                     seats.create_task(_keep_seated(premises, seat, began))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            await _sit(_open_premises(settings, stack), settings, server, began)
+            await _sit(_open_premises(settings, ownership, stack), settings, server, began)
             return
         embedded = await _start_embedded(settings, store, stack)
-        premises = _open_premises(_as_replicator(settings, embedded), stack)
+        premises = _open_premises(_as_replicator(settings, embedded), ownership, stack)
         await _sit(premises, settings, _inside(embedded), began, embedded)
 
 
@@ -125,11 +156,14 @@ def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
     )
 
 
-def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
+def _open_premises(settings: Settings, ownership: Ownership, stack: AsyncExitStack) -> Premises:
     """Return what the seats share, each part closed when the engine ends."""
     assert settings.store is not None
-    catalog = Catalog(settings.store / "catalog.db")
+    catalog = Catalog(settings.store / "catalog.db", fence=ownership)
     stack.callback(catalog.close)
+    if catalog.epoch >= ownership.epoch:
+        ownership.take(above=catalog.epoch)  # the record was lost since
+    catalog.claim()
     logger.info("store id %s", catalog.store_id)
     sync_executor = ElasticThreads(SYNC_THREADS, "sync")
     work_executor = ElasticThreads(WORK_THREADS, "work")
@@ -145,6 +179,7 @@ def _open_premises(settings: Settings, stack: AsyncExitStack) -> Premises:
         handover=path,
         has_seats=bool(settings.seats),
         catalog=catalog,
+        fence=ownership,
         clock=SystemClock(),
         cache=RunCache(settings.read_cache_bytes),
         sync_executor=sync_executor,

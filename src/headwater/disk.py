@@ -56,6 +56,10 @@ class Disk(Protocol):
         """Return the file, made if it was missing; its directory entry is durable after `sync_dir`."""
         ...
 
+    def create_append(self, path: Path) -> AppendFile:
+        """Return a new file, refused if there is one; its directory entry is durable after `sync_dir`."""
+        ...
+
     def read(self, path: Path, offset: int, length: int) -> bytes:
         """Return the bytes of this range, fewer where the file ends; any thread may call it."""
         ...
@@ -117,6 +121,11 @@ class RealDisk:
         self._forget(path)
         with _Doing("open", path):
             return RealAppendFile(path, self._sync)
+
+    def create_append(self, path: Path) -> RealAppendFile:
+        self._forget(path)
+        with _Doing("open", path):
+            return RealAppendFile(path, self._sync, os.O_EXCL)
 
     def read(self, path: Path, offset: int, length: int) -> bytes:
         with _Doing("read", path):
@@ -224,10 +233,11 @@ class RealDisk:
 class RealAppendFile:
     """A file of this machine that grows at its end."""
 
-    def __init__(self, path: Path, sync: bool) -> None:
+    def __init__(self, path: Path, sync: bool, more_flags: int = 0) -> None:
         self._path = path
         self._sync = sync
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | more_flags
+        self._fd = os.open(path, flags, FILE_MODE)
         self._size = os.fstat(self._fd).st_size
 
     @property

@@ -3,6 +3,8 @@
 Error
 ├── ApiError            answered to a client as code, err_code, description
 ├── CorruptionError     stored bytes whose checksum does not match
+├── NewerFormatError    a file that a newer release wrote
+├── FencedError         another engine has taken the store over
 ├── DiskError           the disk refused a write or a sync
 ├── StoreLockedError    another engine owns the store
 ├── SettingsError       a setting is unknown or has no sense
@@ -62,6 +64,27 @@ class CorruptionError(Error):
         self.path = path
         self.offset = offset
         self.what = what
+
+
+class NewerFormatError(Error):
+    """A file that a newer release wrote: nothing of it is read, cut or removed."""
+
+    def __init__(self, what: str, found: object, known: object) -> None:
+        super().__init__(
+            f"{what} has version {found}, this Headwater knows up to {known}: "
+            "it was written by a newer release; start that one"
+        )
+        self.found = found
+        self.known = known
+
+
+class FencedError(Error):
+    """Another engine has taken the store over; the one that meets this never stores anything again."""
+
+    def __init__(self, store: Path, epoch: int, what: str) -> None:
+        super().__init__(f"the store {store} was taken from this engine (epoch {epoch}): {what}")
+        self.store = store
+        self.epoch = epoch
 
 
 class StoreLockedError(Error):

@@ -31,6 +31,7 @@ from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.errors import SettingsError
+from headwater.fence import Fence
 from headwater.ingest.ingest import Ingest
 from headwater.model.names import directory_name
 from headwater.replication.work import NatsOrigin
@@ -67,6 +68,8 @@ class Premises:
     has_seats: bool
     """Whether there are several accounts, so that a replicator must say which one it asks for."""
     catalog: Catalog
+    fence: Fence
+    """Says whether the store is still ours."""
     clock: Clock
     cache: RunCache
     sync_executor: Executor
@@ -243,6 +246,7 @@ async def _open_domain(
         max_payload=lambda: connection.max_payload,
         client_limit=-1 if settings.nats_url else settings.max_payload_bytes,
         domain=settings.domain or "",
+        fence=premises.fence,
     )
     domain = Domain(
         account=settings.account,

@@ -13,7 +13,7 @@ import pytest
 from headwater.control import declaration
 from headwater.control.catalog import _MIGRATIONS, VERSION, Catalog, CatalogError, ConsumerRow, StreamRow
 from headwater.disk import RealDisk
-from headwater.errors import DiskError
+from headwater.errors import DiskError, FencedError
 
 
 def row(name: str, *, account: str = "$G", identity: str = "") -> StreamRow:
@@ -222,3 +222,39 @@ def _content(catalog: Catalog) -> object:
     streams = catalog.streams("$G")
     consumers = [catalog.consumers("$G", row.name) for row in streams]
     return catalog.store_id, streams, consumers, catalog.deletions()
+
+
+def test_a_version_below_zero_is_damage(tmp_path: Path) -> None:
+    Catalog(tmp_path / "catalog.db").close()
+    with sqlite3.connect(tmp_path / "catalog.db") as db:
+        db.execute("PRAGMA user_version = -5")
+    with pytest.raises(CatalogError, match="is damaged: it has version -5"):
+        Catalog(tmp_path / "catalog.db")
+
+
+class Later:
+    """Owners of a store, one after the other."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def check(self) -> None:
+        """Return: the file is to find out by itself."""
+
+
+def test_an_owner_that_was_deposed_declares_and_forgets_nothing(tmp_path: Path) -> None:
+    old = Catalog(tmp_path / "catalog.db", fence=Later(1))
+    old.claim()
+    old.create(row("a"))
+    new = Catalog(tmp_path / "catalog.db", fence=Later(2))
+    assert new.epoch == 1
+    new.claim()
+    assert new.epoch == 2
+    with pytest.raises(FencedError, match="epoch 2"):
+        old.create(row("b"))
+    with pytest.raises(FencedError, match="epoch 2"):
+        old.delete("$G", "a")
+    assert new.streams("$G") == [row("a")]
+    new.create(row("c"))
+    old.close()
+    new.close()

@@ -128,3 +128,15 @@ async def test_who_no_longer_waits_does_not_take_the_store(tmp_path: Path) -> No
     third = StoreLock(tmp_path)
     third.take()
     third.release()
+
+
+def test_the_lock_holds_though_its_file_was_removed(tmp_path: Path) -> None:
+    lock = StoreLock(tmp_path)
+    lock.take()
+    (tmp_path / "engine.lock").unlink()
+    with pytest.raises(StoreLockedError, match="in use by another engine"):
+        StoreLock(tmp_path).take()
+    lock.release()
+    again = StoreLock(tmp_path)
+    again.take()
+    again.release()

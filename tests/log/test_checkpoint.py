@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from struct import pack
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.disk import RealDisk
-from headwater.errors import CorruptionError, DiskError
+from headwater.errors import CorruptionError, DiskError, NewerFormatError
 from headwater.log import checkpoint
 from headwater.log.checkpoint import Checkpoint
 from simulation.disks import BreakableDisk, Fault, PowerCut
@@ -26,12 +28,25 @@ def test_a_checkpoint_that_was_never_written_is_none(path: Path, disk: RealDisk)
     assert checkpoint.read(disk, path) is None
 
 
-@given(st.integers(0, 1 << 60), st.binary(max_size=300))
-def test_a_checkpoint_is_read_as_it_was_written(segment: int, payload: bytes) -> None:
+@given(st.integers(0, 1 << 60), st.binary(max_size=300), st.integers(0, 1 << 31))
+def test_a_checkpoint_is_read_as_it_was_written(segment: int, payload: bytes, epoch: int) -> None:
     with TemporaryDirectory() as root:
         disk = RealDisk(sync=False)
-        checkpoint.write(disk, Path(root, "checkpoint"), segment, payload)
-        assert checkpoint.read(disk, Path(root, "checkpoint")) == Checkpoint(segment, payload)
+        checkpoint.write(disk, Path(root, "checkpoint"), segment, payload, epoch)
+        assert checkpoint.read(disk, Path(root, "checkpoint")) == Checkpoint(segment, payload, epoch)
+
+
+def test_a_checkpoint_of_version_1_is_read(path: Path, disk: RealDisk) -> None:
+    checked = pack("<QQ", 7, 3) + b"old"
+    path.write_bytes(checkpoint.MAGIC + pack("<II", 1, crc32(checked)) + checked)
+    assert checkpoint.read(disk, path) == Checkpoint(7, b"old", 0)
+
+
+def test_a_checkpoint_of_a_newer_version_is_refused_as_such(path: Path, disk: RealDisk) -> None:
+    checked = b"whatever it may hold, of any length"
+    path.write_bytes(checkpoint.MAGIC + pack("<II", 3, crc32(checked, crc32(pack("<I", 3)))) + checked)
+    with pytest.raises(NewerFormatError, match="version 3, this Headwater knows up to 2: it was written by"):
+        checkpoint.read(disk, path)
 
 
 def test_the_newest_checkpoint_is_read(path: Path, disk: RealDisk) -> None:
@@ -95,8 +110,8 @@ def test_a_failure_at_any_operation_leaves_the_old_or_the_new(fault: Fault) -> N
         operation, broke = 1, True
         while broke:
             said, broke, left = replaced(fault, operation, seed)
-            assert left in ((2, b"new"), (1, b"old"))
-            assert left == (2, b"new") or not said
+            assert left in (Checkpoint(2, b"new"), Checkpoint(1, b"old"))
+            assert left == Checkpoint(2, b"new") or not said
             found.add(left)
             operation += 1
     assert len(found) == 2

@@ -9,9 +9,9 @@ from threading import Event, Thread
 import pytest
 
 from headwater.disk import RealDisk
-from headwater.errors import DiskError
+from headwater.errors import DiskError, FencedError
 from headwater.log import Log
-from headwater.log.segment import SEGMENT_HEADER_SIZE, segment_path
+from headwater.log.segment import SEGMENT_HEADER_SIZE, STAMP_SIZE, SegmentHeader, read_header, segment_path
 from log.batches import contents, numbered
 from simulation.disks import BreakableDisk, Fault
 
@@ -24,9 +24,11 @@ def reopened(log: Log, directory: Path, disk: RealDisk) -> Log:
 def test_a_new_log_is_empty(directory: Path, disk: RealDisk) -> None:
     log = Log.open(directory, disk)
     assert contents(log) == []
-    assert log.segment == 1
+    assert log.size_bytes == 0
+    log = reopened(log, directory, disk)
+    assert contents(log) == []
+    assert log.rotate() == 1
     assert log.size_bytes == SEGMENT_HEADER_SIZE
-    assert contents(reopened(log, directory, disk)) == []
 
 
 def test_batches_are_replayed_where_append_said_they_lie(directory: Path, disk: RealDisk) -> None:
@@ -106,12 +108,15 @@ def test_a_log_whose_segments_are_all_below_the_checkpoint_goes_on_there(
     log.sync()
     log.close()
     log = Log.open(directory, disk, from_segment=7)
-    assert log.segment == 7
     assert contents(log) == []
+    [position] = log.append([numbered(2)])
+    assert position.segment == 7
 
 
 def test_files_that_are_no_segments_are_left_alone(directory: Path, disk: RealDisk) -> None:
-    Log.open(directory, disk).close()
+    log = Log.open(directory, disk)
+    log.rotate()
+    log.close()
     for name in ("1.log", "note.txt", "0000000000000000000x.log", "00000000000000000001.log.tmp"):
         (directory / name).write_bytes(b"mine")
     log = Log.open(directory, disk)
@@ -122,6 +127,7 @@ def test_files_that_are_no_segments_are_left_alone(directory: Path, disk: RealDi
 def test_appending_after_a_failure_without_rollback_is_a_bug(tmp_path: Path) -> None:
     disk = BreakableDisk(tmp_path)
     log = Log.open(tmp_path / "log", disk)
+    log.rotate()
     disk.break_at(disk.operations + 1, Fault.TORN)
     with pytest.raises(DiskError):
         log.append([numbered(1)])
@@ -209,6 +215,112 @@ def test_a_rolled_back_batch_stays_away_even_if_the_cut_never_reached_the_disk(t
     log = Log.open(tmp_path / "log", disk)
     assert contents(log) == [numbered(1), numbered(2, data=b"new")]
     assert log.damage == []
+
+
+class Owner:
+    """A fence that a test lowers."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.is_deposed = False
+
+    def check(self) -> None:
+        if self.is_deposed:
+            raise FencedError(Path("store"), self.epoch, "another engine has it")
+
+
+def test_a_new_owner_never_appends_where_the_old_one_may_still_write(directory: Path, disk: RealDisk) -> None:
+    old, new = Owner(1), Owner(2)
+    first = Log.open(directory, disk, fence=old)
+    first.append([numbered(1)])
+    first.sync()
+    second = Log.open(directory, RealDisk(sync=False), fence=new)
+    old.is_deposed = True
+    first.append([numbered(2, data=b"late")])
+    with pytest.raises(FencedError):
+        first.sync()
+    second.append([numbered(2, data=b"new")])
+    second.sync()
+    first.close()
+    second.close()
+    last = Log.open(directory, disk)
+    assert contents(last) == [numbered(1), numbered(2, data=b"new")]
+    assert last.damage == []
+    sealed = SEGMENT_HEADER_SIZE + STAMP_SIZE + len(numbered(1))
+    assert read_header(disk, directory, 2) == SegmentHeader(2, 1, sealed, 2)
+
+
+def test_a_segment_that_the_old_owner_started_meanwhile_is_void(directory: Path, disk: RealDisk) -> None:
+    first = Log.open(directory, disk, fence=Owner(1))
+    first.append([numbered(1)])
+    first.sync()
+    second = Log.open(directory, RealDisk(sync=False), fence=Owner(2))
+    assert first.rotate() == 2
+    first.append([numbered(2, data=b"late")])
+    [position] = second.append([numbered(2, data=b"new")])
+    second.sync()
+    assert position.segment == 3
+    first.close()
+    second.close()
+    assert contents(Log.open(directory, disk)) == [numbered(1), numbered(2, data=b"new")]
+
+
+def test_a_deposed_owner_neither_starts_a_segment_that_is_there_nor_rolls_back(
+    directory: Path, disk: RealDisk
+) -> None:
+    old = Owner(1)
+    first = Log.open(directory, disk, fence=old)
+    first.append([numbered(1)])
+    first.sync()
+    second = Log.open(directory, RealDisk(sync=False), fence=Owner(2))
+    second.append([numbered(2)])
+    second.sync()
+    old.is_deposed = True
+    with pytest.raises(FencedError):
+        first.rotate()
+    with pytest.raises(FencedError):
+        first.rollback()
+    assert contents(Log.open(directory, disk)) == [numbered(1), numbered(2)]
+
+
+def test_a_segment_that_a_deposed_owner_put_behind_that_of_its_successor_is_void(
+    directory: Path, disk: RealDisk
+) -> None:
+    first = Log.open(directory, disk, fence=Owner(1))
+    first.append([numbered(1)])
+    first.sync()
+    second = Log.open(directory, RealDisk(sync=False), fence=Owner(2))
+    second.append([numbered(2)])
+    second.sync()
+    first.rotate()  # it does not know yet: its header names segment 1 as the one before
+    for _ in range(2):
+        log = Log.open(directory, RealDisk(sync=False))
+        assert contents(log) == [numbered(1), numbered(2)]
+        assert log.damage == []
+        log.close()
+
+
+def test_a_log_whose_store_forgot_its_epoch_goes_on_with_the_one_it_knows(
+    directory: Path, disk: RealDisk
+) -> None:
+    for epoch, seq in ((7, 1), (1, 2), (2, 3)):
+        log = Log.open(directory, disk, fence=Owner(epoch))
+        log.append([numbered(seq)])
+        log.sync()
+        log.close()
+    assert contents(Log.open(directory, disk)) == [numbered(1), numbered(2), numbered(3)]
+
+
+def test_a_log_of_a_later_owner_is_refused_by_one_that_was_deposed(directory: Path, disk: RealDisk) -> None:
+    log = Log.open(directory, disk, fence=Owner(5))
+    log.append([numbered(1)])
+    log.sync()
+    log.close()
+    old = Owner(4)
+    assert contents(Log.open(directory, disk, fence=old)) == [numbered(1)]
+    old.is_deposed = True
+    with pytest.raises(FencedError):
+        Log.open(directory, disk, fence=old)
 
 
 def test_other_threads_read_while_the_log_grows_and_is_trimmed(directory: Path, disk: RealDisk) -> None:

@@ -1,4 +1,4 @@
-"""Open drops a torn tail; damage anywhere else is reported, skipped and never served."""
+"""Open drops a record that was cut off; all other damage is reported, skipped and never served."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.disk import RealDisk
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, NewerFormatError
 from headwater.log import Log
+from headwater.log.batch import HEAD_SIZE, MESSAGE_SIZE
 from headwater.log.segment import SEGMENT_HEADER_SIZE, STAMP_SIZE, SegmentHeader, segment_path
 from log.batches import contents, numbered
 
@@ -39,7 +40,10 @@ def test_a_last_batch_cut_anywhere_is_dropped_and_recorded(directory: Path, disk
         log.append([numbered(2)])
         log.sync()
         log.close()
-        assert segment_path(directory, 1).read_bytes() == whole
+        log = Log.open(directory, RealDisk(sync=False))
+        assert contents(log) == [numbered(1), numbered(2)]
+        assert log.damage == []
+        segment_path(directory, 2).unlink()
 
 
 def test_a_torn_batch_whose_head_survived_is_named(directory: Path, disk: RealDisk) -> None:
@@ -53,14 +57,20 @@ def test_a_torn_batch_whose_head_survived_is_named(directory: Path, disk: RealDi
 @pytest.mark.parametrize(
     "garbage", [b"\0" * 5000, b"\xff" * 99, b"\xf1HWB" * 50], ids=["zeros", "ones", "magic"]
 )
-def test_garbage_after_the_last_batch_is_dropped(directory: Path, disk: RealDisk, garbage: bytes) -> None:
+def test_garbage_after_the_last_batch_counts_as_damage_for_it_may_have_been_a_batch(
+    directory: Path, disk: RealDisk, garbage: bytes
+) -> None:
     path = two_batches(directory, disk)
     whole = path.read_bytes()
     path.write_bytes(whole + garbage)
-    log = Log.open(directory, disk)
-    assert contents(log) == [numbered(1), numbered(2)]
-    assert [damage.torn for damage in log.damage] == [True]
-    assert path.read_bytes() == whole
+    for _ in range(2):
+        log = Log.open(directory, disk)
+        assert contents(log) == [numbered(1), numbered(2)]
+        [damage] = log.damage
+        assert not damage.torn
+        assert damage.most_messages == (len(garbage) - STAMP_SIZE - HEAD_SIZE) // MESSAGE_SIZE
+        assert path.read_bytes() == whole + garbage
+        log.close()
 
 
 @pytest.mark.parametrize("begun", [0, 1, SEGMENT_HEADER_SIZE - 1])
@@ -112,6 +122,8 @@ def test_what_a_later_header_jumps_over_is_void(directory: Path, disk: RealDisk)
     assert log.damage == []
     assert not segment_path(directory, 2).exists()
     assert log.segment == 3
+    log.append([numbered(2)])
+    assert log.segment == 4
 
 
 def three_segments(directory: Path, disk: RealDisk) -> dict[int, list[bytes]]:
@@ -149,7 +161,7 @@ def test_a_flipped_bit_anywhere_is_reported_and_never_served(data: st.DataObject
         assert served == [batch for batch in everything if batch != hit]
         assert damage.position.segment == number
         assert damage.position.offset <= bit // 8 < damage.position.offset + damage.position.length
-        assert damage.torn == (number == 3 and hit == written[3][-1])
+        assert not damage.torn
 
 
 def _batch_at(batches: Sequence[bytes], offset: int) -> bytes | None:
@@ -201,9 +213,43 @@ def test_a_segment_of_an_unknown_version_is_refused_and_kept(directory: Path, di
     three_segments(directory, disk)
     path = segment_path(directory, 3)
     future = bytearray(path.read_bytes())
-    future[8] = 2
+    future[8] = 3
     future[44:48] = crc32(future[:44]).to_bytes(4, "little")
     path.write_bytes(future)
-    with pytest.raises(CorruptionError, match="version 2"):
+    with pytest.raises(NewerFormatError, match="version 3, this Headwater knows up to 2"):
         Log.open(directory, disk)
     assert path.read_bytes() == future
+
+
+@pytest.mark.parametrize("field", [4, 6], ids=["version", "flags"])
+def test_a_batch_of_an_unknown_version_is_refused_and_not_taken_for_damage(
+    directory: Path, disk: RealDisk, field: int
+) -> None:
+    path = two_batches(directory, disk)
+    whole = bytearray(path.read_bytes())
+    start = len(whole) - len(numbered(2))
+    whole[start + field] = 8
+    crc = crc32(whole[start : start + HEAD_SIZE - 4])
+    whole[start + HEAD_SIZE - 4 : start + HEAD_SIZE] = crc.to_bytes(4, "little")
+    path.write_bytes(whole)
+    with pytest.raises(NewerFormatError, match="newer release"):
+        contents(Log.open(directory, disk))
+    assert path.read_bytes() == whole
+
+
+def test_segments_of_version_1_are_read_and_followed_by_ones_of_version_2(
+    directory: Path, disk: RealDisk
+) -> None:
+    path = two_batches(directory, disk)
+    old = bytearray(path.read_bytes())
+    old[8] = 1
+    old[44:48] = crc32(old[:44]).to_bytes(4, "little")
+    path.write_bytes(old)
+    log = Log.open(directory, disk)
+    log.append([numbered(3)])
+    log.sync()
+    log.close()
+    log = Log.open(directory, disk)
+    assert contents(log) == [numbered(1), numbered(2), numbered(3)]
+    assert log.damage == []
+    assert segment_path(directory, 2).read_bytes()[8] == 2

@@ -124,6 +124,14 @@ class BreakableDisk:
 
         return self.operate("open", path, act)
 
+    def create_append(self, path: Path) -> AppendFile:
+        def act() -> AppendFile:
+            file = self._real.create_append(path)
+            self._link(path)
+            return BreakableFile(self, path, file)
+
+        return self.operate("open", path, act)
+
     def read(self, path: Path, offset: int, length: int) -> bytes:
         return self.operate("read", path, lambda: self._real.read(path, offset, length))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyroaring import BitMap64
 
+from headwater.errors import FencedError, NewerFormatError
 from headwater.stan import records
 from headwater.stan.clients import Client
 from headwater.stan.flow import Flow
@@ -80,7 +81,7 @@ def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
     kept = Records(tmp_path / "stan.db")
     kept.write([("PRAGMA user_version=99", ())])
     kept.close()
-    with pytest.raises(RecordsError, match="newer release"):
+    with pytest.raises(NewerFormatError, match="newer release"):
         Records(tmp_path / "stan.db")
 
 
@@ -88,3 +89,25 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "stan.db").write_bytes(b"this is no database" * 100)
     with pytest.raises(RecordsError, match="cannot be opened"):
         Records(tmp_path / "stan.db")
+
+
+class Later:
+    """Owners of a store, one after the other."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def check(self) -> None:
+        """Return: the files are to find out by themselves."""
+
+
+def test_an_owner_that_was_deposed_changes_nothing(tmp_path: Path) -> None:
+    old = Records(tmp_path / "stan.db", Later(1))
+    old.write([records.keep("a", "old")])
+    new = Records(tmp_path / "stan.db", Later(2))
+    new.write([records.keep("a", "new")])
+    with pytest.raises(FencedError, match="epoch 2"):
+        old.write([records.keep("a", "old again")])
+    assert old.server() == new.server() == {"a": "new"}
+    old.close()
+    new.close()

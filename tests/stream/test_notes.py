@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from headwater.errors import NewerFormatError
+from headwater.model.adopted import Adopted
 from headwater.stream.notes import GONE, Notes, decode, encode
 from headwater.stream.removal import Removal
 
@@ -49,3 +53,23 @@ def test_notes_of_two_batches_share_nothing() -> None:
     first.seqs.add(1)
     first.subjects[b"a"] += 1
     assert decode(b"").removal(None) == Removal()
+
+
+def test_notes_of_version_1_are_read() -> None:
+    old = msgspec.msgpack.encode([5, {b"a": 1}, False, {"c": b"x"}, {"u": b"y"}])
+    assert decode(old) == Notes(5, {b"a": 1}, False, {"c": b"x"}, {"u": b"y"})
+
+
+def test_notes_of_a_newer_version_are_refused_as_such() -> None:
+    with pytest.raises(NewerFormatError, match="version 3, this Headwater knows up to 2"):
+        decode(b"\x03" + msgspec.msgpack.encode([5]))
+
+
+def test_fields_that_are_not_known_are_refused_where_they_would_be_misread() -> None:
+    file = Adopted("f", 1, 0, 0, 1, 1, 1, 0, 9, "a", "a", {b"a": (1, 0)})
+    longer = [*msgspec.to_builtins(file, str_keys=False, builtin_types=(bytes,)), "a field of tomorrow"]
+    notes = [0, {}, False, {}, {}, [longer]]
+    with pytest.raises(msgspec.ValidationError):
+        decode(b"\x02" + msgspec.msgpack.encode(notes))
+    with pytest.raises(msgspec.ValidationError):
+        decode(b"\x02" + msgspec.msgpack.encode([0, {}, False, {}, {}, [], "a field of tomorrow"]))

@@ -8,6 +8,7 @@ store.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import uuid
@@ -21,9 +22,13 @@ import msgspec
 from headwater.checksum import crc32
 from headwater.control import declaration
 from headwater.control.declaration import ConsumerDeclaration, ConsumerFile, Declaration
+from headwater.control.sqlite_file import open_database
 from headwater.disk import Disk, RealDisk
-from headwater.errors import DiskError, Error
+from headwater.errors import DiskError, Error, FencedError
+from headwater.fence import NO_FENCE, Fence
 from headwater.model.names import directory_name
+
+logger = logging.getLogger(__name__)
 
 # The script at index n takes a catalog of version n to version n + 1. A published script is never edited:
 # a change of the schema is one more script.
@@ -69,7 +74,6 @@ _MIGRATIONS = (
 VERSION = len(_MIGRATIONS)
 _SUMMED = 3
 """The version from which on rows carry checksums."""
-_BUSY_TIMEOUT_S = 5.0
 _STREAM = "account, name, config, created_ns, identity, directory, revision"
 _CONSUMER = "account, stream, name, config, created_ns, revision"
 _COLUMNS = {
@@ -158,9 +162,12 @@ class ConsumerRow:
 class Catalog:
     """Every declared stream and consumer, durable when a method returns; safe to call from any thread."""
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+    def __init__(self, path: Path, disk: Disk | None = None, fence: Fence = NO_FENCE) -> None:
         """Open the catalog; one that is missing is made, but never next to streams."""
         self._path = path
+        self._fence = fence
+        self._is_current = False
+        """Whether the schema is that of this version."""
         self._store = path.parent
         self._disk = disk or RealDisk()
         self._lock = threading.Lock()
@@ -169,13 +176,9 @@ class Catalog:
         if not path.exists() or not path.stat().st_size:
             self._require_new()
         try:
-            self._db = sqlite3.connect(
-                path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.execute("PRAGMA foreign_keys=ON")
+            self._db = open_database(path)
             self._migrate()
+            self._is_current = True
             self._check()
         except (sqlite3.Error, UnicodeError) as error:
             raise CatalogError(f"the catalog {path} cannot be opened: {error}; {REPAIR}") from error
@@ -198,6 +201,9 @@ class Catalog:
                 f"the catalog {self._path} has version {version}, this Headwater knows up to {VERSION}: "
                 "it was written by a newer release; start that one"
             )
+        if version < 0:
+            self._db.close()
+            raise CatalogError(f"the catalog {self._path} is damaged: it has version {version}; {REPAIR}")
         if version == 0:
             self._require_new()
         for step in range(version, VERSION):
@@ -232,11 +238,41 @@ class Catalog:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._own()
                 yield self._db
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+        self._fence.check()
+
+    def _own(self) -> None:
+        """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""
+        ours = self._fence.epoch
+        if not ours or not self._is_current:
+            return
+        found = self._db.execute("SELECT value FROM store WHERE key = 'epoch'").fetchone()
+        theirs = int(found[0]) if found else 0
+        if theirs > ours:
+            self._fence.check()
+            raise FencedError(self._store, ours, f"the catalog has epoch {theirs}")
+        if theirs < ours:
+            self._db.execute(*self._put("store", ("epoch", str(ours))))
+
+    @property
+    def epoch(self) -> int:
+        """Return the epoch of the last owner that changed anything here."""
+        rows = self._rows("store", "WHERE key = 'epoch'")
+        return int(str(rows[0][1])) if rows else 0
+
+    def claim(self) -> None:
+        """Leave our epoch in the file, so that no earlier owner changes it from now on."""
+        try:
+            with self._transaction():
+                pass
+        except sqlite3.OperationalError as error:
+            # On a full disk nothing can be declared, by anyone; the first change that is possible claims it.
+            logger.warning("the catalog %s takes no changes yet: %s", self._path, error)
 
     def _rows(self, table: str, where: str = "", values: tuple[object, ...] = ()) -> list[list[object]]:
         """Return rows whose checksums match; refuse any that do not."""

@@ -28,7 +28,8 @@ from headwater.control.catalog import REPAIR, Catalog, StreamRow
 from headwater.control.directories import Directories, IdentityError, Orphan
 from headwater.control.late_streams import LateStreams
 from headwater.control.reconciliation import Reconciliation
-from headwater.errors import ApiError, DiskError, Error, api_error
+from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
+from headwater.fence import Fence
 from headwater.model.names import directory_name
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.subject import collides
@@ -109,6 +110,11 @@ class Domain:
             observer.on_opened(stream)
 
     @property
+    def fence(self) -> Fence:
+        """Return what says whether the store is still ours."""
+        return self._services.fence
+
+    @property
     def offline(self) -> Mapping[str, str]:
         """Return the declared streams that could not be opened, each with the reason."""
         return MappingProxyType(self._offline)
@@ -145,6 +151,7 @@ class Domain:
 
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""
+        self._services.fence.check()
         rows = await asyncio.to_thread(self._catalog.streams, self._folder)
         deleted = await asyncio.to_thread(self._catalog.deletions)
         swept = await asyncio.to_thread(self._homes.sweep, rows, deleted)
@@ -221,6 +228,10 @@ class Domain:
                 await self._close(stream)
 
     def _forget_memory(self) -> None:
+        try:
+            self._services.fence.check()
+        except FencedError:
+            return  # the streams in memory may be those of the engine that has the store now
         disk = self._services.memory_disk
         disk.remove_tree(self._in_memory.root)
         if not disk.list(self._memory):  # another account's may be there yet

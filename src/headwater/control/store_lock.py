@@ -1,14 +1,23 @@
-"""The lock that gives a store to one engine, and lets others wait for it."""
+"""The lock that gives a store to one engine, and lets others wait for it.
+
+It has two parts: the file `engine.lock`, which says who has the store, and the store's directory itself. The
+second part holds where somebody removes the file. A network file system may have no locks of directories,
+and may lose either; then `ownership` decides.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 from collections.abc import Callable
+from errno import EACCES, EAGAIN
 from pathlib import Path
 
 from headwater.errors import StoreLockedError
+
+logger = logging.getLogger(__name__)
 
 LOOK_S = 0.1
 """How often who waits looks whether the store is free."""
@@ -21,6 +30,7 @@ class StoreLock:
         self._path = store / "engine.lock"
         self._store = store
         self._fd: int | None = None
+        self._directory_fd: int | None = None
 
     def take(self) -> None:
         """Return holding the lock; raise if another engine holds it."""
@@ -28,13 +38,33 @@ class StoreLock:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._directory_fd = self._take_directory()
         except OSError:
             owner = os.pread(fd, 32, 0).decode(errors="replace").strip()
             os.close(fd)
             raise StoreLockedError(self._store, owner) from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         self._fd = fd
+        self._say_who()
+
+    def _take_directory(self) -> int | None:
+        """Return the locked directory, None where directories cannot be locked; raise if another has it."""
+        fd = os.open(self._store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in (EAGAIN, EACCES):
+                raise
+            return None
+        return fd
+
+    def _say_who(self) -> None:
+        """Leave our process id for those who wait; the lock holds even if a full disk refuses that."""
+        assert self._fd is not None
+        try:
+            os.ftruncate(self._fd, os.pwrite(self._fd, b"%d\n" % os.getpid(), 0))
+        except OSError as error:
+            logger.warning("cannot write to %s: %s", self._path, error)
 
     async def wait(self, tell: Callable[[str], None]) -> None:
         """Return holding the lock, however long that takes; `tell` hears who has it, when that changes."""
@@ -52,6 +82,7 @@ class StoreLock:
 
     def release(self) -> None:
         """Let another engine have the store."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        for fd in (self._directory_fd, self._fd):
+            if fd is not None:
+                os.close(fd)
+        self._fd = self._directory_fd = None

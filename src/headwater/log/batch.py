@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
+from pathlib import Path
 from struct import Struct, pack
 
 import numpy as np
@@ -15,12 +16,15 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.checksum import crc32
+from headwater.errors import NewerFormatError
 from headwater.model.columns import Columns, Int64s, Lengths
 from headwater.model.message import Message
 from headwater.model.run import values_at
 
 MAGIC = b"\xf1HWB"
 VERSION = 1
+MESSAGE_SIZE = 16
+"""The least that a message takes: its time and the lengths of its subject and data."""
 HEAD_SIZE = 72
 MAX_SIZE = (1 << 32) - 1
 
@@ -28,6 +32,7 @@ assert sys.byteorder == "little", "the log is written in the order of bytes of t
 
 _HAS_OFFSETS = 1
 _HAS_HEADERS = 2
+_FLAGS = _HAS_OFFSETS | _HAS_HEADERS
 _HEAD = Struct("<4sHHIIQQQIIIII4xI")
 _CRC = Struct("<I")
 
@@ -59,6 +64,7 @@ class Batch:
 class Head:
     """The fixed part at the start of an encoded batch."""
 
+    version: int
     flags: int
     length: int
     count: int
@@ -133,10 +139,13 @@ def read_head(encoded: bytes) -> Head | None:
     head = encoded[: _HEAD.size]
     if _CRC.unpack_from(encoded, _HEAD.size)[0] != crc32(head):
         return None
-    fields = _HEAD.unpack(head)
-    if fields[1] != VERSION:
-        return None
-    return Head(*fields[2:])
+    return Head(*_HEAD.unpack(head)[1:])
+
+
+def require_known(head: Head, path: Path) -> None:
+    """Refuse a batch that a newer release wrote: it is intact, so it must not be taken for damage."""
+    if head.version != VERSION or head.flags & ~_FLAGS:
+        raise NewerFormatError(f"a batch in {path}", f"{head.version}.{head.flags}", f"{VERSION}.{_FLAGS}")
 
 
 def is_intact(encoded: bytes) -> bool:

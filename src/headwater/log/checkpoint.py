@@ -9,13 +9,16 @@ from typing import NamedTuple
 
 from headwater.checksum import crc32
 from headwater.disk import Disk
-from headwater.errors import CorruptionError, DiskError
+from headwater.errors import CorruptionError, DiskError, NewerFormatError
 
 MAGIC = b"\xf1HWCKP\r\n"
-VERSION = 1
+VERSION = 2
+"""Version 1 has no epoch."""
 
 _HEAD = Struct("<8sII")
-_FIELDS = Struct("<QQ")
+_VERSION = Struct("<I")
+_FIELDS = Struct("<QQQ")
+_FIELDS_1 = Struct("<QQ")
 
 
 class Checkpoint(NamedTuple):
@@ -23,12 +26,19 @@ class Checkpoint(NamedTuple):
 
     segment: int
     payload: bytes
+    epoch: int = 0
+    """Of the engine that wrote it; 0 in version 1."""
 
 
-def write(disk: Disk, path: Path, segment: int, payload: bytes) -> None:
+def write(disk: Disk, path: Path, segment: int, payload: bytes, epoch: int = 0) -> None:
     """Return once the checkpoint has durably taken the place of the one before."""
-    checked = _FIELDS.pack(segment, len(payload)) + payload
-    disk.write_atomic(path, _HEAD.pack(MAGIC, VERSION, crc32(checked)) + checked)
+    checked = _FIELDS.pack(segment, len(payload), epoch) + payload
+    disk.write_atomic(path, _HEAD.pack(MAGIC, VERSION, _checksum(VERSION, checked)) + checked)
+
+
+def _checksum(version: int, checked: bytes | memoryview) -> int:
+    """Return the checksum, which from version 2 on, in all versions to come, covers the version too."""
+    return crc32(checked) if version == 1 else crc32(checked, crc32(_VERSION.pack(version)))
 
 
 def read(disk: Disk, path: Path) -> Checkpoint | None:
@@ -39,15 +49,20 @@ def read(disk: Disk, path: Path) -> Checkpoint | None:
         if error.errno == ENOENT:
             return None
         raise
-    if len(encoded) < _HEAD.size + _FIELDS.size:
+    if len(encoded) < _HEAD.size + _FIELDS_1.size:
         raise CorruptionError(path, 0, "the checkpoint is cut short")
     magic, version, crc = _HEAD.unpack_from(encoded)
     if magic != MAGIC:
         raise CorruptionError(path, 0, "it is no checkpoint")
-    if version != VERSION:
-        raise CorruptionError(path, 8, f"version {version} of the checkpoint is not known")
-    segment, length = _FIELDS.unpack_from(encoded, _HEAD.size)
-    payload = encoded[_HEAD.size + _FIELDS.size :]
-    if len(payload) != length or crc32(memoryview(encoded)[_HEAD.size :]) != crc:
+    if _checksum(version, memoryview(encoded)[_HEAD.size :]) != crc:
         raise CorruptionError(path, 16, "the checksum of the checkpoint does not match")
-    return Checkpoint(segment, payload)
+    if version > VERSION:
+        raise NewerFormatError(f"the checkpoint {path}", version, VERSION)
+    fields = _FIELDS_1 if version == 1 else _FIELDS
+    if len(encoded) < _HEAD.size + fields.size:
+        raise CorruptionError(path, 0, "the checkpoint is cut short")
+    segment, length, *epoch = fields.unpack_from(encoded, _HEAD.size)
+    payload = encoded[_HEAD.size + fields.size :]
+    if len(payload) != length:
+        raise CorruptionError(path, 24, "the checkpoint is cut short")
+    return Checkpoint(segment, payload, *epoch)

@@ -4,51 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from errno import EEXIST
 from pathlib import Path
 
 from headwater.disk import AppendFile, Disk
 from headwater.errors import CorruptionError, DiskError
+from headwater.fence import NO_FENCE, Fence
 from headwater.log.batch import StoredBatch, is_intact
 from headwater.log.recovery import recover
 from headwater.log.segment import Damage, Position, SegmentHeader, records, scan, segment_path
 
+STRANGERS = 1000
+"""So many segments of a deposed owner are passed over before something else must be wrong."""
+
 
 class Log:
-    """Batches in order of appending; one thread writes, any thread reads and trims."""
+    """Batches in order of appending; one thread writes, any thread reads and trims.
 
-    def __init__(self, directory: Path, disk: Disk) -> None:
+    What was there at open is never appended to: an owner that was deposed may still have the file open. The
+    first append starts a segment of its own, whose header seals the one before.
+    """
+
+    def __init__(self, directory: Path, disk: Disk, fence: Fence = NO_FENCE) -> None:
         self._directory = directory
         self._disk = disk
+        self._fence = fence
         self._lengths: dict[int, int] = {}
         """Length of every segment that is not void, ascending; of a sealed one, its seal."""
         self._file: AppendFile | None = None
+        """The newest segment, None as long as nothing was appended since open."""
         self._durable = 0
         self._highest = 0
         """The highest number ever tried, so that none is tried twice."""
         self._failed = False
-        self._cut: list[Damage] = []
+        self._closed = False
+        self._epoch = fence.epoch
+        self._torn: list[Damage] = []
         self._found: list[Damage] = []
         self.segment = 0
 
     @classmethod
-    def open(cls, directory: Path, disk: Disk, *, from_segment: int = 0) -> Log:
-        """Return the log, made if it was missing, with all that it holds durable and its torn tail cut."""
-        log = cls(directory, disk)
+    def open(cls, directory: Path, disk: Disk, *, from_segment: int = 0, fence: Fence = NO_FENCE) -> Log:
+        """Return the log, made if it was missing, with all that it holds durable."""
+        log = cls(directory, disk, fence)
+        fence.check()  # before anything of a log is removed that may be another engine's by now
         recovered = recover(directory, disk, from_segment)
-        log._cut = recovered.damage
+        log._epoch = fence.epoch
+        if recovered.epoch > fence.epoch:
+            # Whoever has that epoch may own the store by now. If not, the store forgot its epoch; the log
+            # goes on with the one it knows, since a lower one would say that we are the deposed owner.
+            fence.check()
+            log._epoch = recovered.epoch
+        log._torn = recovered.damage
         log._highest = recovered.highest
         log._lengths = recovered.lengths
         if recovered.lengths:
             log.segment, log._durable = max(recovered.lengths.items())
-            log._file = disk.open_append(segment_path(directory, log.segment))
-        else:
-            log._start()
         return log
 
     @property
     def damage(self) -> list[Damage]:
-        """Return what the last open cut and what replay found that cannot be served."""
-        return self._cut + self._found
+        """Return what open and the last replay found that cannot be served."""
+        return self._torn + self._found
 
     @property
     def size_bytes(self) -> int:
@@ -81,28 +98,34 @@ class Log:
         return positions
 
     def sync(self) -> None:
-        """Return once everything appended would survive a power cut."""
+        """Return once everything appended would survive a power cut, and the store is still ours.
+
+        A take-over first raises the epoch and then reads the log. So whoever finds the epoch unchanged after
+        a sync knows that the next owner will find what was synced.
+        """
         file = self._writable()
         if self._durable == file.size:
             return
         self._failed = True
         file.sync()
+        self._fence.check()
         self._failed = False
         self._durable = file.size
 
     def rollback(self) -> None:
         """Return once everything since the last sync is forgotten for good; on an error, call it again."""
-        assert self._file is not None
         self._failed = True
         # Truncating may fail or not reach the disk: the new segment's header seals the old one all the same.
-        with suppress(DiskError):
-            self._file.truncate(self._durable)
-        self._lengths[self.segment] = self._durable
+        if self._file is not None:
+            with suppress(DiskError):
+                self._file.truncate(self._durable)
+            self._lengths[self.segment] = self._durable
         self._start()
 
     def rotate(self) -> int:
         """Return the number of a new segment, once it durably follows the current one, which is synced."""
-        assert self._durable == self._writable().size
+        assert not self._failed, "a failed log must be rolled back first"
+        assert self._file is None or self._durable == self._file.size
         self._start()
         return self.segment
 
@@ -118,18 +141,26 @@ class Log:
         """Return once no segment below this one is left; any thread may call it."""
         assert below_segment <= self.segment
         for number in [n for n in list(self._lengths) if n < below_segment]:
+            self._fence.check()
             self._remove(number)
             del self._lengths[number]
 
     def close(self) -> None:
-        """Let the files go; what was not synced stays so."""
+        """Close the files; what was not synced stays so."""
+        self._closed = True
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _writable(self) -> AppendFile:
-        assert self._file is not None, "the log is closed"
+        assert not self._closed, "the log is closed"
         assert not self._failed, "a failed log must be rolled back first"
+        if self._file is None:
+            self._start()
+        assert self._file is not None
         return self._file
 
     def _remove(self, number: int) -> None:
@@ -140,11 +171,12 @@ class Log:
         # From here on a header that seals the current segment may be on disk, so nothing more may be
         # appended to it, even if this fails.
         self._failed = True
-        self._highest = number = self._highest + 1
+        self._fence.check()
+        number, file = self._create()
         path = segment_path(self._directory, number)
-        file = self._disk.open_append(path)
+        header = SegmentHeader(number, self.segment, self._durable, self._epoch)
         try:
-            file.write([SegmentHeader(number, self.segment, self._durable).encode()])
+            file.write([header.encode()])
             file.sync()
             self._disk.sync_dir(self._directory)
         except DiskError:
@@ -153,8 +185,25 @@ class Log:
             with suppress(DiskError):
                 self._disk.remove(path)
             raise
-        self.close()
+        self._close_file()
         self._file = file
         self.segment = number
         self._durable = self._lengths[number] = file.size
         self._failed = False
+
+    def _create(self) -> tuple[int, AppendFile]:
+        """Return a file that nobody had before, and its number.
+
+        One that is there already was made by another owner since open. If that one was deposed, its segment
+        is void, since our header names the one before it.
+        """
+        for _ in range(STRANGERS):
+            self._highest += 1
+            try:
+                path = segment_path(self._directory, self._highest)
+                return self._highest, self._disk.create_append(path)
+            except DiskError as error:
+                if error.errno != EEXIST:
+                    raise
+                self._fence.check()
+        raise DiskError(self._directory, "open", EEXIST)

@@ -7,8 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from headwater.disk import Disk
+from headwater.log.batch import HEAD_SIZE
 from headwater.log.segment import (
     SEGMENT_HEADER_SIZE,
+    STAMP_SIZE,
     Damage,
     Position,
     SegmentHeader,
@@ -30,18 +32,25 @@ class Recovered:
     highest: int = 0
     """The highest number that was found, void ones included."""
     damage: list[Damage] = field(default_factory=list)
+    epoch: int = 0
+    """The highest epoch that a header names."""
 
 
 def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
-    """Return the segments from this one on, all durable; remove the others and cut the torn tail."""
+    """Return the segments from this one on, all durable; remove the others.
+
+    The newest segment ends where its torn tail begins. Nothing is cut: the header of the next segment will
+    say where this one ends, so that open needs no room on the disk.
+    """
     disk.mkdir(directory)
     found = _numbers(directory, disk)
     recovered = Recovered(highest=max([from_segment - 1, 0, *found]))
-    kept = [n for n in found if n >= from_segment]
+    kept = _of_owners([n for n in found if n >= from_segment], directory, disk)
     length = 0
     while kept and not (length := _settle_newest(directory, disk, kept[-1], recovered.damage)):
         kept.pop()
     headers = {n: read_header(disk, directory, n) for n in kept}
+    recovered.epoch = max((header.epoch for header in headers.values() if header), default=0)
     kept = _not_void(kept, headers)
     for number in set(found).difference(kept):
         disk.remove(segment_path(directory, number))
@@ -59,45 +68,62 @@ def _numbers(directory: Path, disk: Disk) -> list[int]:
     return sorted(n for n in map(segment_number, disk.list(directory)) if n is not None)
 
 
+def _of_owners(numbers: list[int], directory: Path, disk: Disk) -> list[int]:
+    """Return the segments without those that were started by owners that had been deposed by then.
+
+    Epochs only grow. So a segment behind one of a higher epoch was started by an engine that did not know
+    yet that it had lost the store: it acknowledged nothing of it, and must not jump over what its successor
+    wrote.
+    """
+    kept: list[int] = []
+    epoch = 0
+    for number in numbers:
+        header = read_header(disk, directory, number)
+        if header is None or header.epoch >= epoch:
+            kept.append(number)
+            epoch = header.epoch if header is not None else epoch
+    return kept
+
+
 def _settle_newest(directory: Path, disk: Disk, number: int, damage: list[Damage]) -> int:
-    """Cut the segment after its last intact batch, and return its durable length, 0 if it was never begun."""
+    """Make the segment durable, and return the length that counts, 0 if it was never begun."""
     path = segment_path(directory, number)
     # What a killed process wrote must be durable before anyone relies on it, and what a failed sync of it
     # took back must not be seen.
     disk.sync_file(path)
     disk.uncache(path)
-    end, tail = _last_batch_end(directory, disk, number)
-    damage += tail
+    end, torn = _end(directory, disk, number)
     if end == 0 and read_header(disk, directory, number) is None:
         return 0
-    end = max(end, SEGMENT_HEADER_SIZE)
-    _truncate(disk, path, end)
-    return end
+    damage += torn
+    return max(end, SEGMENT_HEADER_SIZE)
 
 
-def _truncate(disk: Disk, path: Path, end: int) -> None:
-    """Let the file durably end here."""
-    file = disk.open_append(path)
-    try:
-        if file.size > end:
-            file.truncate(end)
-            file.sync()
-    finally:
-        file.close()
+def _end(directory: Path, disk: Disk, number: int) -> tuple[int, list[Damage]]:
+    """Return where the last record ends that is whole, 0 if there is none, and what is torn after it.
 
-
-def _last_batch_end(directory: Path, disk: Disk, number: int) -> tuple[int, list[Damage]]:
-    """Return where the last intact batch ends, 0 if there is none, and what is damaged after it."""
-    end = 0
-    tail: list[Damage] = []
-    for item in scan(disk, directory, number, disk.file_size(segment_path(directory, number))):
-        if isinstance(item, Damage):
-            tail.append(replace(item, torn=True))
+    A sync returns when all of a record is in the file. So a record that the end of the file cuts off was
+    never synced, while one that is there from end to end and does not match its checksum may have been: it
+    counts as damaged, and what it held as lost.
+    """
+    size = disk.file_size(segment_path(directory, number))
+    end, torn = 0, []
+    for item in scan(disk, directory, number, size):
+        position = item.position if isinstance(item, Damage) else item[0]
+        if isinstance(item, Damage) and _is_cut(item, size):
+            torn.append(replace(item, torn=True))
         else:
-            position, _ = item
             end = position.offset + position.length
-            tail.clear()
-    return end, tail
+            torn.clear()
+    return end, torn
+
+
+def _is_cut(damage: Damage, size: int) -> bool:
+    """Return whether the end of the file cuts a record off."""
+    start, length = damage.position.offset, damage.position.length
+    if damage.base_seq is not None:
+        return start + length > size
+    return start + length >= size and length < STAMP_SIZE + HEAD_SIZE
 
 
 def _not_void(numbers: list[int], headers: Headers) -> list[int]:

@@ -10,16 +10,26 @@ from typing import NamedTuple
 
 from headwater.checksum import crc32
 from headwater.disk import Disk
-from headwater.errors import CorruptionError
-from headwater.log.batch import HEAD_SIZE, MAGIC, Head, StoredBatch, is_intact, read_head
+from headwater.errors import NewerFormatError
+from headwater.log.batch import (
+    HEAD_SIZE,
+    MAGIC,
+    MESSAGE_SIZE,
+    Head,
+    StoredBatch,
+    is_intact,
+    read_head,
+    require_known,
+)
 
 SEGMENT_MAGIC = b"\xf1HWLOG\r\n"
-SEGMENT_VERSION = 1
+SEGMENT_VERSION = 2
+"""Version 1 has no epoch, and its notes no version. An engine that knows only that refuses version 2."""
 SEGMENT_HEADER_SIZE = 48
 STAMP_SIZE = 4
 WINDOW = 1 << 20
 
-_HEADER = Struct("<8sI4xQQQ4x")
+_HEADER = Struct("<8sIIQQQ4x")
 _PLACE = Struct("<QQQ")
 _CRC = Struct("<I")
 
@@ -38,11 +48,16 @@ class Damage:
 
     position: Position
     torn: bool = False
-    """True for the end of the newest segment, which a crash may have left half written."""
+    """True for a record that the end of the newest segment cuts off: it was never synced."""
     base_seq: int | None = None
     count: int | None = None
     first_seq: int | None = None
     last_seq: int | None = None
+
+    @property
+    def most_messages(self) -> int:
+        """Return how many messages these bytes can have held at the most."""
+        return max(0, self.position.length - STAMP_SIZE - HEAD_SIZE) // MESSAGE_SIZE
 
 
 class SegmentHeader(NamedTuple):
@@ -51,10 +66,14 @@ class SegmentHeader(NamedTuple):
     number: int
     previous: int
     sealed: int
+    epoch: int = 0
+    """Of the engine that wrote the segment; 0 in segments of version 1."""
 
     def encode(self) -> bytes:
         """Return the header as bytes."""
-        fields = _HEADER.pack(SEGMENT_MAGIC, SEGMENT_VERSION, *self)
+        fields = _HEADER.pack(
+            SEGMENT_MAGIC, SEGMENT_VERSION, self.epoch, self.number, self.previous, self.sealed
+        )
         return fields + _CRC.pack(crc32(fields))
 
 
@@ -90,11 +109,10 @@ def read_header(disk: Disk, directory: Path, number: int) -> SegmentHeader | Non
         return None
     if _CRC.unpack_from(encoded, _HEADER.size)[0] != crc32(encoded[: _HEADER.size]):
         return None
-    _, version, *fields = _HEADER.unpack_from(encoded)
-    if version != SEGMENT_VERSION:
-        raise CorruptionError(path, 0, f"version {version} is not known")
-    header = SegmentHeader(*fields)
-    return header if header.number == number else None
+    _, version, epoch, stored, previous, sealed = _HEADER.unpack_from(encoded)
+    if not 1 <= version <= SEGMENT_VERSION:
+        raise NewerFormatError(f"the log segment {path}", version, SEGMENT_VERSION)
+    return SegmentHeader(number, previous, sealed, epoch) if stored == number else None
 
 
 def scan(
@@ -134,6 +152,7 @@ def _head_at(window: _Window, number: int, offset: int, end: int) -> Head | None
     head = read_head(encoded[STAMP_SIZE:])
     if head is None or not encoded.startswith(_stamp(Position(number, at, head.length))):
         return None
+    require_known(head, window.path)
     return head
 
 
@@ -152,7 +171,7 @@ class _Window:
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
-        self._path = path
+        self.path = path
         self._start = 0
         self._bytes = b""
 
@@ -177,5 +196,5 @@ class _Window:
     def _load(self, offset: int, length: int) -> None:
         """Have the range in memory."""
         if offset < self._start or offset + length > self._start + len(self._bytes):
-            self._bytes = self._disk.read(self._path, offset, max(length, WINDOW))
+            self._bytes = self._disk.read(self.path, offset, max(length, WINDOW))
             self._start = offset

@@ -7,8 +7,11 @@ import msgspec
 from headwater.model.copied import Copied
 
 
-class Adopted(msgspec.Struct, frozen=True, array_like=True):
-    """Sums over the messages of a file; sequences are relative to `base_seq`."""
+class Adopted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Sums over the messages of a file; sequences are relative to `base_seq`.
+
+    It stands in the notes of the log: a new field is a new version of those (`stream/notes.py`).
+    """
 
     name: str
     """The file's name, the same in the staging directory and in the table."""

@@ -37,8 +37,11 @@ class SourceLine(NamedTuple):
         )
 
 
-class Copied(msgspec.Struct, frozen=True, array_like=True):
-    """What the messages of a linked file have in the target of a source, and the file itself does not say."""
+class Copied(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What the messages of a linked file have in the target of a source, and the file itself does not say.
+
+    It stands in the notes of the log: a new field is a new version of those (`stream/notes.py`).
+    """
 
     source: str
     source_id: str

@@ -78,7 +78,7 @@ async def opened(
     limits = StoreLimits.from_settings(settings)
     if not settings.stan_partitioning:
         await check_alone(connection, settings.stan)
-    kept = await asyncio.to_thread(Records, path)
+    kept = await asyncio.to_thread(Records, path, domain.fence)
     journal, timers = Journal(kept), Timers(clock)
     try:
         server_id = _identify(kept, settings.stan)

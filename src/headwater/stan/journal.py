@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from headwater.errors import FencedError
 from headwater.stan.records import Op, Records
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,10 @@ class Journal:
             try:
                 await asyncio.to_thread(self._records.write, ops)
                 return True
+            except FencedError as error:
+                # Another engine keeps the state now; whoever waits for ours waits in vain, as it must.
+                logger.error("cannot keep the state of NATS Streaming: %s", error)
+                return False
             except sqlite3.Error:
                 logger.exception("cannot keep the state of NATS Streaming; trying again")
             if self._closing:

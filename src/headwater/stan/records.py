@@ -11,11 +11,14 @@ from typing import Any
 
 from pyroaring import BitMap64
 
-from headwater.errors import Error
+from headwater.control.sqlite_file import open_database
+from headwater.errors import Error, FencedError, NewerFormatError
+from headwater.fence import NO_FENCE, Fence
 from headwater.stan.clients import Client
 from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
 
 VERSION = 1
+_EPOCH = "epoch"
 _SCHEMA = (
     "CREATE TABLE server (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE clients (
@@ -140,13 +143,12 @@ class SubscriptionRow:
 class Records:
     """The file; what was written is durable when `write` returns. Safe on any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fence: Fence = NO_FENCE) -> None:
+        self._path = path
+        self._fence = fence
         self._lock = threading.Lock()
         try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.execute("PRAGMA foreign_keys=ON")
+            self._db = open_database(path)
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version == 0:
                 self.write(
@@ -156,7 +158,7 @@ class Records:
             raise RecordsError(f"{path} cannot be opened: {error}") from error
         if version > VERSION:
             self._db.close()
-            raise RecordsError(f"{path} has version {version}: it was written by a newer release")
+            raise NewerFormatError(f"{path}", version, VERSION)
 
     def write(self, ops: Iterable[Op]) -> None:
         """Make changes, all of them or none."""
@@ -165,14 +167,29 @@ class Records:
             try:
                 for statement, values in ops:
                     self._db.execute(statement, values)
+                self._own()
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+        self._fence.check()
+
+    def _own(self) -> None:
+        """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""
+        ours = self._fence.epoch
+        if not ours:
+            return
+        found = self._db.execute("SELECT value FROM server WHERE key = ?", (_EPOCH,)).fetchone()
+        theirs = int(found[0]) if found else 0
+        if theirs > ours:
+            self._fence.check()
+            raise FencedError(self._path.parent, ours, f"{self._path} has epoch {theirs}")
+        if theirs < ours:
+            self._db.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (_EPOCH, str(ours)))
 
     def server(self) -> dict[str, str]:
         """Return what is kept about the server."""
-        return dict(self._read("SELECT key, value FROM server"))
+        return dict(self._read("SELECT key, value FROM server WHERE key != ?", (_EPOCH,)))
 
     def clients(self) -> list[Client]:
         """Return the clients."""
@@ -200,9 +217,9 @@ class Records:
         """Return the subscriptions, oldest first."""
         return [SubscriptionRow(*row) for row in self._read("SELECT * FROM subscriptions ORDER BY number")]
 
-    def _read(self, query: str) -> list[tuple[Any, ...]]:
+    def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
-            return self._db.execute(query).fetchall()
+            return self._db.execute(query, values).fetchall()
 
     def close(self) -> None:
         """Release the file."""

@@ -5,7 +5,8 @@
 3. The head learns where they lie, and the answers go out.
 
 A crash before step 2 ends: nobody was answered. After it: the messages are there on restart.
-When the disk refuses, the stream goes back to what is durable and every publisher of the group is told.
+When the disk refuses, the stream goes back to what is durable and every publisher of the group gets an error.
+When the store was taken over by another engine, the stream ends: nothing is acknowledged or written any more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headwater.errors import ApiError, DiskError, Error, api_error
+from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.log.segment import Position
 from headwater.stream.group import Group
 from headwater.stream.intake import Intake
@@ -146,6 +147,10 @@ class Committer:
                     await self._commit_next()
                 if self._closing:
                     self._wake.set()
+        except FencedError as error:
+            # Final: what was not acknowledged before may be in the log or not, and its new owner decides.
+            logger.error("stream %s: %s", self._store.config.name, error)
+            self.failure = error
         except Exception as error:
             logger.exception(
                 "stream %s can store nothing more until it is opened anew", self._store.config.name
@@ -247,6 +252,8 @@ class Committer:
                     rolled_back = await self._roll_back()
                 if self._rebuilding is not None:
                     await self._rebuild()
+            except FencedError:
+                raise
             except Error as again:
                 self.failure = error = again
                 self._rebuilt(again)

@@ -108,11 +108,13 @@ class Folder:
 
     def _move(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> None:
         table = self._store.table
+        self._store.fence.check()
         files: list[DataFile] = []
         try:
             for run in _unbroken(entries):
                 parts = self._parts(run, deleted, first_seq)
                 files += table.write_parts(parts, self._limits.target_file_bytes)
+            self._store.fence.check()
             table.commit(add=files, transactions={FOLD: entries[-1].last_seq})
         except BaseException:
             table.discard(files)
@@ -144,7 +146,9 @@ class Folder:
     def _checkpoint(self, segment: int, dumped: dict[str, Any]) -> None:
         store = self._store
         payload = encode(dumped)
-        checkpoint.write(store.disk, store.checkpoint_path, segment, payload)
+        # A checkpoint of a deposed owner would name segments that its successor has trimmed.
+        store.fence.check()
+        checkpoint.write(store.disk, store.checkpoint_path, segment, payload, store.fence.epoch)
         store.checkpoint_bytes = len(payload)
         store.log.trim(segment)
 
@@ -174,6 +178,7 @@ class Folder:
     def _rewrite(self, plan: Plan, deleted: BitMap64, first_seq: int) -> None:
         """Replace each run of files in one commit; a crash between two leaves only work to do."""
         table = self._store.table
+        self._store.fence.check()
         if plan.drop:
             table.commit(remove=plan.drop)
         for run in plan.rewrite:
@@ -184,6 +189,7 @@ class Folder:
                 logger.error("stream %s: %s", self._store.config.name, error)
                 continue
             try:
+                self._store.fence.check()
                 table.commit(add=files, remove=run)
             except BaseException:
                 table.discard(files)
@@ -202,6 +208,7 @@ class Folder:
         if self._closed:
             return
         settings, clock = self._store.services.settings, self._store.services.clock
+        self._store.fence.check()
         await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
 
 

@@ -1,4 +1,9 @@
-"""What a change says in the log beside its messages: sums of removals, consumers' states, cursors."""
+"""What a change says in the log beside its messages: sums of removals, consumers' states, cursors.
+
+Notes of version 1 are an array of msgpack. From version 2 on a byte with the version stands before it, which
+no array begins with. A new field here, in `Adopted` or in `Copied` is a new version: an older engine must
+refuse what it would misread.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,20 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from pyroaring import BitMap64
 
+from headwater.errors import NewerFormatError
 from headwater.model.adopted import Adopted
 from headwater.stream.removal import Removal
 
 _NOBODY: Mapping[str, bytes] = {}
 
+VERSION = 2
+_ARRAYS = range(0x90, 0xA0)
+"""What notes of version 1 begin with."""
 GONE = b""
 """The change of a consumer that was deleted."""
 
 
-class Notes(msgspec.Struct, array_like=True, frozen=True):
+class Notes(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """The notes of one batch; consumers' changes and cursors are opaque here."""
 
     removed_size: int = 0
@@ -51,14 +60,21 @@ def encode(
         dict(upstreams),
         tuple(adopted),
     )
-    return _encoder.encode(notes)
+    return _VERSION + _encoder.encode(notes)
 
 
 def decode(encoded: bytes) -> Notes:
-    """Return the notes of a batch."""
-    return _decoder.decode(encoded) if encoded else _NOTHING
+    """Return the notes of a batch; refuse those of a newer release."""
+    if not encoded:
+        return _NOTHING
+    if encoded[0] in _ARRAYS:
+        return _decoder.decode(encoded)
+    if encoded[0] != VERSION:
+        raise NewerFormatError("the notes of a batch", encoded[0], VERSION)
+    return _decoder.decode(memoryview(encoded)[1:])
 
 
 _NOTHING = Notes()
+_VERSION = bytes([VERSION])
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Notes)

@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from headwater.errors import CorruptionError
 from headwater.log.batch import StoredBatch
 from headwater.log.log import Log
+from headwater.log.segment import Position
 from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import StreamConfig
@@ -42,15 +43,15 @@ class Replay:
 
     def run(self) -> None:
         """Return once ledger and head hold exactly what the log does."""
+        last: Position | None = None
         for position, batch in self._log.replay():
             if self._is_damaged:
                 self._account_for_loss(batch.base_seq - 1)
             self._apply(batch)
+            last = position
             if batch.count and int(batch.seqs[-1]) > self._folded:
                 self.view.head.append(HeadEntry.of(batch, position), resident=False)
-        self._account_for_loss(
-            max([damage.last_seq or 0 for damage in self._log.damage if not damage.torn] + [0])
-        )
+        self._account_for_tail(last)
         keeps = keeps_history(self._config)
         if self._is_damaged or (keeps and self.ledger.subjects.history is None):
             self._count_again()
@@ -90,6 +91,22 @@ class Replay:
             ledger.remove_below(batch.first_seq)
         else:
             assert ledger.first_seq == batch.first_seq, (ledger.first_seq, batch.first_seq)
+
+    def _account_for_tail(self, last: Position | None) -> None:
+        """Count what is damaged behind the last intact batch as lost, and never assign its sequences again.
+
+        Where not even the head of a batch can be read, it is taken to have held as many messages as fit. A
+        mirror loses nothing there: its cursor went with the messages, so they are copied again under their
+        sequences.
+        """
+        if self._config.mirror is not None:
+            return
+        last_seq = self.ledger.last_seq
+        for damage in self._log.damage:
+            if damage.torn or (last is not None and damage.position < last):
+                continue
+            last_seq = max(last_seq, damage.last_seq or last_seq + damage.most_messages)
+        self._account_for_loss(last_seq)
 
     def _account_for_loss(self, last_seq: int) -> None:
         """Take what a damaged batch held from the table; what it has not folded either is lost."""

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from headwater.clock import Clock
 from headwater.disk import Disk
+from headwater.fence import NO_FENCE, Fence
 from headwater.log import checkpoint
 from headwater.log.log import Log
 from headwater.model.message import Message
@@ -64,6 +65,8 @@ class Services:
     """The JetStream domain that acknowledgements name."""
     atomic_quota: Quota = field(default_factory=Quota)
     fast_quota: Quota = field(default_factory=Quota)
+    fence: Fence = NO_FENCE
+    """Says whether the store is still ours."""
 
 
 class Store:
@@ -76,6 +79,7 @@ class Store:
         self.services = services
         self.durable = not memory
         self.disk = services.memory_disk if memory else services.file_disk
+        self.fence = NO_FENCE if memory else services.fence
         self.overhead = MEMORY_OVERHEAD if memory else FILE_OVERHEAD
         self._threads = ThreadShare(services.work_executor, MOST_THREADS)
         self.checkpoint_path = directory / "checkpoint"
@@ -83,7 +87,8 @@ class Store:
         self.table = self.open_table()
         taken = checkpoint.read(self.disk, self.checkpoint_path)
         self.checkpoint_bytes = len(taken.payload) if taken else 0
-        self.log = Log.open(directory / "log", self.disk, from_segment=taken.segment if taken else 0)
+        start = taken.segment if taken else 0
+        self.log = Log.open(directory / "log", self.disk, from_segment=start, fence=self.fence)
         self.trimming = asyncio.Lock()
         """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
         self.identity = f"{uuid4().hex[:12]}" if memory else ""
@@ -156,6 +161,7 @@ class Store:
         Done again, it does nothing: the table's transaction says how far it is done, also if the files were
         compacted since.
         """
+        self.fence.check()
         with self._finishing:
             done = self.table.transaction(ADOPTION) or 0
             missing = [file for file in self.adoptions.through(last_seq) if file.last_seq > done]

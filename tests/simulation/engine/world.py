@@ -22,6 +22,7 @@ from typing import Any
 from headwater import app
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
+from headwater.control.ownership import Ownership
 from headwater.control.store_lock import StoreLock
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
@@ -229,7 +230,9 @@ class World:
                 lock = StoreLock(self.store)
                 lock.take()
                 stack.callback(lock.release)
-                premises = app._open_premises(self.settings, stack)
+                ownership = Ownership(self.store)
+                ownership.take()
+                premises = app._open_premises(self.settings, ownership, stack)
                 options = ConnectOptions(servers=(URL,), name="engine")
                 server = Server(options, options, URL)
                 self.store_id = premises.catalog.store_id

@@ -1,0 +1,199 @@
+"""Who owns a store: an epoch, raised at every take-over, in a record that is read before each promise.
+
+The lock keeps two engines of one machine apart. It does not where it can be lost: on a network file system,
+or when somebody removes or moves files. So a take-over writes a record with the next epoch *before* it reads
+anything, and the owner looks at the record *after* each sync, before it acknowledges. If the record is still
+its own then, the next owner will find what was synced. If not, the store is lost for good, and nothing is
+acknowledged.
+
+    0   8  magic F1 "HWEPO" 0D 0A
+    8   4  version, 1
+    12  4  CRC of all other bytes
+    16  8  epoch
+    24  8  process id of the owner
+    32  16 random bytes, which tell two owners apart that took the same epoch
+    48  80 name of the owner's host
+
+The record is written in place: that needs no room on a disk that is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from errno import ENOENT
+from pathlib import Path
+from struct import Struct
+from types import TracebackType
+from typing import NamedTuple
+from uuid import uuid4
+
+from headwater.checksum import crc32
+from headwater.errors import CorruptionError, DiskError, FencedError, NewerFormatError
+
+logger = logging.getLogger(__name__)
+
+NAME = "epoch"
+MAGIC = b"\xf1HWEPO\r\n"
+VERSION = 1
+LOOK_S = 1.0
+"""How often an engine looks that has nothing to acknowledge."""
+
+_RECORD = Struct("<8sIIQQ16s80s")
+_CRC_AT, _CRC_END = 12, 16
+
+
+class Owner(NamedTuple):
+    """Who took a store over."""
+
+    epoch: int
+    pid: int
+    instance: bytes
+    host: str
+
+    def encode(self) -> bytes:
+        """Return the record as bytes."""
+        host = self.host.encode()[:80]
+        record = _RECORD.pack(MAGIC, VERSION, 0, self.epoch, self.pid, self.instance, host)
+        return record[:_CRC_AT] + _crc(record).to_bytes(4, "little") + record[_CRC_END:]
+
+    @classmethod
+    def decode(cls, record: bytes, path: Path) -> Owner:
+        """Return who wrote these bytes; refuse damaged ones and those of a newer release."""
+        if len(record) < _RECORD.size or not record.startswith(MAGIC):
+            raise CorruptionError(path, 0, "it is no record of an owner")
+        _, version, crc, epoch, pid, instance, host = _RECORD.unpack_from(record)
+        if crc != _crc(record[: _RECORD.size]):
+            raise CorruptionError(path, _CRC_AT, "the checksum of the owner does not match")
+        if version > VERSION:
+            raise NewerFormatError(f"the record {path}", version, VERSION)
+        return cls(epoch, pid, instance, host.rstrip(b"\0").decode(errors="replace"))
+
+
+class Ownership:
+    """This engine's ownership of a store: taken once, checked from any thread, lost for good."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._path = store / NAME
+        self._record = b""
+        self._lock = threading.Lock()
+        self._error: FencedError | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lost = asyncio.Event()
+        self.epoch = 0
+
+    def take(self, above: int = 0) -> None:
+        """Return once the store is durably ours, with an epoch above every other and above this one."""
+        self.epoch = max(self._last_epoch(), above) + 1
+        owner = Owner(self.epoch, os.getpid(), uuid4().bytes, socket.gethostname())
+        self._record = owner.encode()
+        with _Writing(self._path):
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            try:
+                os.pwrite(fd, self._record, 0)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            directory = os.open(self._store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+    def _last_epoch(self) -> int:
+        """Return the epoch of the last owner, 0 if there is no record that can be read."""
+        try:
+            return Owner.decode(self._path.read_bytes(), self._path).epoch
+        except FileNotFoundError:
+            return 0
+        except CorruptionError as error:
+            # The catalog has the epoch, too; and each log goes on with the highest one that it knows.
+            logger.error("%s", error)
+            return 0
+
+    def check(self) -> None:
+        """Return if the store is still ours at this moment; raise `FencedError` now and for ever if not."""
+        if self._error is not None:
+            raise self._error
+        if not self._record:
+            return
+        # Opened each time: only that makes a network file system ask its server.
+        found = self._read()
+        if found != self._record:
+            raise self._lose(found)
+
+    def _read(self) -> bytes:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.pread(fd, _RECORD.size, 0)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno == ENOENT:
+                return b""
+            raise DiskError(self._path, "read", error.errno or 0) from error
+
+    def _lose(self, found: bytes) -> FencedError:
+        with self._lock:
+            if self._error is None:
+                self._error = FencedError(self._store, self.epoch, self._reason(found))
+                if self._loop is not None and not self._loop.is_closed():
+                    self._loop.call_soon_threadsafe(self._lost.set)
+        return self._error
+
+    def _reason(self, found: bytes) -> str:
+        if not found:
+            return f"{self._path} is gone"
+        try:
+            owner = Owner.decode(found, self._path)
+        except (CorruptionError, NewerFormatError) as error:
+            return str(error)
+        return f"process {owner.pid} on {owner.host or 'another host'} has it, with epoch {owner.epoch}"
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the store was found to be another engine's."""
+        return self._error is not None
+
+    async def lost(self) -> FencedError:
+        """Return why, once the store is not ours any more."""
+        self._loop = asyncio.get_running_loop()
+        while self._error is None:
+            try:
+                await asyncio.wait_for(self._lost.wait(), LOOK_S)
+            except TimeoutError:
+                await asyncio.to_thread(self._look)
+        return self._error
+
+    def _look(self) -> None:
+        try:
+            self.check()
+        except FencedError:
+            pass
+        except DiskError as error:
+            logger.warning("cannot tell whether the store is still ours: %s", error)
+
+
+class _Writing:
+    """A span in which an OSError becomes a DiskError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            raise DiskError(self._path, "write", error.errno or 0) from error
+
+
+def _crc(record: bytes) -> int:
+    return crc32(record[_CRC_END:], crc32(record[:_CRC_AT]))
