@@ -115,3 +115,26 @@ def test_a_hostile_pattern_takes_no_more_steps_than_it_has_tokens() -> None:
 @given(PATTERNS, LITERALS)
 def test_a_filter_takes_what_the_pattern_takes(pattern: str, literal: str) -> None:
     assert Filter(pattern).matches(literal.encode()) == subject.matches(literal, pattern)
+
+
+@given(PATTERNS)
+def test_a_filter_finds_the_same_among_many_as_one_by_one(pattern: str) -> None:
+    subjects = [text.encode() for text in UNIVERSE] + [b"a.", b".a", b"a..b", b"", b"a.\n", "é.b".encode()]
+    chosen = Filter(pattern)
+    assert list(chosen.among(subjects)) == [each for each in subjects if chosen.matches(each)]
+
+
+@pytest.mark.parametrize(
+    "pattern", [">.>", "a.>.b", "a..b", "", "*." * 100 + "a", "*." * 99 + ">", "a+.*", "[a].>"]
+)
+def test_odd_patterns_find_the_same_among_many(pattern: str) -> None:
+    subjects = [b"a.b", b"a+.b", b"aa.b", b"[a].b", b"a.b.c", b".".join([b"a"] * 101)]
+    chosen = Filter(pattern)
+    assert list(chosen.among(subjects)) == [each for each in subjects if chosen.matches(each)]
+
+
+def test_a_hostile_pattern_among_many_takes_no_more_steps_than_it_has_tokens() -> None:
+    """With backtracking this would outlive the test run."""
+    subjects = [b".".join([b"a" * 500] * 60) + b".%d" % n for n in range(50)]
+    assert list(Filter("*." * 60 + "x").among(subjects)) == []
+    assert len(list(Filter("*." * 60 + "*").among(subjects))) == 50

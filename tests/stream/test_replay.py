@@ -180,7 +180,7 @@ async def test_a_limit_by_subject_declared_later_finds_the_history_it_needs(work
         await stream.checkpoint()
     limited: dict[str, Any] = {"max_msgs_per_subject": 2}
     store = replayed(workshop, config_of(**limited))
-    assert store.ledger.subjects.history == {b"a": [(1, 32), (3, 32)], b"b": [(2, 32)]}
+    assert store.ledger.subjects.history == {b"a": ((1, 32), (3, 32)), b"b": ((2, 32),)}
     store.close()
     async with workshop.stream(**limited) as stream:
         await publish(stream, (b"a", b"4"))

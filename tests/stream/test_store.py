@@ -103,7 +103,7 @@ async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
 
         monkeypatch.setattr(store.view, "run_at", removing)
         await store.build_history()
-        assert store.ledger.subjects.history == {b"a": [(3, 34), (4, 32)], b"b": [(2, 33)]}
+        assert store.ledger.subjects.history == {b"a": ((3, 34), (4, 32)), b"b": ((2, 33),)}
 
 
 async def test_a_memory_stream_counts_sizes_as_nats_server_does_in_memory(workshop: Workshop) -> None:

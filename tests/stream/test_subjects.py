@@ -70,7 +70,8 @@ def check(index: SubjectIndex, held: dict[int, bytes]) -> None:
     if index.history is not None:
         assert not index.stale
         assert index.history == {
-            subject: [(seq, 10 + seq) for seq in sorted(held) if held[seq] == subject] for subject in newest
+            subject: tuple((seq, 10 + seq) for seq in sorted(held) if held[seq] == subject)
+            for subject in newest
         }
 
 
@@ -115,4 +116,19 @@ def test_a_dump_does_not_follow_later_changes() -> None:
     index.add_run([b"a"], [1], [5])
     dumped = index.dump()
     index.add_run([b"a", b"b"], [2, 3], [5, 5])
-    assert dumped == {"count": {b"a": 1}, "last": {b"a": 1}, "stale": [], "history": {b"a": [(1, 5)]}}
+    assert dumped == {"count": {b"a": 1}, "last": {b"a": 1}, "stale": [], "history": {b"a": ((1, 5),)}}
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_dump_stays_as_it_was_while_the_index_goes_on(history: bool) -> None:
+    index = SubjectIndex(history=history)
+    index.add_run([b"a", b"b", b"a"], [1, 2, 3], [10, 11, 12])
+    dumped = index.dump()
+    before = msgspec.msgpack.encode(dumped)
+    index.add_run([b"a", b"c"], [4, 5], [13, 14])
+    index.subtract(b"a", 2, BitMap64([1]))
+    index.forget(b"b")
+    assert msgspec.msgpack.encode(dumped) == before, "it is encoded later, on a thread"
+    restored = SubjectIndex.restore(msgspec.msgpack.decode(before, strict=False))
+    if history:
+        assert restored.history == {b"a": ((1, 10), (3, 12)), b"b": ((2, 11),)}

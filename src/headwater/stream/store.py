@@ -231,7 +231,7 @@ class Store:
         self.ledger.subjects.history = {
             subject: kept
             for subject, entries in history.items()
-            if (kept := [e for e in entries if is_live(e[0])])
+            if (kept := tuple([e for e in entries if is_live(e[0])]))
         }
 
     async def on_thread(self, call: Callable[..., _T], *args: object) -> _T:

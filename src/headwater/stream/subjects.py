@@ -18,6 +18,10 @@ HISTORY_LIMIT = 64
 """Up to this `max_msgs_per_subject` the sequences of each subject are kept in memory."""
 
 
+History = tuple[tuple[int, int], ...]
+"""Sequences and sizes; never changed in place, so that a dump need not copy each."""
+
+
 class SubjectIndex:
     """Counts and newest sequences by subject.
 
@@ -30,7 +34,7 @@ class SubjectIndex:
         self.stale: set[bytes] = set()
         self.oldest: dict[bytes, int] = {}
         """Hints: no message of the subject stands below this sequence."""
-        self.history: dict[bytes, list[tuple[int, int]]] | None = {} if history else None
+        self.history: dict[bytes, History] | None = {} if history else None
 
     def __len__(self) -> int:
         return len(self.count)
@@ -42,7 +46,7 @@ class SubjectIndex:
         """Take in new messages, ascending by sequence; their sizes matter only where history is kept."""
         if self.history is not None:
             for subject, seq, size in zip(subjects, seqs, sizes, strict=True):
-                self.history.setdefault(subject, []).append((seq, size))
+                self.history[subject] = (*self.history.get(subject, ()), (seq, size))
         self.count.update(subjects)
         self.last.update(zip(subjects, seqs, strict=True))
         if self.stale:
@@ -75,7 +79,7 @@ class SubjectIndex:
         """Have a subject hold `left` messages, none of them among the sequences that are gone."""
         self.count[subject] = left
         if self.history is not None:
-            entries = [entry for entry in self.history[subject] if entry[0] not in gone]
+            entries = tuple([entry for entry in self.history[subject] if entry[0] not in gone])
             self.history[subject] = entries
             self.last[subject] = entries[-1][0]
         elif self.last[subject] in gone:
@@ -96,16 +100,12 @@ class SubjectIndex:
             self.history.clear()
 
     def matching(self, pattern: str) -> Iterator[bytes]:
-        """Yield the subjects held that the pattern matches."""
+        """Return the subjects held that the pattern matches."""
         chosen = Filter(pattern)
-        if chosen.is_all:
-            yield from self.count
-        elif chosen.is_literal:
+        if chosen.is_literal:
             literal = pattern.encode()
-            if literal in self.count:
-                yield literal
-        else:
-            yield from (subject for subject in self.count if chosen.matches(subject))
+            return iter((literal,) if literal in self.count else ())
+        return chosen.among(self.count)
 
     def dump(self) -> dict[str, Any]:
         """Return a shallow copy that a checkpoint can encode later, on another thread."""
@@ -113,7 +113,7 @@ class SubjectIndex:
             "count": dict(self.count),
             "last": dict(self.last),
             "stale": list(self.stale),
-            "history": None if self.history is None else {s: list(e) for s, e in self.history.items()},
+            "history": None if self.history is None else dict(self.history),
         }
 
     @classmethod
@@ -124,5 +124,5 @@ class SubjectIndex:
         index.last = dumped["last"]
         index.stale = set(dumped["stale"])
         if dumped["history"] is not None:
-            index.history = {s: [(seq, size) for seq, size in e] for s, e in dumped["history"].items()}
+            index.history = {s: tuple([(seq, size) for seq, size in e]) for s, e in dumped["history"].items()}
         return index
