@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from headwater.clock import DrivenClock, SystemClock
@@ -23,3 +25,19 @@ def test_a_driven_clock_moves_only_when_it_is_advanced() -> None:
 def test_a_driven_clock_refuses_to_go_back() -> None:
     with pytest.raises(AssertionError):
         DrivenClock().advance(-1)
+
+
+def test_a_step_of_the_wall_clock_leaves_the_steady_one_alone() -> None:
+    clock = DrivenClock(start_ns=50)
+    clock.step(-20)
+    assert (clock.now_ns(), clock.steady_ns()) == (30, 50)
+    clock.advance(5)
+    assert (clock.now_ns(), clock.steady_ns()) == (35, 55)
+
+
+def test_the_steady_time_of_the_machine_follows_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SystemClock()
+    first = clock.steady_ns()
+    assert abs(first - clock.now_ns()) < 3600 * 1_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    assert clock.steady_ns() >= first

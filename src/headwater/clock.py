@@ -5,12 +5,18 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+_STARTED_NS = time.time_ns() - time.monotonic_ns()
+
 
 class Clock(Protocol):
-    """A source of wall-clock time."""
+    """A source of the time that clocks on walls show, and of one that never steps."""
 
     def now_ns(self) -> int:
         """Return nanoseconds since the epoch."""
+        ...
+
+    def steady_ns(self) -> int:
+        """Return the same as of the process's start, and from then on what has passed: for deadlines."""
         ...
 
 
@@ -21,18 +27,32 @@ class SystemClock:
         """Return nanoseconds since the epoch."""
         return time.time_ns()
 
+    def steady_ns(self) -> int:
+        """Return when the process started and what has passed since, whatever the wall clock did."""
+        return _STARTED_NS + time.monotonic_ns()
+
 
 class DrivenClock:
     """A clock that stands still until a test advances it."""
 
     def __init__(self, start_ns: int = 1_700_000_000_000_000_000) -> None:
         self._now_ns = start_ns
+        self._steady_ns = start_ns
 
     def now_ns(self) -> int:
         """Return nanoseconds since the epoch."""
         return self._now_ns
 
+    def steady_ns(self) -> int:
+        """Return nanoseconds that no step changes."""
+        return self._steady_ns
+
     def advance(self, nanoseconds: int) -> None:
-        """Move the clock forward."""
+        """Let time pass."""
         assert nanoseconds >= 0
+        self._now_ns += nanoseconds
+        self._steady_ns += nanoseconds
+
+    def step(self, nanoseconds: int) -> None:
+        """Set the wall clock forward, or back."""
         self._now_ns += nanoseconds

@@ -313,3 +313,26 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(BusError, match=str(port)) as caught:
         await Connection(ConnectOptions((f"nats://127.0.0.1:{port}",))).connect()
     assert caught.value.fix == f"listen: 127.0.0.1:{port}"
+
+
+async def test_reading_goes_on_when_everybody_who_paused_it_wants_it_again() -> None:
+    async with nats_server() as server:
+        connection, sink = Connection(ConnectOptions((server.client_url,))), KeptSink()
+        other = Connection(ConnectOptions((server.client_url,)))
+        await connection.connect()
+        await other.connect()
+        connection.subscribe(b"a", sink)
+        await connection.flush()
+        one, two = object(), object()
+        connection.pause_reading(one)
+        connection.pause_reading(two)
+        connection.resume_reading(two)
+        other.publish(b"a", b"1")
+        await other.flush()
+        await asyncio.sleep(0.05)
+        assert sink.datas == []
+        connection.resume_reading(two)
+        connection.resume_reading(one)
+        await sink.got(1)
+        await connection.close()
+        await other.close()

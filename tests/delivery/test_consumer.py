@@ -254,3 +254,28 @@ async def test_a_consumer_that_nobody_asks_has_no_task(desk: Desk) -> None:
     desk.pull(consumers[3], batch=1)
     await desk.sent(1)
     await until(lambda: consumers[3]._task is None)
+
+
+async def test_a_wall_clock_that_is_set_back_does_not_hold_up_redelivery(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add(ack_wait=SECOND)
+    desk.pull(consumer, batch=1)
+    await desk.sent(1)
+    desk.clock.step(-3600 * SECOND)
+    desk.pull(consumer, batch=1, expires=30 * SECOND)
+    desk.clock.advance(2 * SECOND)
+    consumer.tick(desk.clock.steady_ns())
+    (again,) = await desk.sent(1)
+    assert again.tokens[:2] == [2, 1]
+    info = await consumer.info()
+    assert info.delivered.last_active == desk.clock.now_ns()
+
+
+async def test_a_pause_ends_by_the_wall_clock(desk: Desk) -> None:
+    await desk.publish(b"a")
+    consumer = desk.add(pause_until=desk.clock.now_ns() + 3600 * SECOND)
+    desk.pull(consumer, batch=1, expires=30 * SECOND)
+    assert consumer.next_tick() <= desk.clock.steady_ns() + 60 * SECOND
+    desk.clock.step(3600 * SECOND)
+    consumer.tick(desk.clock.steady_ns())
+    await desk.sent(1)

@@ -598,3 +598,20 @@ def test_a_long_life_keeps_the_same_promises(seed: int) -> None:
         consumer.numbers_agree()
     consumer.retention_keeps_what_is_owed()
     consumer.teardown()
+
+
+def test_times_that_a_clock_set_back_has_not_reached_are_taken_as_now() -> None:
+    config = ConsumerConfig(name="C", ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_deliver=-1)
+    state = ConsumerState(config)
+    state.deliver_run([1, 2, 3], 1_000)
+    state.nak(2, 500, 1_010)
+    state.nak(3, None, 1_010)
+    state.ack(1, 1, 1_020)
+    written = [state.dump()]
+    later = ConsumerState.restore(config, written, 2_000)
+    assert later == state
+    restored = ConsumerState.restore(config, written, 100)
+    assert restored.next_deadline() == 100 + 510
+    assert restored.next_redelivery() == 3
+    assert restored.delivered.last_active == restored.ack_floor.last_active == 100
+    assert restored.expire(610) == [2]

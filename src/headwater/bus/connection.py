@@ -89,6 +89,8 @@ class Connection:
         self._last_sid = 0
         self._inbox = Inbox()
         self._moving: asyncio.Task[None] | None = None
+        self._paused_by: set[int] = set()
+        """Who keeps us from reading."""
 
     @property
     def info(self) -> Info:
@@ -145,14 +147,16 @@ class Connection:
         if self._lifeline.link is not None:
             await self._lifeline.link.writable()
 
-    def pause_reading(self) -> None:
-        """Take no more messages until `resume_reading`."""
+    def pause_reading(self, owner: object = None) -> None:
+        """Take no more messages until each owner that has paused calls `resume_reading`."""
+        self._paused_by.add(id(owner))
         if self._lifeline.link is not None:
             self._lifeline.link.pause_reading()
 
-    def resume_reading(self) -> None:
-        """Take messages again."""
-        if self._lifeline.link is not None:
+    def resume_reading(self, owner: object = None) -> None:
+        """Take messages again, unless somebody else has paused."""
+        self._paused_by.discard(id(owner))
+        if self._lifeline.link is not None and not self._paused_by:
             self._lifeline.link.resume_reading()
 
     async def request(self, subject: bytes, data: bytes, timeout_s: float, headers: bytes = b"") -> Frame:
@@ -257,6 +261,8 @@ class Connection:
         """Subscribe to everything again."""
         subscriptions = self._subscriptions.items()
         self.write(b"".join([frames.sub(subject, sid, queue) for sid, (subject, queue) in subscriptions]))
+        if self._paused_by and self._lifeline.link is not None:
+            self._lifeline.link.pause_reading()
         logger.info("connected to nats-server at %s", self._lifeline.address)
         if self._on_connected is not None:
             asyncio.get_running_loop().call_soon(self._on_connected)

@@ -130,7 +130,7 @@ class Consumers:
         config = decode_config(row.config.encode())
         recorded = consumers.stream.recorded(row.name)
         if recorded:
-            state = ConsumerState.restore(config, recorded)
+            state = ConsumerState.restore(config, recorded, self._clock.steady_ns())
         else:
             # A crash came between its declaration and the first record of its state.
             start_seq = min(config.opt_start_seq, MAX_SEQUENCE)

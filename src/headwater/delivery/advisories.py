@@ -84,7 +84,7 @@ class ConsumerAdvisories:
         if pending is None or random.random() * 100 >= percent:
             return
         fields = _delivery(seq, consumer_seq, count)
-        fields["ack_time"] = max(self._clock.now_ns() - pending.delivered_ns, 0)
+        fields["ack_time"] = max(self._clock.steady_ns() - pending.delivered_ns, 0)
         subject = f"$JS.EVENT.METRIC.CONSUMER.ACK.{consumer.stream.name}.{consumer.name}"
         self._publish(subject, _METRIC + "consumer_ack", consumer, fields)
 

@@ -41,6 +41,7 @@ ADDED_BYTES = 128
 AGAIN = 64
 """How many messages are delivered again in one turn, at the most."""
 LONGEST_WAIT_S = 1.0
+LONGEST_PAUSE_NS = 60_000_000_000
 DELETED = "Unacknowledged message was deleted"
 """What is told of a message that the stream removed while it was owed to a consumer."""
 _PUSH_BASED = header_block.build(code=409, description=b"Consumer is push based")
@@ -214,7 +215,7 @@ class Consumer:
         if target.size is not None and size > target.size:
             self.too_large(target)
             return 0
-        self.state.deliver(seq, self._clock.now_ns())
+        self.state.deliver(seq, self._clock.steady_ns())
         if size <= self._outlet.max_payload - ADDED_BYTES or self._fits([seq], deliveries):
             self.send(target, deliveries, size)
         self._consumers.changed(self)
@@ -240,7 +241,7 @@ class Consumer:
         limit = min(target.messages, CHUNK, len(rows) if room is None else room)
         if self._pacing.one_by_one:
             limit = 1
-            wait_ns = self._pacing.wait_ns(int(found.run.ts[rows[0]]), self._clock.now_ns())
+            wait_ns = self._pacing.wait_ns(int(found.run.ts[rows[0]]), self._clock.steady_ns())
             if wait_ns:
                 await asyncio.sleep(min(wait_ns / 1e9, LONGEST_WAIT_S))
                 return True
@@ -268,7 +269,7 @@ class Consumer:
                 next_size = sum(len(column[count]) for column in deliveries)
             is_full = target.size is not None and size + next_size > target.size
             seqs, deliveries = seqs[:count], deliveries.at(range(count))
-        self.state.deliver_run(seqs, self._clock.now_ns())
+        self.state.deliver_run(seqs, self._clock.steady_ns())
         if len(seqs) == len(rows):
             self.state.skip(found.next_seq)
         self.backlog.delivered(len(seqs))
@@ -280,7 +281,7 @@ class Consumer:
         if seqs:
             self.send(target, deliveries, size)
         if self._pacing.one_by_one:
-            self._pacing.sent(tss[0], size, self._clock.now_ns())
+            self._pacing.sent(tss[0], size, self._clock.steady_ns())
         self._consumers.delivered(self, seqs)
         if is_full:
             # In one write with the messages: who asked must not wait for the word that there are no more.
@@ -333,7 +334,7 @@ class Consumer:
     def on_removed(self, low: int, high: int, removal: Removal) -> None:
         """Take note that the stream has lost messages between two sequences."""
         if removal.everything:
-            self.state.purge(self.stream.first_seq, self._clock.now_ns())
+            self.state.purge(self.stream.first_seq, self._clock.steady_ns())
             self._consumers.changed(self)
         elif self.state.is_owed and low < self.state.next_seq:
             self.forget(seq for seq in removal.seqs if seq < self.state.next_seq)
@@ -341,7 +342,7 @@ class Consumer:
 
     def forget(self, seqs: Iterable[int]) -> None:
         """Have messages that are gone from the stream count as settled, and tell of those that were owed."""
-        gone = self.state.forget(seqs, self._clock.now_ns())
+        gone = self.state.forget(seqs, self._clock.steady_ns())
         for seq, consumer_seq, count in gone:
             self._consumers.advisories.terminated(self, seq, consumer_seq, count, DELETED)
         if gone:
@@ -350,7 +351,7 @@ class Consumer:
 
     def acknowledge(self, ack: AckBody, seq: int, consumer_seq: int) -> bool:
         """Take an acknowledgement; return whether it changed anything."""
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.steady_ns()
         state = self.state
         if ack.kind is AckKind.NAK:
             changed = state.nak(seq, ack.delay_ns, now_ns)
@@ -377,8 +378,10 @@ class Consumer:
     def next_tick(self) -> int | None:
         """Return when the next deadline is."""
         due = [self.state.next_deadline()]
-        if self.is_paused:
-            due.append(self.config.pause_until)
+        if self.is_paused and self.config.pause_until is not None:
+            # Not for long: the wall clock, by which pauses end, may be set forward meanwhile.
+            left_ns = min(self.config.pause_until - self._clock.now_ns(), LONGEST_PAUSE_NS)
+            due.append(self._clock.steady_ns() + left_ns)
         return min((d for d in due if d is not None), default=None)
 
     async def info(self) -> ConsumerInfo:
@@ -386,14 +389,15 @@ class Consumer:
         await self.stream.consistent()
         await self.backlog.count()
         now_ns = self._clock.now_ns()
+        stepped_ns = now_ns - self._clock.steady_ns()
         until = self.config.pause_until or 0
         return ConsumerInfo(
             stream_name=self.stream.name,
             name=self.name,
             created=self.created_ns,
             config=self.config,
-            delivered=self.state.delivered,
-            ack_floor=self.state.ack_floor,
+            delivered=self.state.delivered.shifted(stepped_ns),
+            ack_floor=self.state.ack_floor.shifted(stepped_ns),
             num_ack_pending=self.state.num_ack_pending,
             num_redelivered=self.state.num_redelivered,
             num_waiting=self.num_waiting(),
@@ -428,7 +432,7 @@ class Consumer:
 
     def restore(self, recorded: Sequence[bytes]) -> None:
         """Go back to a recorded state."""
-        self.state = ConsumerState.restore(self.config, recorded)
+        self.state = ConsumerState.restore(self.config, recorded, self._clock.steady_ns())
         self.backlog.lose_count()
         self.wake()
 

@@ -298,7 +298,7 @@ class StreamConsumers:
         """Settle messages, by the keys of their ack subjects, each consumer's together."""
         for key, seqs in plain.items():
             consumer = self._by_key[key]
-            settled = consumer.state.ack_each(seqs, self.clock.now_ns())
+            settled = consumer.state.ack_each(seqs, self.clock.steady_ns())
             if settled:
                 self.changed(consumer)
                 consumer.wake()
@@ -362,7 +362,7 @@ class StreamConsumers:
             self._record_later()
 
     def _record_later(self) -> None:
-        self._timers.at(self.clock.now_ns() + RECORD_EVERY_NS, self)
+        self._timers.at(self.clock.steady_ns() + RECORD_EVERY_NS, self)
 
     def tick(self, now_ns: int) -> int | None:
         """Record what has changed."""
@@ -424,7 +424,7 @@ class StreamConsumers:
 
     def retry_soon(self, consumer: Consumer) -> None:
         """Have a consumer that met an error tried again."""
-        self._timers.at(self.clock.now_ns() + RETRY_NS, consumer)
+        self._timers.at(self.clock.steady_ns() + RETRY_NS, consumer)
 
     def report_undeliverable(self, consumer: Consumer, seq: int, size: int) -> None:
         """Say that a message stays, since it is larger than the server takes."""

@@ -152,6 +152,12 @@ class Outstanding:
         for deadline, seq in sorted(waiting):
             self._deadlines.add(deadline, seq, seq)
 
+    def set_back(self, now: int) -> None:
+        """Have messages that seem to be delivered later than now count as delivered now."""
+        if all(delivered_ns <= now for _, delivered_ns, _ in self.entries.values()):
+            return
+        self.load({seq: _set_back(entry, now) for seq, entry in self.entries.items()})
+
     def _candidates(self, now: int) -> Iterable[int]:
         """Return the messages that may be due by now, by the shorter of two ways."""
         lowest = self.lowest()
@@ -162,3 +168,12 @@ class Outstanding:
             low, high = min(first for first, _ in runs), max(last for _, last in runs)
             return [seq for seq in self.entries if low <= seq <= high]
         return {seq for first, last in runs for seq in range(first, last + 1) if seq in self.entries}
+
+
+def _set_back(entry: Entry, now: int) -> Entry:
+    consumer_seq, delivered_ns, deadline = entry
+    if delivered_ns <= now:
+        return entry
+    if deadline not in (QUEUED, NEVER):
+        deadline = now + max(deadline - delivered_ns, 0)
+    return consumer_seq, now, deadline

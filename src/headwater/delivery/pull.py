@@ -30,20 +30,20 @@ class PullConsumer(Consumer):
         self._serving: Waiting | None = None
         self._counting: asyncio.Task[None] | None = None
         self._uncounted: list[tuple[bytes, bytes]] = []
-        self._last_asked_ns = self._clock.now_ns()
+        self._last_asked_ns = self._clock.steady_ns()
         self._heard: dict[bytes, None] = {}
         """The subjects on which clients were last seen listening."""
 
     def num_waiting(self) -> int:
         """Return how many pull requests wait for which somebody still listens."""
-        self._pass_over_unheard(self._clock.now_ns())
+        self._pass_over_unheard(self._clock.steady_ns())
         return len(self.queue)
 
     def pull(self, body: bytes, reply: bytes) -> None:
         """Take a pull request."""
         if not reply:
             return
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.steady_ns()
         self._last_asked_ns = now_ns
         try:
             request = parse_pull_request(body)
@@ -90,7 +90,7 @@ class PullConsumer(Consumer):
         # First of all, since every consumer is asked with every message.
         if not len(self.queue) or self.is_paused or not self._outlet.is_open:
             return None
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.steady_ns()
         while True:
             waiting = self.queue.next(now_ns, len(self.backlog), self.state.num_ack_pending)
             self._tell_all(self.queue.take_statuses())
@@ -167,13 +167,13 @@ class PullConsumer(Consumer):
         # By who was served last, so that the next turn is that of who has waited longest.
         counts = Counter(order)
         for waiting in reversed(dict.fromkeys(reversed(order))):
-            self._tell(self.queue.served(waiting, counts[waiting], 0, self._clock.now_ns()))
+            self._tell(self.queue.served(waiting, counts[waiting], 0, self._clock.steady_ns()))
 
     def sent(self, target: Target, count: int, size: int) -> None:
         """Take note of what a request got."""
         waiting = self._serving
         if waiting is not None and waiting.reply == target.subject:
-            self._tell(self.queue.served(waiting, count, size, self._clock.now_ns()))
+            self._tell(self.queue.served(waiting, count, size, self._clock.steady_ns()))
 
     def too_large(self, target: Target) -> None:
         """Close a request for which the next message is too large."""
@@ -193,7 +193,7 @@ class PullConsumer(Consumer):
         """Return the headers with the pin of the client that gets the messages."""
         if self.config.priority_policy is not PriorityPolicy.PINNED_CLIENT or self._serving is None:
             return headers
-        pin = self.queue.pin_of(self._serving, self._clock.now_ns()).encode()
+        pin = self.queue.pin_of(self._serving, self._clock.steady_ns()).encode()
         self._report_pin()
         return [header_block.add(block, b"Nats-Pin-Id", pin) for block in headers]
 

@@ -22,7 +22,7 @@ class PushConsumer(Consumer):
         self._queue = self.config.deliver_group.encode()
         self._flow = FlowControl(self.stream.name, self.name) if self.config.flow_control else None
         self._bound = self._outlet.listens(self._subject, self._queue)
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.steady_ns()
         self._last_sent_ns = now_ns
         self._unbound_since_ns = now_ns
 
@@ -36,7 +36,7 @@ class PushConsumer(Consumer):
         if bound == self._bound:
             return
         self._bound = bound
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.steady_ns()
         if bound:
             self._last_sent_ns = now_ns
             self.wake()
@@ -56,7 +56,7 @@ class PushConsumer(Consumer):
 
     def sent(self, target: Target, count: int, size: int) -> None:
         """Count what is under way, and ask for an answer in time."""
-        self._last_sent_ns = self._clock.now_ns()
+        self._last_sent_ns = self._clock.steady_ns()
         if self._flow is None:
             return
         subject = self._flow.sent(size)
@@ -76,7 +76,7 @@ class PushConsumer(Consumer):
         settled = False
         if seq := self.confirmed_seq(headers):
             consumer_seq = _number(header_block.get(headers, b"Nats-Last-Consumer"))
-            settled = self.state.ack(seq, consumer_seq, self._clock.now_ns())
+            settled = self.state.ack(seq, consumer_seq, self._clock.steady_ns())
         self.wake()
         return settled
 

@@ -275,11 +275,18 @@ class ConsumerState:
         return start
 
     @classmethod
-    def restore(cls, config: ConsumerConfig, changes: Iterable[bytes]) -> ConsumerState:
-        """Return the state that a dump and the changes after it describe."""
+    def restore(cls, config: ConsumerConfig, changes: Iterable[bytes], now: int = NEVER) -> ConsumerState:
+        """Return the state that a dump and the changes after it describe.
+
+        Times that have not come yet were written by a clock that has been set back: nothing was delivered
+        later than now, so that deadlines wait no longer than they were meant to.
+        """
         state = cls(config)
         for data in changes:
             state.apply(data)
+        state._pending.set_back(now)
+        state._delivered_at = min(state._delivered_at, now)
+        state._acked_at = min(state._acked_at, now)
         return state
 
     def dump(self) -> bytes:

@@ -63,13 +63,13 @@ class Timers:
             if self._armed_ns <= due_ns:
                 return
             self._handle.cancel()
-        wait_s = max(MIN_WAIT_S, (due_ns - self._clock.now_ns()) / 1e9)
+        wait_s = max(MIN_WAIT_S, (due_ns - self._clock.steady_ns()) / 1e9)
         self._armed_ns = due_ns
         self._handle = asyncio.get_running_loop().call_later(wait_s, self._fire)
 
     def _fire(self) -> None:
         self._handle = None
-        now_ns = self._clock.now_ns()
+        now_ns = self._clock.steady_ns()
         due = []
         while self._heap and self._heap[0][0] <= now_ns:
             due_ns, _, timed = heapq.heappop(self._heap)

@@ -138,7 +138,7 @@ class Ingest:
         """Read nothing more while too much of a stream waits to become durable."""
         if stream.backlog_bytes <= self.share_bytes or self._waiting or stream.congestion:
             return
-        self.connection.pause_reading()
+        self.connection.pause_reading(self)
         task = asyncio.create_task(self._resume(stream), name=f"hold back for {stream.name}")
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
@@ -152,7 +152,7 @@ class Ingest:
                 durable_seq = stream.durable_seq
                 await asyncio.wait({catching_up}, timeout=HOLD_S)
         finally:
-            self.connection.resume_reading()
+            self.connection.resume_reading(self)
         if not catching_up.done():
             logger.error("stream %s: %d bytes wait for the disk", stream.name, stream.backlog_bytes)
             stream.congestion = STUCK

@@ -123,6 +123,12 @@ class SequenceInfo(msgspec.Struct, frozen=True):
     stream_seq: int = 0
     last_active: int = 0
 
+    def shifted(self, nanoseconds: int) -> SequenceInfo:
+        """Return the same with its time by another clock."""
+        if not nanoseconds or not self.last_active:
+            return self
+        return SequenceInfo(self.consumer_seq, self.stream_seq, self.last_active + nanoseconds)
+
 
 class PriorityGroupState(msgspec.Struct, frozen=True):
     """Which client a priority group is pinned to."""

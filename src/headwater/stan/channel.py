@@ -33,7 +33,7 @@ class Channel:
         self.limits = limits
         self.is_leaving = False
         """Whether it is being deleted."""
-        self.active_ns = clock.now_ns()
+        self.active_ns = clock.steady_ns()
         """When something happened here last."""
         self._outbox = outbox
         self._timers = timers
@@ -87,7 +87,7 @@ class Channel:
         """Let a subscription go; the others of its flow get what it held."""
         subscription.shared.subscriptions.remove(subscription)
         subscription.shared.flow.leave(subscription.member)
-        self.active_ns = self._clock.now_ns()
+        self.active_ns = self._clock.steady_ns()
         self.wake(subscription.shared.key)
 
     def wake(self, key: FlowKey) -> None:
@@ -97,7 +97,7 @@ class Channel:
             sender.wake()
 
     def _stored(self) -> None:
-        self.active_ns = self._clock.now_ns()
+        self.active_ns = self._clock.steady_ns()
         for sender in list(self._senders.values()):
             sender.wake()
 

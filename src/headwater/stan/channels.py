@@ -171,7 +171,7 @@ class Channels:
         except ApiError as error:
             logger.error("channel %s cannot be deleted: %s", channel.name, error.description)
             channel.is_leaving = False
-            self._timers.at(self._clock.now_ns() + AGAIN_NS, _Inactivity(channel, self))
+            self._timers.at(self._clock.steady_ns() + AGAIN_NS, _Inactivity(channel, self))
 
     async def close(self) -> None:
         """Send nothing more, and keep all channels."""

@@ -61,7 +61,7 @@ class Heartbeats:
     def watch(self, client: Client, *, at_once: bool = False) -> None:
         """Ask a client from now on."""
         beat = self._beats[client.client_id] = _Beat(client, self)
-        self._timers.at(self._clock.now_ns() + (0 if at_once else self._interval_ns), beat)
+        self._timers.at(self._clock.steady_ns() + (0 if at_once else self._interval_ns), beat)
 
     def forget(self, client: Client) -> None:
         """Ask a client no more."""
@@ -73,7 +73,7 @@ class Heartbeats:
         """Ask a client in doubt at once, for it has shown itself."""
         beat = self._beats.get(client.client_id)
         if beat is not None and self._clients.in_doubt(client.client_id):
-            self._timers.at(self._clock.now_ns() + MILLISECOND, beat)
+            self._timers.at(self._clock.steady_ns() + MILLISECOND, beat)
 
     def ask(self, beat: _Beat) -> None:
         """Send a heartbeat, and take the answer when it comes."""
@@ -85,7 +85,7 @@ class Heartbeats:
         client = beat.client
         if not self._connection.connected:
             # Nobody can answer while we are away ourselves.
-            self._timers.at(self._clock.now_ns() + self._interval_ns, beat)
+            self._timers.at(self._clock.steady_ns() + self._interval_ns, beat)
             return
         answered = await self._answers(client, self._timeout_s)
         if self._beats.get(client.client_id) is not beat:
@@ -99,7 +99,7 @@ class Heartbeats:
             return
         else:
             self.on_doubt(client, True)
-        self._timers.at(self._clock.now_ns() + self._interval_ns, beat)
+        self._timers.at(self._clock.steady_ns() + self._interval_ns, beat)
 
     async def is_there(self, client: Client) -> bool:
         """Return whether a client answers within the time it has when another one wants its id.

@@ -131,7 +131,7 @@ class Sender:
 
     def _arm(self) -> None:
         """Have expired messages looked after; a time before all that is sent from now on expires will do."""
-        flow, now_ns = self.shared.flow, self._clock.now_ns()
+        flow, now_ns = self.shared.flow, self._clock.steady_ns()
         if self._closed or self._task is not None or not flow.members:
             return
         soonest_ns = now_ns + min(member.ack_wait_ns for member in flow.members)
@@ -163,7 +163,7 @@ class Sender:
             await self._send_all()
         except Error as error:
             logger.error("channel %s: cannot read what is to be sent: %s", self.shared.key.channel, error)
-            self._time(self._clock.now_ns() + RETRY_NS)
+            self._time(self._clock.steady_ns() + RETRY_NS)
         finally:
             self._task = None
         self._arm()
@@ -171,7 +171,7 @@ class Sender:
     async def _send_all(self) -> None:
         flow = self.shared.flow
         while not self._closed:
-            for again in flow.due(self._clock.now_ns()):
+            for again in flow.due(self._clock.steady_ns()):
                 await self._send_again(again)
                 await self._outbox.writable()
             room, durable_seq = flow.room(), self._stream.durable_seq
@@ -193,7 +193,7 @@ class Sender:
             through_seq = int(found.run.seqs[rows[-1]])
         flow = self.shared.flow
         seqs = numbers_at(found.run.seqs, rows)
-        shares = flow.send(seqs, through_seq, self._clock.now_ns())
+        shares = flow.send(seqs, through_seq, self._clock.steady_ns())
         frames = self._frames(found, rows, seqs) if seqs else []
         by_seq = dict(zip(seqs, frames, strict=True)) if len(shares) > 1 else {}
         for member, share in shares:

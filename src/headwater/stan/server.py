@@ -118,7 +118,7 @@ class StanServer:
         if self._queue or self._worker is not None:
             self._queue.extend(frames)
             if len(self._queue) > MAX_QUEUED:
-                self._connection.pause_reading()
+                self._connection.pause_reading(self)
             return
         done = self._take(frames)
         if done < len(frames):
@@ -168,7 +168,7 @@ class StanServer:
                     self._queue.popleft()
         finally:
             self._worker = None
-            self._connection.resume_reading()
+            self._connection.resume_reading(self)
 
     async def _do(self, frame: Frame) -> None:
         if frame[0] == self._subscribe_subject:

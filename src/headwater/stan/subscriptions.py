@@ -276,7 +276,7 @@ class Subscriptions:
     def moved(self, shared: SharedFlow) -> None:
         """Have it recorded before long how far a flow has come."""
         if not self._moved:
-            self._timers.at(self._clock.now_ns() + RECORD_EVERY_NS, self)
+            self._timers.at(self._clock.steady_ns() + RECORD_EVERY_NS, self)
         self._moved[shared] = None
 
     def tick(self, now_ns: int) -> int | None:
