@@ -146,12 +146,12 @@ async def test_a_stop_answers_all_that_was_taken(tmp_path: Path) -> None:
         await stream.close()
 
 
-def noted(calls: list[str], name: str, act: Callable[[], None]) -> Callable[[], None]:
+def noted(calls: list[str], name: str, act: Callable[[object], None]) -> Callable[[object], None]:
     """Return an act that also writes down that it was called."""
 
-    def both() -> None:
+    def both(owner: object) -> None:
         calls.append(name)
-        act()
+        act(owner)
 
     return both
 

@@ -21,6 +21,7 @@ from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
 from stream.runs import message as plain
 from stream.runs import run_of
+from stream.streams import Workshop, publish
 from table.samples import append, message, messages_of
 
 
@@ -242,3 +243,19 @@ def test_a_run_larger_than_the_cache_takes_all_of_it_and_no_more() -> None:
     assert cache.nbytes == large.nbytes
     cache.put(("large",), large)
     assert cache.nbytes == large.nbytes
+
+
+async def test_a_run_in_memory_is_returned_without_a_thread(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"1"), (b"a", b"2"))
+        await stream.folder.fold()
+        view = stream._store.view
+        first = await view.run_at(1)
+
+        async def refused(*args: object) -> None:
+            raise AssertionError("a thread was asked")
+
+        monkeypatch.setattr(view, "_on_thread", refused)
+        assert await view.run_at(2) is first

@@ -66,10 +66,8 @@ class View:
 
     async def run_at(self, seq: int) -> Run | None:
         """Return the first run that has a row at or after this sequence."""
-        place = self._place_of(seq)
-        if isinstance(place, HeadEntry) and place.run is not None:
-            return place.run
-        return await self._on_thread(self.read_run_at, seq)
+        run = self.resident_run_at(seq)
+        return run if run is not None else await self._on_thread(self.read_run_at, seq)
 
     def resident_run_at(self, seq: int) -> Run | None:
         """Return the same as `run_at` if that run lies in memory."""
