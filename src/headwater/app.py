@@ -23,6 +23,7 @@ from headwater.control.catalog import Catalog
 from headwater.control.ownership import Ownership
 from headwater.control.store_lock import StoreLock
 from headwater.errors import Error, StoreLockedError
+from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
 from headwater.seat import ENGINE, Premises, Server, reach_server, seated
@@ -165,6 +166,7 @@ def _open_premises(settings: Settings, ownership: Ownership, stack: AsyncExitSta
         ownership.take(above=catalog.epoch)  # the record was lost since
     catalog.claim()
     logger.info("store id %s", catalog.store_id)
+    require_files(sum(len(catalog.streams(account)) for account in catalog.accounts()), raise_limit())
     sync_executor = ElasticThreads(SYNC_THREADS, "sync")
     work_executor = ElasticThreads(WORK_THREADS, "work")
     stack.callback(work_executor.shutdown)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -303,4 +304,109 @@ async def test_a_stop_does_not_wait_for_what_hangs(
     assert "stream S: fold has not ended" in caplog.text
     go_on.set()
     await asyncio.sleep(0)
+    workshop.close()
+
+
+class Looks:
+    """Counts how often a stream is looked at."""
+
+    def __init__(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        for owner, name in ((stream, "next_expiry_ns"), (stream.folder, "due"), (stream.folder, "tidy")):
+            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: object) -> Any:
+            self.count += 1
+            return call(*given)
+
+        return counting
+
+
+async def rests(looks: Looks) -> None:
+    """Return once nobody looks at a stream for several rounds of each kind."""
+
+    async def unchanged() -> bool:
+        before = looks.count
+        await asyncio.sleep(0.2)
+        return looks.count == before
+
+    await until(unchanged)
+
+
+async def test_a_stream_that_nobody_touches_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop = Workshop(tmp_path, fold_interval_s=0.02, compact_interval_s=0.02, erase_interval_s=None)
+    stream = await workshop.open(config_of(max_age=1000 * SECOND))
+    looks = Looks(stream, monkeypatch)
+    async with kept(workshop, stream):
+        await rests(looks)
+        await publish(stream, (b"a", b"1"), (b"a", b"2"))
+        workshop.clock.advance(SECOND)
+        await until(lambda: not len(stream._store.head))
+        await stream.remove(1)
+        await rests(looks)
+        assert looks.count
+        before = looks.count
+        await publish(stream, (b"a", b"3"))
+        await until(lambda: looks.count > before)
+        workshop.clock.advance(SECOND)
+        await rests(looks)
+        workshop.clock.advance(1000 * SECOND)
+        await until(lambda: not stream.is_live(3))
+    workshop.close()
+
+
+async def test_a_stream_at_rest_is_looked_at_when_its_limits_change(tmp_path: Path) -> None:
+    workshop = workshop_of(tmp_path)
+    config = config_of()
+    stream = await workshop.open(config)
+    await publish(stream, (b"a", b"1"))
+    async with kept(workshop, stream) as housekeeper:
+        workshop.clock.advance(100 * SECOND)
+        await until(lambda: not len(stream._store.head))
+        await stream.reconfigure(config_of(max_age=50 * SECOND))
+        housekeeper.on_changed(stream, config)
+        await until(lambda: not stream.is_live(1))
+    workshop.close()
+
+
+async def test_files_that_a_crash_left_are_unlinked_although_nobody_touches_the_stream(
+    tmp_path: Path,
+) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"))
+    await stream.folder.fold()
+    await stream.close()
+    (kept_file,) = (tmp_path / "S" / "table").rglob("*.parquet")
+    orphan = kept_file.with_name(f"x{kept_file.name}")
+    orphan.write_bytes(kept_file.read_bytes())
+    stream = await workshop.open(config_of())
+    async with kept(workshop, stream):
+        await until(lambda: not orphan.exists())
+        assert kept_file.exists()
+    workshop.close()
+
+
+async def test_a_stream_in_trouble_is_looked_at_until_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of(max_age=SECOND))
+    await publish(stream, (b"a", b"1"))
+    tried = 0
+
+    async def refuse(now_ns: int) -> int:
+        nonlocal tried
+        tried += 1
+        raise Error("the disk refuses")
+
+    async with kept(workshop, stream):
+        with monkeypatch.context() as patch:
+            patch.setattr(stream, "expire", refuse)
+            workshop.clock.advance(2 * SECOND)
+            await until(lambda: tried > 2)
+        await until(lambda: not stream.is_live(1))
     workshop.close()

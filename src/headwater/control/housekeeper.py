@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from headwater.clock import Clock
+from headwater.control.due_times import DueTimes
 from headwater.errors import Error
 from headwater.model.stream import StreamConfig
 from headwater.settings import Settings
@@ -28,9 +29,10 @@ Work = Callable[[], Awaitable[object]]
 
 
 class Housekeeper:
-    """One task for expiry, one for folding, one for compaction, over all streams.
+    """One task for expiry, one for folding, one for compaction, over the streams that may need it.
 
     No stream waits for another: work that has not ended is not begun again, and the round goes on without it.
+    A stream that nobody touches costs nothing: it is looked at when it changes, or when its time has come.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -43,17 +45,37 @@ class Housekeeper:
         self._waiting: dict[Stream, asyncio.Task[None]] = {}
         """The streams that wait for their turn to be folded."""
         self._turns = asyncio.Semaphore(FOLDS_AT_ONCE)
+        self._expiries: DueTimes[Stream] = DueTimes()
+        self._changed: dict[Stream, None] = {}
+        """The streams of which something may be due at another time than it was."""
+        self._unfolded: dict[Stream, None] = {}
+        """The streams that may have something to fold."""
+        self._untidy: dict[Stream, None] = {}
+        """The streams whose tables may have something to merge, erase or unlink."""
 
     def on_opened(self, stream: Stream) -> None:
         """Look after a stream."""
         self._streams[stream.name] = stream
+        stream.on_touched = partial(self._touch, stream)
+        self._changed[stream] = self._unfolded[stream] = None
+        if stream.folder.needs_tidying():
+            self._untidy[stream] = None
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Nothing to do: each round reads the config again."""
+        """Look at the stream again: limits may be others."""
+        self._touch(stream)
 
     def on_closed(self, stream: Stream) -> None:
         """Look after it no more."""
         self._streams.pop(stream.name, None)
+        self._expiries.set(stream, None)
+        for known in (self._changed, self._unfolded, self._untidy):
+            known.pop(stream, None)
+
+    def _touch(self, stream: Stream) -> None:
+        """Look at a stream in the next rounds: something was stored, removed or recorded."""
+        if self._streams.get(stream.name) is stream:
+            self._changed[stream] = self._unfolded[stream] = self._untidy[stream] = None
 
     def start(self) -> None:
         """Begin the rounds."""
@@ -87,26 +109,42 @@ class Housekeeper:
 
     async def _expire(self) -> None:
         now_ns = self._clock.now_ns()
-        for stream in self._streams.values():
-            due = stream.next_expiry_ns()
-            if due is not None and due <= now_ns:
-                self._begin("expire", stream, partial(stream.expire, now_ns))
+        changed, self._changed = self._changed, {}
+        for stream in changed:
+            self._expiries.set(stream, stream.next_expiry_ns())
+        for stream in self._expiries.take_due(now_ns):
+            task = self._begin("expire", stream, partial(stream.expire, now_ns))
+            # What is due next is known only then; where it failed, that is still due.
+            task.add_done_callback(partial(self._has_expired, stream))
+
+    def _has_expired(self, stream: Stream, task: asyncio.Task[None]) -> None:
+        if self._streams.get(stream.name) is stream:
+            self._changed[stream] = None
 
     async def _fold(self) -> None:
         now_ns = self._clock.now_ns()
-        for stream in self._streams.values():
-            if stream not in self._waiting and stream.folder.due(now_ns):
+        for stream in list(self._unfolded):
+            if stream in self._waiting:
+                continue
+            if not stream.folder.due(now_ns):
+                if stream.folder.has_nothing_to_fold:
+                    del self._unfolded[stream]
+            else:
                 task = asyncio.create_task(self._in_turn("fold", stream, stream.folder.fold))
                 self._waiting[stream] = task
                 task.add_done_callback(partial(self._had_turn, stream))
 
     def _had_turn(self, stream: Stream, task: asyncio.Task[None]) -> None:
         del self._waiting[stream]
+        self._touch(stream)
 
     async def _compact(self) -> None:
         """Compact one stream after the other, so that folds seldom wait for their turn."""
-        for stream in list(self._streams.values()):
+        untidy, self._untidy = self._untidy, {}
+        for stream in untidy:
             await self._in_turn("compact", stream, stream.folder.tidy)
+            if not stream.folder.is_tidy and self._streams.get(stream.name) is stream:
+                self._untidy[stream] = None
 
     async def _in_turn(self, work: str, stream: Stream, call: Work) -> None:
         """Have work done when its turn comes; return when it has ended or its turn is over."""

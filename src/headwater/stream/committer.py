@@ -53,6 +53,8 @@ class Committer:
         """Whether the task ended while the ledger held changes that are not durable."""
         self.failure: Error | None = None
         """Why nothing can be stored at the moment."""
+        self.on_touched: Callable[[], None] = lambda: None
+        """Called when something was offered or made durable: what is due, and when, may have changed."""
         self.on_durable: Callable[[Group], None] = lambda group: None
         self.on_rebuilt: Callable[[], None] = lambda: None
         """Called when ledger and head were made anew, before anything else is offered."""
@@ -72,6 +74,7 @@ class Committer:
     def wake(self) -> None:
         """Have the current group made durable soon."""
         self._wake.set()
+        self.on_touched()
 
     def distrust(self, error: Error) -> None:
         """Go back to what is durable: an exception cut a change short, so the ledger may hold half of it."""
@@ -221,6 +224,8 @@ class Committer:
             self._send(frames)
         if not group.done.done():
             group.done.set_result(None)
+        if group.encoded:
+            self.on_touched()
         self.on_durable(group)
 
     async def _rotate(self, rotated: asyncio.Future[Rotated], dumped: dict[str, Any] | None) -> None:
@@ -288,6 +293,7 @@ class Committer:
 
     def _rebuilt(self, error: Error | None = None) -> None:
         rebuilding, self._rebuilding = self._rebuilding, None
+        self.on_touched()
         if rebuilding is None:
             return
         if error is None:

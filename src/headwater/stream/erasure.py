@@ -57,6 +57,9 @@ class DeadAges:
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._since)
+
     def overdue(self, dead: Mapping[str, int], limit_ns: float | None, now_ns: int) -> set[str]:
         """Return the files whose removed messages have waited long enough to be erased, at whatever cost."""
         self._since = {path: self._since.get(path, now_ns) for path in dead}

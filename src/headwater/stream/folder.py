@@ -54,6 +54,8 @@ class Folder:
         self._closed = False
         self._budget = ErasureBudget()
         self._ages = DeadAges()
+        self.is_tidy = False
+        """Whether the last round left nothing to do until the stream changes."""
         self._limits = CompactionSettings(target_file_bytes=store.services.settings.target_file_bytes)
 
     def due(self, now_ns: int) -> bool:
@@ -66,6 +68,18 @@ class Folder:
         if head.nbytes >= settings.fold_bytes or head.messages >= settings.fold_messages:
             return True
         return now_ns - (head.first_ts or now_ns) >= settings.fold_interval_s * 1e9
+
+    @property
+    def has_nothing_to_fold(self) -> bool:
+        """Return whether the head is empty."""
+        return not len(self._store.head)
+
+    def needs_tidying(self) -> bool:
+        """Return whether there may be something to merge, erase or unlink in a table just opened."""
+        ledger, table = self._store.ledger, self._store.table
+        if len(table.files) > 1 or table.has_unreferenced:
+            return True
+        return any(dead_rows(file, ledger.deleted, ledger.first_seq) for file in table.files)
 
     async def fold(self, *, force_checkpoint: bool = False) -> None:
         """Move everything that is durable now into the table."""
@@ -198,18 +212,23 @@ class Folder:
 
     def _overdue(self, dead: dict[str, int]) -> set[str]:
         """Return the files whose removed messages have waited long enough to be erased."""
-        services = self._store.services
-        limit_ns = interval_ns(self._store.config, services.settings.erase_interval_s)
-        return self._ages.overdue(dead, limit_ns, services.clock.now_ns())
+        return self._ages.overdue(dead, self._erase_interval_ns(), self._store.services.clock.now_ns())
+
+    def _erase_interval_ns(self) -> float | None:
+        return interval_ns(self._store.config, self._store.services.settings.erase_interval_s)
 
     async def tidy(self) -> None:
         """Compact, and unlink files that were replaced long enough ago."""
-        await self.compact()
+        self.is_tidy = False
+        changed = await self.compact()
         if self._closed:
             return
-        settings, clock = self._store.services.settings, self._store.services.clock
-        self._store.fence.check()
-        await self._store.on_thread(self._store.table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
+        settings, clock, table = self._store.services.settings, self._store.services.clock, self._store.table
+        if table.has_unreferenced:
+            self._store.fence.check()
+            await self._store.on_thread(table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
+        waits_for_age = bool(self._ages) and self._erase_interval_ns() is not None
+        self.is_tidy = not (changed or waits_for_age or table.has_unreferenced)
 
 
 def _unbroken(entries: list[HeadEntry]) -> Iterator[list[HeadEntry]]:

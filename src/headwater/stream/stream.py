@@ -106,6 +106,15 @@ class Stream:
         """Return how much waits to become durable."""
         return self._committer.backlog_bytes
 
+    @property
+    def on_touched(self) -> Callable[[], None]:
+        """Return what is called when something is stored, removed or recorded, or fails to be."""
+        return self._committer.on_touched
+
+    @on_touched.setter
+    def on_touched(self, touched: Callable[[], None]) -> None:
+        self._committer.on_touched = touched
+
     def listen(self, listener: Listener) -> None:
         """Tell the listener what happens from now on."""
         self._listener = listener
@@ -137,6 +146,7 @@ class Stream:
         self._has_more()
 
     def _has_more(self) -> None:
+        self._committer.on_touched()
         for watch in self.watchers:
             watch()
 

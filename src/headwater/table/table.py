@@ -43,7 +43,9 @@ __all__ = ["ConflictError", "Dead", "Table"]
 class Table:
     """Files of messages; any thread may read, one at a time changes (others wait)."""
 
-    def __init__(self, directory: Path, disk: Disk, log: DeltaLog, compression: str) -> None:
+    def __init__(
+        self, directory: Path, disk: Disk, log: DeltaLog, compression: str, found: Collection[str] = ()
+    ) -> None:
         self._directory = directory
         self._disk = disk
         self._log = log
@@ -57,23 +59,24 @@ class Table:
         self._unreferenced_since: dict[str, float] = {}
         self._settled = not _has_torn(directory, disk)
         """Whether the files that no commit names are known to hold nothing that is needed."""
+        self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
+        """Whether there may be files that no version refers to, for a sweep to unlink."""
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table, made if it was missing; what a crash left half done is put right."""
         disk.mkdir(directory)
-        finished = 0
-        for path in list(_data_paths(directory, disk)):
+        found = list(_data_paths(directory, disk))
+        for path in found:
             if path.endswith(TEMPORARY):
                 disk.remove(directory / path)
-            else:
-                finished += 1
+        finished = [path for path in found if path.endswith(DATA_FILE)]
         if finished and not has_log(directory, disk):
             # A new log would be one without any of them, and they would be swept.
             raise CorruptionError(
                 directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
             )
-        return cls(directory, disk, DeltaLog.open(directory, disk, name), compression)
+        return cls(directory, disk, DeltaLog.open(directory, disk, name), compression, finished)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -163,6 +166,7 @@ class Table:
             files = _changed(self._files, add, remove)
             self._log.commit(add, remove, transactions or {})
             self._files = files
+        self.has_unreferenced = self.has_unreferenced or bool(remove)
         self._uncommitted.difference_update(file.path for file in add)
         with self._footers_lock:
             for file in remove:
@@ -202,6 +206,7 @@ class Table:
     def discard(self, files: Sequence[DataFile]) -> None:
         """Let go of files that will not be committed; the next sweep takes them."""
         self._uncommitted.difference_update(file.path for file in files)
+        self.has_unreferenced = self.has_unreferenced or bool(files)
 
     def groups(self, file: DataFile) -> Groups:
         """Return the first and the last sequence of each row group of the file."""
@@ -276,6 +281,7 @@ class Table:
                 self._disk.remove(self._directory / path)
                 del since[path]
             self._unreferenced_since = since
+            self.has_unreferenced = bool(since)
             self._remove_empty_folders()
             return len(ripe)
 
