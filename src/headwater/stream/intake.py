@@ -141,10 +141,13 @@ class Intake(Sequencer):
         self.store_one(pending, subject, data, now, verdict)
         self._acknowledge(reply, self._ledger.last_seq, more)
 
+    def mapped(self, subject: bytes) -> bytes:
+        """Return what the stream's transform makes of a subject."""
+        return subject if self._transform is None else self._transform.apply(subject) or subject
+
     def _stored_subject(self, subject: bytes) -> bytes:
         """Return the subject that a message is stored under."""
-        if self._transform is not None:
-            subject = self._transform.apply(subject) or subject
+        subject = self.mapped(subject)
         if not subject.isascii():
             _require_text(subject)
         return subject

@@ -10,6 +10,7 @@ from headwater.model.run import Run
 from headwater.model.stream import StreamConfig
 from headwater.stream.ledger import Ledger
 from headwater.stream.removal import Removal
+from headwater.stream.subjects import Located
 
 ReadRun = Callable[[int], Run | None]
 """Returns the first run with a row at or after a sequence."""
@@ -42,6 +43,7 @@ def over_subject_limit(limit: int, ledger: Ledger, read: ReadRun, subjects: Iter
     index = ledger.subjects
     excess = {s: count - limit for s in subjects if (count := index.count.get(s, 0)) > limit}
     if index.history is None:
+        _take_located(removal, ledger, excess)
         for subject in excess:
             index.note_only(subject)
         _take_oldest(removal, ledger, read, excess)
@@ -50,6 +52,26 @@ def over_subject_limit(limit: int, ledger: Ledger, read: ReadRun, subjects: Iter
         for seq, size in index.history[subject][:count]:
             removal.take_known(seq, subject, size)
     return removal
+
+
+def _take_located(removal: Removal, ledger: Ledger, excess: dict[bytes, int]) -> None:
+    """Take the oldest messages of each subject as far as it is known where they lie."""
+    index = ledger.subjects
+    for subject in [subject for subject in excess if subject in index.located]:
+        entries, through = index.located.pop(subject)
+        taken = 0
+        for seq, size in entries:
+            if not excess[subject]:
+                break
+            taken += 1
+            if ledger.is_live(seq):
+                removal.take_known(seq, subject, size)
+                excess[subject] -= 1
+        if taken < len(entries):
+            index.located[subject] = Located(entries[taken:], through)
+        index.oldest[subject] = entries[taken][0] if taken < len(entries) else through + 1
+        if not excess[subject]:
+            del excess[subject]
 
 
 def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, excess: dict[bytes, int]) -> None:

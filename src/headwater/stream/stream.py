@@ -34,6 +34,7 @@ from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
 from headwater.stream.listener import Listener
 from headwater.stream.offered import OfferedRun
+from headwater.stream.older_messages import OlderMessages
 from headwater.stream.reader import Reader
 from headwater.stream.removal import Removal
 from headwater.stream.replay import keeps_history
@@ -57,6 +58,8 @@ class Stream:
         self.created_ns = created_ns
         self._store = store
         self._intake = Intake(store)
+        self._older = OlderMessages(store, self._offer)
+        self._older.stored_subject = self._intake.mapped
         self._acks = PubAcks(config.name, store.services.domain)
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
@@ -104,7 +107,7 @@ class Stream:
     @property
     def backlog_bytes(self) -> int:
         """Return how much waits to become durable."""
-        return self._committer.backlog_bytes
+        return self._committer.backlog_bytes + self._older.nbytes
 
     @property
     def on_touched(self) -> Callable[[], None]:
@@ -266,6 +269,13 @@ class Stream:
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; each is answered once it is durable, or refused."""
         failure = self._committer.failure or self.congestion
+        if failure is not None and not self._older.is_holding:
+            self._refuse(items, failure)
+        elif not self._older.holds(items):
+            self._offer(items)
+
+    def _offer(self, items: Sequence[Item]) -> None:
+        failure = self._committer.failure
         if failure is not None:
             self._refuse(items, failure)
             return
@@ -292,19 +302,29 @@ class Stream:
             refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             refused.set_exception(api_error("stream_store_failed", err=str(self.congestion)))
             return refused
-        return self._committer.promise()
+        return asyncio.ensure_future(self._promise()) if self._older.is_holding else self._committer.promise()
+
+    async def _promise(self) -> None:
+        await self._older.drained()
+        await self._committer.promise()
 
     async def settled(self) -> None:
         """Return once everything offered so far is durable and can be read."""
+        if self._older.is_holding:
+            await self._older.drained()
+        await self._written()
+
+    async def _written(self) -> None:
+        """Return once all that the ledger holds is durable and can be read."""
         await self._committer.settled()
         if self._store.adoptions:
             await self._store.adoptions.ended()
 
     async def caught_up(self) -> None:
         """Return once nothing waits to become durable, or could not be made so."""
-        while self._committer.backlog_bytes:
+        while self.backlog_bytes:
             with suppress(ApiError):
-                await self._committer.settled()
+                await self.settled()
 
     async def _answer(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """Return the answer to a question once all that it tells of is durable."""
@@ -316,9 +336,9 @@ class Stream:
                 return answer
 
     async def _holds(self, generation: int) -> bool:
-        """Return, once everything offered so far is durable, whether nothing was taken back since."""
+        """Return, once all that the ledger holds is durable, whether nothing was taken back since."""
         try:
-            await self.settled()
+            await self._written()
         except ApiError:
             return False
         return generation == self._store.generation
@@ -545,6 +565,7 @@ class Stream:
 
     async def close(self) -> None:
         """Make everything durable and let go of the files."""
+        await self._older.drained()
         await self.copying.close()
         await self.folder.close()
         await self._committer.close()

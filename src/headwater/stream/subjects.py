@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyroaring import BitMap64
 
@@ -20,6 +20,13 @@ HISTORY_LIMIT = 64
 
 History = tuple[tuple[int, int], ...]
 """Sequences and sizes; never changed in place, so that a dump need not copy each."""
+
+
+class Located(NamedTuple):
+    """Where the oldest messages of a subject lie, with their sizes: all of them up to a sequence."""
+
+    entries: tuple[tuple[int, int], ...]
+    through: int
 
 
 class SubjectIndex:
@@ -34,6 +41,8 @@ class SubjectIndex:
         self.stale: set[bytes] = set()
         self.oldest: dict[bytes, int] = {}
         """Hints: no message of the subject stands below this sequence."""
+        self.located: dict[bytes, Located] = {}
+        """Where older messages lie that a publish is about to take out."""
         self.history: dict[bytes, History] | None = {} if history else None
 
     def __len__(self) -> int:
@@ -72,6 +81,7 @@ class SubjectIndex:
         self.last.pop(subject, None)
         self.stale.discard(subject)
         self.oldest.pop(subject, None)
+        self.located.pop(subject, None)
         if self.history is not None:
             self.history.pop(subject, None)
 
@@ -96,6 +106,7 @@ class SubjectIndex:
         self.last.clear()
         self.stale.clear()
         self.oldest.clear()
+        self.located.clear()
         if self.history is not None:
             self.history.clear()
 

@@ -1,0 +1,199 @@
+"""Where older messages of a subject lie that a publish will take out: found on a thread, before it is stored.
+
+A rollup, or a message over `max_msgs_per_subject`, takes out older messages of its subject. The index of
+subjects knows how many there are, and not where, unless it keeps their history. To find them may mean to
+read the whole table. So such a publish is held back, and all that come after it, until a thread has found
+them: the event loop reads nothing, and messages are stored in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap64
+
+from headwater.model import headers as header_block
+from headwater.stream.intake import Item
+from headwater.stream.store import Store
+from headwater.stream.subjects import Located
+
+logger = logging.getLogger(__name__)
+
+_ROLLUP = b"Nats-Rollup"
+FEW = 64
+"""Up to so many subjects with one message each are looked for by their sequences, more in one pass."""
+AHEAD = 256
+"""So many more of the oldest messages are found where a limit takes out one with each publish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a thread is to find: the oldest so many messages of each subject."""
+
+    wanted: Mapping[bytes, int]
+    start_seq: int
+    stop_seq: int
+    deleted: BitMap64
+    complete: frozenset[bytes]
+    """The subjects that have no more messages than that."""
+
+
+class OlderMessages:
+    """Holds publishes back whose older messages are still to be found; runs on the event loop."""
+
+    def __init__(self, store: Store, apply: Callable[[Sequence[Item]], None]) -> None:
+        self._store = store
+        self._apply = apply
+        self._held: deque[Sequence[Item]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self.nbytes = 0
+        """How much is held back."""
+        self.stored_subject: Callable[[bytes], bytes] = lambda subject: subject
+
+    @property
+    def is_holding(self) -> bool:
+        """Return whether publishes are held back, so that what comes now must wait behind them."""
+        return self._task is not None
+
+    def holds(self, items: Sequence[Item]) -> bool:
+        """Return whether these publishes are held back: they are offered by themselves later."""
+        if self._task is None and not self._wanted(items):
+            return False
+        self._held.append(items)
+        self.nbytes += _nbytes(items)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"locate {self._store.config.name}")
+        return True
+
+    async def drained(self) -> None:
+        """Return once all that is held back now was offered."""
+        while self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        try:
+            while self._held:
+                items = self._held[0]
+                await self._find(self._wanted(items))
+                self._held.popleft()
+                self.nbytes -= _nbytes(items)
+                self._apply(items)
+        finally:
+            self._task = None
+
+    async def _find(self, wanted: Mapping[bytes, int]) -> None:
+        """Have the index know where these messages lie; where reading fails, the publish will say so."""
+        generation = -1
+        while wanted and generation != self._store.generation:
+            generation, ledger = self._store.generation, self._store.ledger
+            index = ledger.subjects
+            alone = {s for s, n in wanted.items() if n == index.count[s] == 1 and s not in index.stale}
+            alone = alone if len(alone) <= FEW else set()
+            searches = [self._search({subject: 1}, index.last[subject]) for subject in alone]
+            if rest := {subject: n for subject, n in wanted.items() if subject not in alone}:
+                start = min(index.oldest.get(subject, 0) for subject in rest)
+                searches.append(self._search(rest, max(start, ledger.first_seq)))
+            try:
+                found = await self._store.on_thread(self._located, searches)
+            except Exception as error:
+                logger.warning("stream %s: older messages were not found: %s", self._store.config.name, error)
+                return
+            if generation == self._store.generation:
+                index.located.update(found)
+
+    def _search(self, wanted: Mapping[bytes, int], start_seq: int) -> Search:
+        ledger = self._store.ledger
+        complete = frozenset(subject for subject, n in wanted.items() if n >= ledger.subjects.count[subject])
+        return Search(wanted, start_seq, ledger.last_seq, ledger.deleted.copy(), complete)
+
+    def _located(self, searches: Iterable[Search]) -> dict[bytes, Located]:
+        """Return where the messages lie; blocking."""
+        found: dict[bytes, Located] = {}
+        for search in searches:
+            found |= self._read(search)
+        return found
+
+    def _read(self, search: Search) -> dict[bytes, Located]:
+        left = dict(search.wanted)
+        entries: dict[bytes, list[tuple[int, int]]] = {subject: [] for subject in left}
+        seq = search.start_seq
+        while left and seq <= search.stop_seq:
+            run = self._store.view.read_run_at(seq)
+            if run is None:
+                break
+            sizes = self._store.overhead.sizes(run)
+            for row, subject in enumerate(run.subjects):
+                at = int(run.seqs[row])
+                if subject in left and seq <= at <= search.stop_seq and at not in search.deleted:
+                    entries[subject].append((at, int(sizes[row])))
+                    left[subject] -= 1
+                    if not left[subject]:
+                        del left[subject]
+            seq = int(run.seqs[-1]) + 1
+        return {
+            subject: Located(tuple(each), _through(search, subject, each))
+            for subject, each in entries.items()
+        }
+
+    def _wanted(self, items: Sequence[Item]) -> dict[bytes, int]:
+        """Return of which subjects how many of the oldest messages are to be found in files."""
+        config, index = self._store.config, self._store.ledger.subjects
+        limit = config.max_msgs_per_subject
+        if index.history is not None or not (config.allow_rollup_hdrs or limit > 0):
+            return {}
+        wanted: dict[bytes, int] = {}
+        for subject, excess in self._excesses(items, limit):
+            if excess > wanted.get(subject, 0) and not self._is_resident(subject, excess):
+                wanted[subject] = min(excess + AHEAD, index.count[subject])
+        return wanted
+
+    def _excesses(self, items: Sequence[Item], limit: int) -> Iterator[tuple[bytes, int]]:
+        """Yield subjects of which older messages will go, with how many of those that are there now."""
+        ledger = self._store.ledger
+        count, oldest = ledger.subjects.count, ledger.subjects.oldest
+        coming: dict[bytes, int] = {}
+        if limit <= 0 and not any(_ROLLUP in headers for _, _, headers, _ in items):
+            return
+        for subject, _, headers, _ in items:
+            stored = self.stored_subject(subject)
+            there = count.get(stored, 0)
+            coming[stored] = coming.get(stored, 0) + 1
+            if not there and coming[stored] == 2:
+                # What this batch takes out again came with it: nothing before it need be looked at.
+                oldest[stored] = ledger.last_seq + 1
+            if headers and _ROLLUP in headers and header_block.get(headers, _ROLLUP) == b"sub":
+                yield from ((each, count[each]) for each in self._rolled_up(stored))
+            elif there and 0 < limit < there + coming[stored]:
+                yield stored, min(there + coming[stored] - limit, there)
+
+    def _rolled_up(self, subject: bytes) -> Iterable[bytes]:
+        """Return the subjects that are there and that a rollup of this one empties; it may have wildcards."""
+        index = self._store.ledger.subjects
+        if b"*" in subject or b">" in subject:
+            return index.matching(subject.decode(errors="replace"))
+        return (subject,) if subject in index else ()
+
+    def _is_resident(self, subject: bytes, excess: int) -> bool:
+        """Return whether nothing must be read to find the oldest messages of a subject."""
+        index, view = self._store.ledger.subjects, self._store.view
+        if subject in index.located:
+            return len(index.located[subject].entries) >= excess
+        head_seq = view.head.first_seq
+        index.note_only(subject)
+        start = max(index.oldest.get(subject, 0), self._store.ledger.first_seq)
+        return head_seq is not None and start >= head_seq
+
+
+def _through(search: Search, subject: bytes, found: Sequence[tuple[int, int]]) -> int:
+    """Return up to where all messages of a subject are among those found."""
+    if subject in search.complete or len(found) < search.wanted[subject]:
+        return search.stop_seq
+    return found[-1][0]
+
+
+def _nbytes(items: Sequence[Item]) -> int:
+    return sum(len(subject) + len(headers) + len(data) for subject, _, headers, data in items)

@@ -1,0 +1,172 @@
+"""Rollups and limits of subjects read no file on the event loop, and messages keep their order."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.stream.stream import Stream
+from headwater.table.table import Table
+from stream.streams import Workshop, config_of, everything, headers, publish
+
+SUB = headers(Nats_Rollup="sub")
+
+
+class FileReads:
+    """Counts reads of table files by the thread that makes them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on_loop = 0
+        self.elsewhere = 0
+        self.entered: Callable[[], None] = lambda: None
+        read_group, loop_thread = Table.read_group, threading.get_ident()
+
+        def counting(table: Table, *given: Any) -> Any:
+            if threading.get_ident() == loop_thread:
+                self.on_loop += 1
+            else:
+                self.elsewhere += 1
+                self.entered()
+            return read_group(table, *given)
+
+        monkeypatch.setattr(Table, "read_group", counting)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> FileReads:
+    return FileReads(monkeypatch)
+
+
+async def filled(workshop: Workshop, **config: Any) -> Stream:
+    """Return a stream with three messages on each of 20 subjects, all in files that nobody has read."""
+    stream = await workshop.open(config_of(**config))
+    for number in range(3):
+        await publish(stream, *[(b"s.%d" % key, b"%d" % number) for key in range(20)])
+        await stream.folder.fold()
+        workshop.answers.take()
+    return stream
+
+
+async def held(stream: Stream, subject: str) -> list[bytes]:
+    return [message.data for message in await everything(stream, 0, [subject])]
+
+
+async def test_a_rollup_finds_older_messages_on_a_thread(tmp_path: Path, reads: FileReads) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, allow_rollup_hdrs=True)
+    await publish(
+        stream, (b"s.3", b"before"), (b"s.3", b"new", SUB), (b"s.3", b"after"), (b"s.4", b"new", SUB)
+    )
+    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    answers = workshop.answers.take()
+    assert [answers[b"r%d" % n]["seq"] for n in range(4)] == [61, 62, 63, 64]
+    assert await held(stream, "s.3") == [b"new", b"after"]
+    assert await held(stream, "s.4") == [b"new"]
+    assert (await stream.state()).messages == 60 - 3 - 3 + 3
+    await stream.close()
+    workshop.close()
+
+
+async def test_a_rollup_of_a_subject_with_wildcards_reads_on_a_thread(
+    tmp_path: Path, reads: FileReads
+) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, allow_rollup_hdrs=True)
+    await publish(stream, (b"s.*", b"new", SUB))
+    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert [message.data for message in await everything(stream)] == [b"new"]
+    await stream.close()
+    workshop.close()
+
+
+async def test_an_object_that_is_written_again_reads_one_run(tmp_path: Path, reads: FileReads) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await workshop.open(config_of(allow_rollup_hdrs=True))
+    for number in range(5):
+        await publish(stream, (b"meta.%d" % number, b"m", SUB), *[(b"chunk.%d" % number, bytes(500))] * 20)
+        await stream.folder.fold()
+    await publish(stream, (b"meta.2", b"again", SUB))
+    assert (reads.on_loop, reads.elsewhere) == (0, 1)
+    assert await held(stream, "meta.2") == [b"again"]
+    await stream.close()
+    workshop.close()
+
+
+async def test_what_comes_meanwhile_waits_its_turn_and_counts_as_backlog(
+    tmp_path: Path, reads: FileReads
+) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, allow_rollup_hdrs=True)
+    reading, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        reading.set()
+        assert go_on.wait(60)
+
+    reads.entered = wait
+    stream.offer([(b"s.1", b"a", SUB, b"rollup")])
+    stream.offer([(b"s.2", b"b", b"", b"plain")])
+    promise = stream.promise()
+    assert stream.backlog_bytes > 0
+    # Readers are told of what is stored, without waiting for what is held back.
+    assert (await stream.state()).last_seq == 60
+    assert not promise.done()
+    reads.entered = lambda: None
+    go_on.set()
+    await promise
+    assert {
+        reply: answer["seq"] for reply, answer in workshop.answers.take().items() if reply in (b"a", b"b")
+    } == {
+        b"a": 61,
+        b"b": 62,
+    }
+    await stream.caught_up()
+    assert stream.backlog_bytes == 0
+    await stream.close()
+    workshop.close()
+
+
+async def test_closing_stores_what_was_held_back(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, allow_rollup_hdrs=True)
+    stream.offer([(b"s.1", b"a", SUB, b"rollup")])
+    await stream.close()
+    async with workshop.stream(allow_rollup_hdrs=True) as again:
+        assert await held(again, "s.1") == [b"rollup"]
+    workshop.close()
+
+
+@pytest.mark.parametrize("seed", [random.randrange(1 << 30) for _ in range(4)])
+@pytest.mark.parametrize("limit", [-1, 100])
+async def test_subjects_hold_what_they_should_whatever_comes(
+    tmp_path: Path, reads: FileReads, seed: int, limit: int
+) -> None:
+    print("seed", seed)
+    draw, workshop = random.Random(seed), Workshop(tmp_path)
+    config = {"allow_rollup_hdrs": True, "max_msgs_per_subject": limit}
+    stream = await workshop.open(config_of(**config))
+    model: dict[bytes, list[bytes]] = {}
+    for step in range(60):
+        items = []
+        for number in range(draw.randrange(1, 60)):
+            subject, data = b"s.%d" % draw.randrange(4), b"%d.%d" % (step, number)
+            rolls = draw.random() < 0.02
+            items.append((subject, data, SUB) if rolls else (subject, data))
+            kept = [] if rolls else model.get(subject, [])
+            model[subject] = [*kept, data][-limit if limit > 0 else 0 :]
+        await publish(stream, *items)
+        if draw.random() < 0.3:
+            await stream.folder.fold()
+        if draw.random() < 0.1:
+            await stream.close()
+            stream = await workshop.open(config_of(**config))
+    assert reads.on_loop == 0
+    assert {subject: await held(stream, subject.decode()) for subject in model} == model
+    assert (await stream.state()).messages == sum(map(len, model.values()))
+    await stream.close()
+    workshop.close()
