@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from headwater.stream.subjects import SubjectIndex
+from headwater.stream.subjects import SLICE, SubjectIndex, in_order
 from stream.model import matches
 
 SUBJECTS = [b"a", b"a.1", b"a.2", b"b.1", "ü.1".encode()]
@@ -132,3 +134,69 @@ def test_a_dump_stays_as_it_was_while_the_index_goes_on(history: bool) -> None:
     restored = SubjectIndex.restore(msgspec.msgpack.decode(before, strict=False))
     if history:
         assert restored.history == {b"a": ((1, 10), (3, 12)), b"b": ((2, 11),)}
+
+
+async def turns_while(work: Any) -> tuple[Any, int]:
+    """Return what work returns, and how many turns others had meanwhile."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    try:
+        return await work, turns
+    finally:
+        beside.cancel()
+
+
+def large_index(count: int = 4 * SLICE) -> SubjectIndex:
+    index = SubjectIndex(history=True)
+    names = [b"s.%d.%d" % (number % 7, number) for number in range(count)]
+    index.add_run(names, range(1, count + 1), [10] * count)
+    return index
+
+
+async def test_wildcards_over_many_subjects_let_others_have_their_turn() -> None:
+    index = large_index()
+    found, turns = await turns_while(index.matched("s.3.*"))
+    assert found == [subject for subject in index.count if subject.startswith(b"s.3.")]
+    assert turns >= 4
+    (newest, stale), turns = await turns_while(index.newest("s.>"))
+    assert (newest, stale) == (len(index), [])
+    assert turns >= 8
+    assert await index.matched("s.3.3") == [b"s.3.3"]
+    assert await index.matched("nothing.*") == []
+
+
+async def test_subjects_that_go_while_they_are_matched_do_no_harm() -> None:
+    index = large_index()
+    matching = asyncio.create_task(index.newest("s.*.*"))
+    await asyncio.sleep(0)
+    for subject in list(index.count)[: len(index) // 2]:
+        index.forget(subject)
+    index.add_run([b"s.new.1"], [1_000_000], [1])
+    newest, _ = await matching
+    assert newest in (4 * SLICE, 1_000_000)
+
+
+async def test_many_subjects_are_put_in_order_in_slices() -> None:
+    index = large_index()
+    names = list(index.count)
+    found, turns = await turns_while(in_order(names, 2 * SLICE))
+    assert found == sorted(names)[: 2 * SLICE]
+    assert turns >= 4
+    assert await in_order(names, len(names) + 5) == sorted(names)
+    assert await in_order([], 5) == []
+
+
+def test_a_dump_is_not_changed_by_what_comes_after_it() -> None:
+    index = large_index(100)
+    dumped = index.dump()
+    index.add_run([b"s.0.0"], [101], [7])
+    index.subtract(b"s.0.0", 1, BitMap64([1]))
+    assert dumped["history"][b"s.0.0"] == ((1, 10),)
+    assert SubjectIndex.restore(dumped).history == large_index(100).history

@@ -14,6 +14,7 @@ from headwater.control.rules import ConsumerBounds
 from headwater.errors import api_error
 from headwater.model.stream import MAX_SEQUENCE
 from headwater.stream.stream import Stream
+from headwater.stream.subjects import in_order
 from headwater.wire.go_json import boolean, int_, string, uint64
 from headwater.wire.stream_json import Json, decode_config
 
@@ -101,7 +102,8 @@ async def info(context: Context, request: Request) -> Json:
     paging: Json = {"total": 0, "offset": 0, "limit": 0}
     if asked.get("subjects_filter"):
         room = context.connection.max_payload - _ENVELOPE_BYTES
-        subjects, paging = _subjects(stream, asked["subjects_filter"], max(asked.get("offset", 0), 0), room)
+        offset = max(asked.get("offset", 0), 0)
+        subjects, paging = await _subjects(stream, asked["subjects_filter"], offset, room)
         state = msgspec.structs.replace(state, subjects=subjects)
     return {
         **paging,
@@ -109,12 +111,14 @@ async def info(context: Context, request: Request) -> Json:
     }
 
 
-def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tuple[dict[str, int], Json]:
+async def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tuple[dict[str, int], Json]:
     """Return a page of the subjects that match, with how many messages each holds."""
-    counts = stream.subject_counts(filter)
+    counts = await stream.counted_subjects(filter)
     if not counts:
         return {}, {"total": 0, "offset": 0, "limit": 0}
-    shown, paging = page(sorted(counts), offset, SUBJECTS_LIMIT)
+    names = await in_order(list(counts), offset + SUBJECTS_LIMIT)
+    shown, paging = page(names, offset, SUBJECTS_LIMIT)
+    paging["total"] = len(counts)
     fit = fitting([len(subject) + 16 for subject in shown], room)
     if fit < len(shown):
         shown, paging["limit"] = shown[:fit], fit

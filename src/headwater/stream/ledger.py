@@ -18,6 +18,7 @@ from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Int64s
 from headwater.model.run import Run
+from headwater.stream import sliced_msgpack
 from headwater.stream.dedupe import DedupeWindow
 from headwater.stream.expiry import ExpiryIndex
 from headwater.stream.removal import Overhead, Removal
@@ -322,8 +323,8 @@ def members(bitmap: BitMap64, first_seq: int, last_seq: int) -> Int64s:
 
 
 def encode(dumped: dict[str, Any]) -> bytes:
-    """Return a dumped ledger as bytes for a checkpoint."""
-    return msgspec.msgpack.encode(dumped)
+    """Return a dumped ledger as bytes for a checkpoint; runs on a thread, and lets others run meanwhile."""
+    return sliced_msgpack.encode(dumped)
 
 
 def decode(payload: bytes) -> dict[str, Any]:

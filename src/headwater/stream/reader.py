@@ -35,11 +35,8 @@ class Reader:
         if up_to_seq is not None and up_to_seq < ledger.last_seq:
             seqs = await self._last_before((pattern or ">",), up_to_seq)
             return await self.message(max(seqs)) if seqs else None
-        index = ledger.subjects
-        subjects = list(index.matching(pattern or ">"))
-        newest = max((index.last[s] for s in subjects if s not in index.stale), default=0)
-        bounds = sorted(((index.last[s], s) for s in subjects if s in index.stale), reverse=True)
-        for bound, subject in bounds:
+        newest, bounds = await ledger.subjects.newest(pattern or ">")
+        for bound, subject in sorted(bounds, reverse=True):
             if bound > newest:
                 newest = max(newest, await self.last_on(subject))
         return await self.message(newest) if newest else None
@@ -60,7 +57,7 @@ class Reader:
         if up_to_seq is not None and up_to_seq < ledger.last_seq:
             seqs = await self._last_before(patterns, up_to_seq)
         else:
-            subjects = {s for pattern in patterns for s in ledger.subjects.matching(pattern)}
+            subjects = {s for pattern in patterns for s in await ledger.subjects.matched(pattern)}
             if len(subjects) > limit:
                 return None
             seqs = [seq for subject in subjects if (seq := await self.last_on(subject))]
@@ -76,11 +73,7 @@ class Reader:
 
     async def next(self, pattern: str, start_seq: int) -> Message | None:
         """Return the oldest message from a sequence on whose subject matches."""
-        if (
-            pattern
-            and pattern != ">"
-            and not any(True for _ in self._store.ledger.subjects.matching(pattern))
-        ):
+        if pattern and pattern != ">" and not await self._store.ledger.subjects.matched(pattern):
             return None
         async for run, rows in self._runs(start_seq, (pattern,) if pattern else ()):
             if rows:
@@ -109,8 +102,8 @@ class Reader:
         if not patterns or ">" in patterns:
             return ledger.live_between(start_seq, stop_seq)
         if start_seq <= ledger.first_seq:
-            subjects = {s for pattern in patterns for s in ledger.subjects.matching(pattern)}
-            found = sum(ledger.subjects.count[subject] for subject in subjects)
+            subjects = {s for pattern in patterns for s in await ledger.subjects.matched(pattern)}
+            found = sum(ledger.subjects.count.get(subject, 0) for subject in subjects)
             if stop_seq == last_seq:
                 return found
             return found - sum([len(rows) async for _, rows in self._runs(stop_seq + 1, patterns, last_seq)])

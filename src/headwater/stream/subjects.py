@@ -6,8 +6,11 @@ few sequences a subject may have are kept with their sizes, so that replacing a 
 
 from __future__ import annotations
 
+import asyncio
+import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pyroaring import BitMap64
@@ -20,6 +23,8 @@ HISTORY_LIMIT = 64
 
 History = tuple[tuple[int, int], ...]
 """Sequences and sizes; never changed in place, so that a dump need not copy each."""
+SLICE = 20_000
+"""So many subjects are looked at in one turn of the event loop."""
 
 
 class Located(NamedTuple):
@@ -118,6 +123,31 @@ class SubjectIndex:
             return iter((literal,) if literal in self.count else ())
         return chosen.among(self.count)
 
+    async def matched(self, pattern: str) -> list[bytes]:
+        """Return the subjects held that the pattern matches, in slices between which others have their turn.
+
+        A subject that comes or goes meanwhile may be among them or not.
+        """
+        chosen = Filter(pattern)
+        if chosen.is_all or chosen.is_literal:
+            return list(self.matching(pattern))
+        found: list[bytes] = []
+        for some in _slices(list(self.count)):
+            found += chosen.among(some)
+            await asyncio.sleep(0)
+        return found
+
+    async def newest(self, pattern: str) -> tuple[int, list[tuple[int, bytes]]]:
+        """Return the newest sequence on matching subjects, and the upper bounds of those that are stale."""
+        newest, bounds = 0, []
+        for some in _slices(await self.matched(pattern)):
+            last = [(self.last.get(subject, 0), subject) for subject in some]
+            newest = max(newest, max((seq for seq, subject in last if subject not in self.stale), default=0))
+            if self.stale:
+                bounds += [entry for entry in last if entry[1] in self.stale]
+            await asyncio.sleep(0)
+        return newest, bounds
+
     def dump(self) -> dict[str, Any]:
         """Return a shallow copy that a checkpoint can encode later, on another thread."""
         return {
@@ -137,3 +167,21 @@ class SubjectIndex:
         if dumped["history"] is not None:
             index.history = {s: tuple([(seq, size) for seq, size in e]) for s, e in dumped["history"].items()}
         return index
+
+
+async def in_order(subjects: Sequence[bytes], count: int) -> list[bytes]:
+    """Return the first so many subjects by name, sorted in slices between which others have their turn."""
+    parts: list[list[bytes]] = []
+    for some in _slices(subjects):
+        parts.append(sorted(some))
+        await asyncio.sleep(0)
+    ordered: list[bytes] = []
+    rest = heapq.merge(*parts)
+    while len(ordered) < count and (some := list(islice(rest, min(SLICE, count - len(ordered))))):
+        ordered += some
+        await asyncio.sleep(0)
+    return ordered
+
+
+def _slices(subjects: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (subjects[start : start + SLICE] for start in range(0, len(subjects), SLICE))
