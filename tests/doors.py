@@ -143,6 +143,7 @@ class Wanted:
     """Where streams with file storage lie; a plain one if there is none."""
 
 
+SECRET = b"what the engine and its replicators know"
 AS_USUAL = Wanted()
 
 
@@ -229,7 +230,7 @@ async def opened_door(
                     await leaf.connect()
                 domain.observe(consumers)
                 origin = NatsOrigin(servers=(server.client_url,), api_prefix="", stream="")
-                upstreams = Upstreams(domain, connection, clock, catalog.store_id, origin)
+                upstreams = Upstreams(domain, connection, clock, catalog.store_id, origin, secret=SECRET)
                 domain.observe(upstreams)
                 upstreams.start()
                 domain.observe(Ingest(connection))

@@ -173,12 +173,14 @@ def _open_premises(settings: Settings, ownership: Ownership, stack: AsyncExitSta
     stack.callback(sync_executor.shutdown)
     owns = settings.replicator == "own"
     path = settings.store / handover.NAME
-    handover.write(path, settings)
+    secret = handover.secret_for(settings)
+    handover.write(path, settings, secret)
     supervisor = Supervisor(settings, path, catalog.store_id)
     stack.push_async_callback(supervisor.stop)
     return Premises(
         store=settings.store,
         handover=path,
+        secret=secret.encode(),
         has_seats=bool(settings.seats),
         catalog=catalog,
         fence=ownership,

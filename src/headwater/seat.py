@@ -79,6 +79,8 @@ class Premises:
     """Called when there is an upstream."""
     replicator_problem: Callable[[], str]
     """Why there is no replicator, if that is known."""
+    secret: bytes = b""
+    """What replicators prove themselves with; without one, none is served."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
             premises.catalog.store_id,
             NatsOrigin(api_prefix="", stream="", config=str(premises.handover), seat=settings.streams_folder),
             is_single=premises.has_own_replicator,
+            secret=premises.secret,
             seat=settings.streams_folder if premises.has_seats else "",
         )
         upstreams.on_needed = premises.need_replicator

@@ -208,6 +208,12 @@ class Settings:
     spark_driver_memory: str = _setting(
         "Memory of the replicator's Java machine; messages never pass through it.", "Replication", "1g"
     )
+    replication_secret: str | None = _setting(
+        "Secret by which an engine and its replicators know each other; without it, the engine makes one at "
+        "each start and leaves it in the store's replicator.toml.",
+        "Replication",
+        secret=True,
+    )
     executor_config: Path | None = _setting(
         "File on executors' hosts that transfers read instead of the store's replicator.toml; or a folder "
         "with one for each store, named after the store's folder.",

@@ -13,7 +13,7 @@ from headwater.cli.main import headwater, main
 from headwater.replication import replicator
 from headwater.replication.replicator import ReplicatorOptions
 
-NEEDED = ["--nats", "nats://127.0.0.1:1", "--store-id", "id1"]
+NEEDED = ["--nats", "nats://127.0.0.1:1", "--store-id", "id1", "--replication-secret", "hush"]
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def options_of(arguments: list[str]) -> ReplicatorOptions:
 
 
 def test_a_replicator_without_a_server_or_a_store_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert left_with(["--store-id", "id1"]) == 2
+    assert left_with(["--store-id", "id1", "--replication-secret", "hush"]) == 2
     assert "--nats URL" in capsys.readouterr().err
     assert left_with(["--nats", "nats://127.0.0.1:1"]) == 2
     assert "--store-id" in capsys.readouterr().err
@@ -62,7 +62,7 @@ def test_flags_say_where_to_connect_and_where_to_run() -> None:
 def test_the_environment_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_NATS_URL", "nats://a:1,nats://b:2")
     monkeypatch.setenv("HEADWATER_SPARK_MASTER", "local[3]")
-    options = options_of(["--store-id", "id1", "--parent", "7"])
+    options = options_of(["--store-id", "id1", "--replication-secret", "hush", "--parent", "7"])
     assert options.engines[0].options.servers == ("nats://a:1", "nats://b:2")
     assert (options.master, options.parent) == ("local[3]", 7)
 
@@ -84,7 +84,7 @@ def test_an_engine_with_several_seats_is_asked_at_each_of_them(tmp_path: Path) -
     (tmp_path / "seats.toml").write_text("".join(seats))
     for arguments in (
         [f"--engine=id1={tmp_path}/seats.toml"],
-        ["--store-id", "id1", "--config", f"{tmp_path}/seats.toml"],
+        ["--store-id", "id1", "--replication-secret", "hush", "--config", f"{tmp_path}/seats.toml"],
     ):
         engines = options_of(arguments).engines
         found = [(engine.store_id, engine.seat, engine.options.servers) for engine in engines]

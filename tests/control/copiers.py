@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from doors import AS_USUAL, Door, Wanted, opened_door
+from doors import AS_USUAL, SECRET, Door, Wanted, opened_door
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.model.message import Message
+from headwater.replication.proof import Prover, UnprovenError
 from headwater.replication.transfer import transfer
 from headwater.replication.work import (
     Question,
@@ -35,6 +36,7 @@ class Copier:
     def __init__(self, door: Door, connection: Connection) -> None:
         self._connection = connection
         self._store_id = door.store_id
+        self._prover = Prover(lambda: SECRET)
         self.works: list[Work] = []
         self.slots = 2
         self.between: Callable[[list[Receipt]], list[Receipt]] = lambda receipts: receipts
@@ -48,16 +50,31 @@ class Copier:
         receipts = self.between([await asyncio.to_thread(transfer, work) for work in works])
         return await self.hand_in(receipts)
 
-    async def asked(self, under_way: Sequence[str] = ()) -> tuple[Work, ...]:
+    async def asked(self, under_way: Sequence[str] = (), name: str = "copier") -> tuple[Work, ...]:
         """Return what there is to copy besides what is under way."""
-        question = encode(Question(name="copier", under_way=tuple(under_way), slots=self.slots))
-        frame = await self._connection.request(plan_subject(self._store_id).encode(), question, 20)
-        return decode_plan(frame[3]).works
+        question = encode(Question(name=name, under_way=tuple(under_way), slots=self.slots))
+        return decode_plan(await self._ask(plan_subject(self._store_id).encode(), question)).works
 
     async def hand_in(self, receipts: list[Receipt]) -> int:
         subject = commit_subject(self._store_id).encode()
-        frame = await self._connection.request(subject, encode(receipts), 20)
-        return sum(decode_committed(frame[3]).taken)
+        return sum(decode_committed(await self._ask(subject, encode(receipts))).taken)
+
+    async def _ask(self, subject: bytes, body: bytes) -> bytes:
+        """Return the answer to a question, asked a second time if the engine's run was not known."""
+        for is_last in (False, True):
+            asked: list[bytes] = []
+
+            def question(reply: bytes, asked: list[bytes] = asked) -> bytes:
+                asked.append(self._prover.question(subject, reply, body))
+                return asked[0]
+
+            frame = await self._connection.request(subject, question, 20)
+            try:
+                return self._prover.answer(asked[0], frame[3])
+            except UnprovenError as error:
+                if is_last or not error.is_refusal:
+                    raise
+        raise AssertionError
 
     async def until(self, reached: Callable[[], Any]) -> None:
         """Copy until the condition holds."""

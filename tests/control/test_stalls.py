@@ -18,7 +18,7 @@ from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.control.upstreams import Upstreams
 from headwater.errors import DiskError
-from headwater.replication.work import Question, Work, decode_plan, encode, plan_subject
+from headwater.replication.work import Work
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -57,9 +57,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def asked(door: Door, connection: Connection, name: str) -> tuple[Work, ...]:
     """Return what a replicator of this name is given."""
-    question = encode(Question(name=name))
-    frame = await connection.request(plan_subject(door.store_id).encode(), question, 60)
-    return decode_plan(frame[3]).works
+    return await Copier(door, connection).asked(name=name)
 
 
 async def connected(door: Door) -> Connection:

@@ -250,6 +250,8 @@ async def fleet(directory: Path, retentions: Mapping[str, str] = _BY_LIMITS) -> 
                 directory / "replicator.log",
                 "--master",
                 "local[2]",
+                "--store",
+                str(lake.store),
                 store_id=store_id_of(lake.store),
             )
         )

@@ -178,7 +178,15 @@ async def _copied(client: Client, stack: AsyncExitStack, directory: Path, url: s
     await ask(client, "STREAM.CREATE.copy", {"name": "copy", "storage": "file", "mirror": {"name": "kept"}})
     store_id = store_id_of(directory / "store")
     await stack.enter_async_context(
-        replicator(url, directory / "replicator.log", "--master", "local[1]", store_id=store_id)
+        replicator(
+            url,
+            directory / "replicator.log",
+            "--master",
+            "local[1]",
+            "--store",
+            str(directory / "store"),
+            store_id=store_id,
+        )
     )
     return True
 

@@ -24,7 +24,9 @@ async def replicating(running: RunningEngine, folder: str) -> AsyncIterator[None
     connection = Connection(options)
     seat = folder if load(config=running.store / handover.NAME).settings.seats else ""
     await connection.connect()
-    driving = asyncio.create_task(Driver(Exchange(connection, catalog.store_id, seat), Inline()).drive())
+    secret = handover.SecretFile(running.store / handover.NAME)
+    exchange = Exchange(connection, catalog.store_id, seat, secret=secret)
+    driving = asyncio.create_task(Driver(exchange, Inline()).drive())
     try:
         yield
     finally:

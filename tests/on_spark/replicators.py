@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from on_spark.standalone import cluster_environment
-from replication.fake_engine import STORE_ID
+from replication.fake_engine import SECRET, STORE_ID
 
 PROGRAM = (sys.executable, "-m", "headwater")
 
@@ -24,6 +24,8 @@ class RunningReplicator:
         self, url: str, log: Path, *options: str, program: Sequence[str] = PROGRAM, store_id: str = STORE_ID
     ) -> None:
         self._command = [*program, "replicator", "--store-id", store_id, "--nats", url, *options]
+        if "--store" not in options:
+            self._command += ["--replication-secret", SECRET.decode()]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 

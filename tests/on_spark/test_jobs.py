@@ -17,7 +17,7 @@ from headwater.replication.exchange import Exchange
 from headwater.replication.spark import SparkCluster
 from headwater.replication.transfer import transfer_all
 from headwater.replication.work import FileRange
-from replication.fake_engine import STORE_ID, FakeEngine, serving
+from replication.fake_engine import SECRET, STORE_ID, FakeEngine, serving
 from replication.origins import site_of
 from replication.works import brought, expected_of, file_of, removed_of, tail_of, work_of
 from servers import nats_server
@@ -89,7 +89,9 @@ async def test_an_engine_and_an_origin_are_served_over_nats(cluster: SparkCluste
         )
         connection = await connected(server.client_url)
         async with serving(server.client_url, engine):
-            driving = asyncio.create_task(Driver(Exchange(connection, STORE_ID), cluster).drive())
+            driving = asyncio.create_task(
+                Driver(Exchange(connection, STORE_ID, secret=lambda: SECRET), cluster).drive()
+            )
             assert brought(await engine.receipt()) == [m for m in stored if m.subject == b"orders.1"]
             assert brought(await engine.receipt()) == [message(1), message(2)]
             driving.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
 import nats
@@ -11,6 +11,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from headwater.cli.session import flushed
+from headwater.replication.proof import ProofCheck
 from headwater.replication.transfer import transfer
 from headwater.replication.work import (
     Committed,
@@ -25,6 +26,7 @@ from headwater.replication.work import (
 )
 
 STORE_ID = "store"
+SECRET = b"what a replicator must know"
 IDLE_S = 0.05
 
 
@@ -73,13 +75,28 @@ class FakeEngine:
     async def serve(self, client: Client) -> None:
         """Answer on NATS."""
 
-        async def answer_plan(message: Msg) -> None:
-            question = decode_question(message.data)
+        proofs = ProofCheck(SECRET)
+
+        async def answer(message: Msg, body_for: Callable[[bytes], Awaitable[bytes]]) -> None:
+            proven = proofs.question(message.subject.encode(), message.reply.encode(), message.data)
+            if proven is None:
+                await message.respond(proofs.refusal)
+            else:
+                await message.respond(proofs.answer(proven, await body_for(proven.body)))
+
+        async def plan(body: bytes) -> bytes:
+            question = decode_question(body)
             self.slots_told.add((question.slots, question.task_bytes))
-            await message.respond(encode(await self.plan(question.under_way)))
+            return encode(await self.plan(question.under_way))
+
+        async def commit(body: bytes) -> bytes:
+            return encode(await self.commit(decode_receipts(body)))
+
+        async def answer_plan(message: Msg) -> None:
+            await answer(message, plan)
 
         async def answer_commit(message: Msg) -> None:
-            await message.respond(encode(await self.commit(decode_receipts(message.data))))
+            await answer(message, commit)
 
         await client.subscribe(plan_subject(STORE_ID), cb=answer_plan)
         await client.subscribe(commit_subject(STORE_ID), cb=answer_commit)

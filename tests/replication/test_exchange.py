@@ -11,11 +11,21 @@ import pytest
 from nats.aio.msg import Msg
 
 from doors import connected
+from headwater.bus.connection import Connection
 from headwater.cli.session import flushed
 from headwater.replication import exchange
 from headwater.replication.exchange import EngineAwayError, Exchange, portions
-from headwater.replication.work import EXCHANGE_BYTES, Committed, Plan, Receipt, encode, plan_subject
-from replication.fake_engine import STORE_ID, FakeEngine, serving
+from headwater.replication.proof import ProofCheck, Proven
+from headwater.replication.work import (
+    EXCHANGE_BYTES,
+    Committed,
+    Plan,
+    Receipt,
+    decode_question,
+    encode,
+    plan_subject,
+)
+from replication.fake_engine import SECRET, STORE_ID, FakeEngine, serving
 from replication.works import work_of
 from servers import nats_server
 
@@ -23,6 +33,11 @@ from servers import nats_server
 def receipt(name: str, size: int = 0) -> Receipt:
     """Return a receipt with so many bytes of messages."""
     return Receipt(work=name, target="T", upstream="U", expected=b"", data=b"x" * size)
+
+
+def exchange_of(connection: Connection, secret: bytes = SECRET) -> Exchange:
+    """Return an exchange that knows a secret."""
+    return Exchange(connection, STORE_ID, secret=lambda: secret)
 
 
 def sizes(receipts: Sequence[Receipt]) -> int:
@@ -51,7 +66,7 @@ async def test_plans_and_commits_travel_over_nats() -> None:
     engine.offer(work_of(stop_seq=3), work_of(id="w2", stop_seq=4))
     async with nats_server() as server, serving(server.client_url, engine):
         connection = await connected(server.client_url)
-        line = Exchange(connection, STORE_ID)
+        line = exchange_of(connection)
         assert await line.plan() == Plan(works=(work_of(stop_seq=3), work_of(id="w2", stop_seq=4)))
         assert await line.commit([receipt("w1"), receipt("w2")]) == Committed(taken=(0, 0), refused=("", ""))
         assert await line.plan() == Plan()
@@ -63,10 +78,10 @@ async def test_an_engine_that_is_not_there_is_away() -> None:
     async with nats_server() as server:
         connection = await connected(server.client_url)
         with pytest.raises(EngineAwayError, match="no engine answers"):
-            await Exchange(connection, STORE_ID).plan()
+            await exchange_of(connection).plan()
         await connection.close()
         with pytest.raises(EngineAwayError, match="no connection"):
-            await Exchange(connection, STORE_ID).plan()
+            await exchange_of(connection).plan()
 
 
 async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
@@ -76,7 +91,7 @@ async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
         heard = await client.subscribe(plan_subject(STORE_ID))
         await flushed(client)
         with patch.object(exchange, "PLAN_WAIT_S", 0.05), pytest.raises(EngineAwayError, match="no answer"):
-            await Exchange(connection, STORE_ID).plan()
+            await exchange_of(connection).plan()
         await heard.unsubscribe()
         await flushed(client)
 
@@ -86,7 +101,7 @@ async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
         await client.subscribe(plan_subject(STORE_ID), cb=talk_nonsense)
         await flushed(client)
         with pytest.raises(EngineAwayError, match="not understood"):
-            await Exchange(connection, STORE_ID).plan()
+            await exchange_of(connection).plan()
         await connection.close()
         await client.close()
 
@@ -97,7 +112,7 @@ async def test_a_lost_connection_ends_the_question_that_waits_for_an_answer() ->
         connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
         await flushed(client)
-        line = Exchange(connection, STORE_ID)
+        line = exchange_of(connection)
         asking = asyncio.create_task(line.plan())
         await heard.next_msg(timeout=10)
         line.interrupt()
@@ -120,12 +135,45 @@ async def test_a_replicator_asks_under_one_name() -> None:
         heard = await client.subscribe(plan_subject(STORE_ID))
         await flushed(client)
         names = []
-        for line in (one := Exchange(connection, STORE_ID), one, Exchange(connection, STORE_ID)):
+        for line in (one := exchange_of(connection), one, exchange_of(connection)):
             asking = asyncio.create_task(line.plan())
-            question = await heard.next_msg(timeout=10)
-            names.append(question.data)
-            await question.respond(encode(Plan()))
-            await asking
+            asked = await heard.next_msg(timeout=10)
+            proofs = ProofCheck(SECRET)
+            await asked.respond(proofs.refusal)  # so that the run is known
+            asked = await heard.next_msg(timeout=10)
+            proven = proofs.question(asked.subject.encode(), asked.reply.encode(), asked.data)
+            assert proven is not None
+            names.append(decode_question(proven.body).name)
+            await asked.respond(proofs.answer(proven, encode(Plan())))
+            assert await asking == Plan()
         await connection.close()
         await client.close()
     assert names[0] == names[1] != names[2]
+
+
+async def test_an_engine_with_another_secret_is_away_and_says_why() -> None:
+    engine = FakeEngine()
+    async with nats_server() as server, serving(server.client_url, engine):
+        connection = await connected(server.client_url)
+        with pytest.raises(EngineAwayError, match="secret"):
+            await exchange_of(connection, b"another").plan()
+        assert engine.plans_asked == 0
+        await connection.close()
+
+
+async def test_a_plan_of_a_stranger_is_not_taken() -> None:
+    async with nats_server() as server:
+        client = await nats.connect(server.client_url)
+        connection = await connected(server.client_url)
+
+        async def forge(message: Msg) -> None:
+            proofs = ProofCheck(b"a stranger's")
+            body = encode(Plan(works=(work_of(stop_seq=3, staging="/anywhere"),)))
+            await message.respond(proofs.answer(Proven(b"", message.data[1:33]), body))
+
+        await client.subscribe(plan_subject(STORE_ID), cb=forge)
+        await flushed(client)
+        with pytest.raises(EngineAwayError, match="does not prove"):
+            await exchange_of(connection).plan()
+        await connection.close()
+        await client.close()

@@ -13,7 +13,7 @@ import pytest
 from headwater.bus.options import ConnectOptions
 from headwater.replication import replicator
 from headwater.replication.replicator import EngineAt, ReplicatorOptions, replicate
-from replication.fake_engine import STORE_ID, FakeEngine, Inline, serving
+from replication.fake_engine import SECRET, STORE_ID, FakeEngine, Inline, serving
 from replication.works import brought, tail_of, work_of
 from servers import RunningServer, nats_server
 from table.samples import message
@@ -26,7 +26,8 @@ async def replicating(
     """Run a replicator on a cluster of this process."""
     cluster = Inline()
     engines = tuple(
-        EngineAt(STORE_ID, ConnectOptions(servers=(each.client_url,))) for each in (server, *others)
+        EngineAt(STORE_ID, ConnectOptions(servers=(each.client_url,)), secret=lambda: SECRET)
+        for each in (server, *others)
     )
     options = ReplicatorOptions(engines, parent=parent)
     with patch.object(replicator, "SparkCluster", lambda *options: cluster):

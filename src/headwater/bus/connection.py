@@ -159,14 +159,19 @@ class Connection:
         if self._lifeline.link is not None and not self._paused_by:
             self._lifeline.link.resume_reading()
 
-    async def request(self, subject: bytes, data: bytes, timeout_s: float, headers: bytes = b"") -> Frame:
-        """Return the first answer; raise NoRespondersError, DeniedError or TimeoutError when none comes."""
+    async def request(
+        self, subject: bytes, data: bytes | Callable[[bytes], bytes], timeout_s: float, headers: bytes = b""
+    ) -> Frame:
+        """Return the first answer; raise NoRespondersError, DeniedError or TimeoutError when none comes.
+
+        Data that must name the subject of its answer is made from that.
+        """
         if not self._inbox.prefix:
             self._inbox.prefix = f"{self._options.inbox_prefix}.{secrets.token_hex(11)}.".encode()
             self.subscribe(self._inbox.prefix + b"*", self._inbox)
         reply, answer = self._inbox.expect(subject)
         try:
-            self.publish(subject, data, reply, headers)
+            self.publish(subject, data(reply) if callable(data) else data, reply, headers)
             frame = await asyncio.wait_for(answer, timeout_s)
         finally:
             self._inbox.waiting.pop(reply, None)

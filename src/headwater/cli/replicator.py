@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import Field
 from functools import partial
 from pathlib import Path
@@ -16,13 +17,14 @@ from headwater.cli.serve import run_until_told
 from headwater.disk import UMASK
 from headwater.errors import SettingsError
 from headwater.loaded_settings import load
+from headwater.replication.handover import NAME, SecretFile
 from headwater.settings import Settings
 
 _EPILOG = """\b
 Examples:
-  headwater replicator --nats nats://127.0.0.1:4222 --store-id 5Xq2TbN0
+  headwater replicator --nats nats://127.0.0.1:4222 --store-id 5Xq2TbN0 --store /lake
       on all cores of this machine
-  headwater replicator --nats nats://hub:4222 --creds lake.creds --store-id 5Xq2TbN0 --master spark://hub:7077
+  headwater replicator --engine 5Xq2TbN0=/lake/replicator.toml --master spark://hub:7077
       on a cluster whose workers see the store under the same path
   headwater replicator --engine 5Xq2TbN0=hub.toml --engine 8MpLwQ1z=edge.toml
       one Spark for two engines, each with the settings file that it is served from
@@ -37,6 +39,8 @@ def _is_wanted(row: Field[Any]) -> bool:
         "nats_url",
         "spark_driver_memory",
         "executor_config",
+        "replication_secret",
+        "store",
     )
 
 
@@ -66,12 +70,12 @@ def replicator(
     It is a PySpark application and needs Java 17. It waits for an engine that is away, however long.
     """
     settings = load_from(config, flags).settings
-    reached = _seats_of(store_id, settings) if store_id is not None else []
+    reached = _seats_of(store_id, settings, _secret_of(settings)) if store_id is not None else []
     for each in others:
         reached += _engine_of(each)
     if not reached:
         raise SettingsError("whose upstreams? say --store-id ID and --nats URL, or --engine ID=FILE")
-    if any(seat.nats_url is None for _, _, seat in reached):
+    if any(seat.nats_url is None for _, _, seat, _ in reached):
         raise SettingsError("nats_url is missing: say where the engine's nats-server is with --nats URL")
     start_journal(settings.log_level, settings.log_format)
     os.umask(UMASK)
@@ -81,8 +85,10 @@ def replicator(
 
     options = ReplicatorOptions(
         engines=tuple(
-            EngineAt(store, ConnectOptions.of(seat, seat.nats_url or "", "headwater replicator"), name)
-            for store, name, seat in reached
+            EngineAt(
+                store, ConnectOptions.of(seat, seat.nats_url or "", "headwater replicator"), name, secret
+            )
+            for store, name, seat, secret in reached
         ),
         master=settings.spark_master,
         driver_memory=settings.spark_driver_memory,
@@ -92,14 +98,31 @@ def replicator(
     run_until_told(replicate(options))
 
 
-def _engine_of(said: str) -> list[tuple[str, str, Settings]]:
+_Secret = Callable[[], bytes]
+
+
+def _engine_of(said: str) -> list[tuple[str, str, Settings, _Secret]]:
     """Return a store's id with each seat of its engine."""
     store_id, _, file = said.partition("=")
     if not store_id or not file:
         raise SettingsError(f"--engine wants ID=FILE, not {said!r}")
-    return _seats_of(store_id, load(config=Path(file)).settings)
+    return _seats_of(store_id, load(config=Path(file)).settings, SecretFile(Path(file)))
 
 
-def _seats_of(store_id: str, settings: Settings) -> list[tuple[str, str, Settings]]:
+def _secret_of(settings: Settings) -> _Secret:
+    """Return the secret of an engine that flags name: given, or left in its store."""
+    if settings.replication_secret is not None:
+        secret = settings.replication_secret.encode()
+        return lambda: secret
+    if settings.store is None:
+        raise SettingsError(
+            "what does the engine know this replicator by? say --store FOLDER, --replication-secret TEXT, or "
+            "--engine ID=FILE with the store's replicator.toml"
+        )
+    return SecretFile(settings.store / NAME)
+
+
+def _seats_of(store_id: str, settings: Settings, secret: _Secret) -> list[tuple[str, str, Settings, _Secret]]:
     """Return a store's id with what each seat is called in plans; one that is alone is called nothing."""
-    return [(store_id, seat.streams_folder, seat) for seat in settings.seats] or [(store_id, "", settings)]
+    seats = [(store_id, seat.streams_folder, seat, secret) for seat in settings.seats]
+    return seats or [(store_id, "", settings, secret)]

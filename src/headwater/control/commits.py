@@ -14,12 +14,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from pathlib import Path
 
 from headwater.clock import Clock
 from headwater.control import receipts
 from headwater.control.durables import Durables
 from headwater.control.holds import Holds
+from headwater.control.staging import remove_staged
 from headwater.control.under_way import UnderWay
 from headwater.errors import ApiError, Error
 from headwater.replication.planner import CursorAt
@@ -75,7 +75,9 @@ class Commits:
         """Take the receipt of some works into its target; return how many messages it brought, or why not."""
         found = [u for u in self._upstreams_of(receipt.target) if u.id == receipt.upstream]
         identity = self._under_way.identities.get(receipt.work)
-        if not found or identity is None:
+        # A target that was deleted and made again has the name, and is not the one that the work was for.
+        if not found or identity is None or not self._under_way.are_of(found[0], works):
+            await self._forget(receipt)
             return 0, UNKNOWN
         upstream = found[0]
         awaited = self._under_way.came_in(upstream, works)
@@ -85,6 +87,12 @@ class Commits:
             # Only now: what was planned meanwhile would begin at a cursor that moves on.
             for _ in range(awaited):
                 upstream.came_back()
+
+    async def _forget(self, receipt: Receipt) -> None:
+        """Remove what a task staged for work that nobody waits for, if its target's directory is there."""
+        for upstream in list(self._upstreams_of(receipt.target))[:1]:
+            adopted = (file.name for file in receipt.adopted)
+            await remove_staged(upstream.target, (receipt.path, receipt.sums, *adopted))
 
     async def _enter(self, upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> tuple[int, str]:
         size_before = upstream.target.copying.copied_bytes[upstream.id]
@@ -105,8 +113,7 @@ class Commits:
         finally:
             self._holds.committed(upstream)
             # A file that the target's log names is its own from then on; others are swept when it opens.
-            for path in filter(None, (receipt.path, receipt.sums)):
-                await asyncio.to_thread(Path(path).unlink, missing_ok=True)
+            await remove_staged(upstream.target, (receipt.path, receipt.sums))
         now_ns = self._clock.now_ns()
         size = upstream.target.copying.copied_bytes[upstream.id] - size_before
         upstream.pace.committed(taken, size, receipt.through, now_ns)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from headwater.control.staging import STAGING, check_adopted, remove_staged, staged_path
 from headwater.errors import Error, api_error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
@@ -59,12 +60,14 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
     if not receipt.rows and receipt.through <= upstream.cursor.seq:
         return 0
     adopted = receipt.adopted
+    staging = upstream.target.directory / STAGING
     if receipt.sums:
-        adopted = decode_adopted(await asyncio.to_thread(Path(receipt.sums).read_bytes))
+        sums = await asyncio.to_thread(staged_path, staging, receipt.sums)
+        adopted = decode_adopted(await asyncio.to_thread(sums.read_bytes))
     if adopted:
         return await _adopt(upstream, receipt, adopted, cursor_at(receipt.through))
     expected, taken = receipt.expected, 0
-    parts = _parts(receipt)
+    parts = _parts(receipt, staging)
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         columns, through = part
         count = await upstream.target.copying.take(
@@ -81,31 +84,26 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
     """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
     copying = upstream.target.copying
     try:
+        await asyncio.to_thread(check_adopted, upstream.target.directory / STAGING, adopted)
         copying.require_open()
         if not copying.is_adoptive:
             raise CursorMovedError("the stream takes no files any more since it was changed")
     except Error:
-        await _discard(upstream, adopted)
+        await remove_staged(upstream.target, [file.name for file in adopted])
         raise
     try:
         return await copying.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
     except CursorMovedError:
         # After any other error the log may name them yet.
-        await _discard(upstream, adopted)
+        await remove_staged(upstream.target, [file.name for file in adopted])
         raise
 
 
-async def _discard(upstream: Upstream, adopted: Sequence[Adopted]) -> None:
-    staging = upstream.target.directory / "staging"
-    for file in adopted:
-        await asyncio.to_thread((staging / file.name).unlink, missing_ok=True)
-
-
-def _parts(receipt: Receipt) -> Iterator[tuple[Columns, int]]:
+def _parts(receipt: Receipt, staging: Path) -> Iterator[tuple[Columns, int]]:
     """Yield the messages of a receipt, each time with the origin's sequence that is covered then."""
     if not receipt.path:
         yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
         return
-    for columns in read_staged(Path(receipt.path)):
+    for columns in read_staged(staged_path(staging, receipt.path)):
         yield columns, int(columns.seqs[-1])
     yield _NOTHING, receipt.through

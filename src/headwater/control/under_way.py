@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from weakref import ReferenceType, ref
 
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import Question, Work
@@ -41,6 +42,8 @@ class UnderWay:
     def __init__(self, *, single: bool) -> None:
         self._single = single
         self._identities: dict[str, str] = {}
+        self._of: dict[str, ReferenceType[Upstream]] = {}
+        """Whose they are; an upstream that is no longer declared, with its target, need not stay for this."""
         self._given: dict[str, Upstream] = {}
         self.asker = ""
         """The replicator that asked last."""
@@ -56,10 +59,15 @@ class UnderWay:
         for work in planned.works:
             while len(self._identities) >= REMEMBERED:
                 oldest = next(iter(self._identities))
-                del self._identities[oldest]
+                del self._identities[oldest], self._of[oldest]
                 self._given.pop(oldest, None)
             self._identities[work.id] = planned.identity
+            self._of[work.id] = ref(upstream)
             self._given[work.id] = upstream
+
+    def are_of(self, upstream: Upstream, works: Collection[str]) -> bool:
+        """Return whether pieces of work were planned for this very upstream, of this very target."""
+        return all(work in self._of and self._of[work]() is upstream for work in works)
 
     def asked(self, question: Question, now_ns: int) -> None:
         """Take back what the replicator that asks does not know of: it never got it, or was started anew."""
@@ -77,5 +85,6 @@ class UnderWay:
         """Forget pieces of work; return how many of them the upstream still waits for."""
         for work in works:
             self._identities.pop(work, None)
+            self._of.pop(work, None)
         # One that was taken back, or is of an upstream that was changed since, is awaited no more.
         return sum(self._given.pop(work, None) is upstream for work in works)

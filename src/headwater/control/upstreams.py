@@ -32,6 +32,7 @@ from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSourceInfo
 from headwater.replication.planner import SLOT_BYTES, Extent, plan_local, plan_remote
+from headwater.replication.proof import ProofCheck, Proven
 from headwater.replication.upstream import Upstream, upstreams_of
 from headwater.replication.work import (
     EXCHANGE_BYTES,
@@ -64,6 +65,8 @@ MEASURES = 3
 """How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
 CLOSE_S = 5.0
 """How long an engine that ends waits for receipts that are being taken in."""
+_TOLD_STRANGERS = {10, 100, 1_000, 10_000}
+"""After how many questions of strangers the log has a warning."""
 AT_ONCE = 64
 """How many upstreams are looked at beside each other."""
 
@@ -95,7 +98,11 @@ class Upstreams:
         *,
         is_single: bool = True,
         seat: str = "",
+        secret: bytes = b"",
     ) -> None:
+        """Answer replicators that know the secret; without one, nobody."""
+        self._proofs = ProofCheck(secret)
+        self._strangers = 0
         self._seat = seat
         self._domain = domain
         self._connection = connection
@@ -251,28 +258,44 @@ class Upstreams:
         return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
 
     def _plan_for(self, frame: Frame) -> None:
-        if not _is_asked(frame):
+        proven = self._proven(frame)
+        if proven is None:
             return
         try:
-            question = decode_question(frame[3]) if frame[3] else Question(name="")
+            question = decode_question(proven.body)
         except msgspec.DecodeError as error:
             logger.warning("a replicator's question is not understood: %s", error)
             return
         self._under_way.asked(question, self._clock.now_ns())
         question = msgspec.structs.replace(question, slots=max(question.slots, 1))
-        self._begin("plan", self._answer_plan(frame[1], question))
+        self._begin("plan", self._answer_plan(frame[1], proven, question))
 
     def _commit_for(self, frame: Frame) -> None:
+        proven = self._proven(frame)
+        if proven is not None:
+            self._begin("commit", self._answer_commit(frame[1], proven))
+
+    def _proven(self, frame: Frame) -> Proven | None:
+        """Return the question of a replicator of ours; anybody else is refused and changes nothing."""
         if not _is_asked(frame):
-            return
-        self._begin("commit", self._answer_commit(frame[1], frame[3]))
+            return None
+        proven = self._proofs.question(frame[0], frame[1], frame[3])
+        if proven is None:
+            self._strangers += 1
+            # A replicator's first question is refused, too: it learns the run of the engine by that.
+            level = logging.WARNING if self._strangers in _TOLD_STRANGERS else logging.DEBUG
+            logger.log(
+                level, "%d questions on %s did not prove to be a replicator's", self._strangers, frame[0]
+            )
+            self._connection.publish(frame[1], self._proofs.refusal)
+        return proven
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer_plan(self, reply: bytes, question: Question) -> None:
+    async def _answer_plan(self, reply: bytes, proven: Proven, question: Question) -> None:
         """Answer with what there is to copy, as soon as there is something or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
@@ -290,7 +313,7 @@ class Upstreams:
                     await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 pass
-        self._connection.publish(reply, encode(Plan(works=tuple(works))))
+        self._connection.publish(reply, self._proofs.answer(proven, encode(Plan(works=tuple(works)))))
 
     async def _plan(self, question: Question) -> list[Work]:
         """Return what there is to copy: as much as a message holds, and slots read within seconds."""
@@ -357,7 +380,7 @@ class Upstreams:
             upstream.cannot_move(problem, now_ns)
         else:
             upstream.stalled(self._suspicion(upstream), now_ns)
-        if start_seq > extent.last_seq:
+        if start_seq > extent.last_seq and upstream.cursor == upstream.durable_cursor:
             self._restless.rest(upstream, stirred)
         return extent, start_seq
 
@@ -365,6 +388,7 @@ class Upstreams:
         """Return the origin as it stands and where to go on, with the lag counted from there."""
         for _ in range(MEASURES):
             extent = await self._origins.extent(upstream.source)
+            await upstream.target.copying.durable()  # a cursor that may be taken back says nothing
             start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
             before = upstream.cursor
             lag = await self._lag(upstream, extent, start_seq)
@@ -416,13 +440,13 @@ class Upstreams:
             )
         return Planned(extent.identity, plan_remote(upstream, origin, extent, start_seq, now_ns))
 
-    async def _answer_commit(self, reply: bytes, body: bytes) -> None:
+    async def _answer_commit(self, reply: bytes, proven: Proven) -> None:
         try:
-            committed = await self._commits.answer(body)
+            committed = await self._commits.answer(proven.body)
         except msgspec.DecodeError as error:
             logger.warning("a replicator's receipts are not understood: %s", error)
             return
-        self._connection.publish(reply, encode(committed))
+        self._connection.publish(reply, self._proofs.answer(proven, encode(committed)))
         self._restless.grown.set()
 
 

@@ -9,8 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from headwater.bus.connection import Connection, NoRespondersError
-from headwater.errors import BusError, Error
+from headwater.errors import BusError, Error, SettingsError
 from headwater.model.unique import unique_id
+from headwater.replication.proof import Prover, UnprovenError
 from headwater.replication.work import (
     EXCHANGE_BYTES,
     Committed,
@@ -50,8 +51,13 @@ class Exchange:
         seat: str = "",
         slots: int = 2,
         task_bytes: Callable[[], int] = lambda: 0,
+        secret: Callable[[], bytes] = lambda: b"",
     ) -> None:
-        """Ask for an engine's work, to be shared out among so many tasks at once that read so much each."""
+        """Ask for an engine's work, to be shared out among so many tasks at once that read so much each.
+
+        The secret is the engine's; it is asked for each time, for an engine may have a new one.
+        """
+        self._prover = Prover(secret)
         self._slots = slots
         self._task_bytes = task_bytes
         self._connection = connection
@@ -84,16 +90,35 @@ class Exchange:
         )
 
     async def _ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
+        """Return the answer's body; a question that the engine did not know its run for is asked again."""
+        try:
+            try:
+                return self._prover.answer(*await self._exchanged(subject, body, wait_s))
+            except UnprovenError as error:
+                if not error.is_refusal:
+                    raise
+            return self._prover.answer(*await self._exchanged(subject, body, wait_s))
+        except (UnprovenError, SettingsError) as error:
+            raise EngineAwayError(f"{subject}: {error}") from None
+
+    async def _exchanged(self, subject: str, body: bytes, wait_s: float) -> tuple[bytes, bytes]:
+        """Return a question as it was asked, and its answer."""
         if not self._connection.connected:
             raise EngineAwayError("there is no connection to its nats-server")
-        request = self._connection.request(subject.encode(), body, wait_s)
+        asked: list[bytes] = []
+
+        def question(reply: bytes) -> bytes:
+            asked.append(self._prover.question(subject.encode(), reply, body))
+            return asked[0]
+
+        request = self._connection.request(subject.encode(), question, wait_s)
         asking = asyncio.create_task(request)
         self._asking.add(asking)
         try:
             await asyncio.wait({asking})
             if asking.cancelled():
                 raise EngineAwayError(self._why)
-            return asking.result()[3]
+            return asked[0], asking.result()[3]
         except NoRespondersError:
             raise EngineAwayError(f"no engine answers on {subject}") from None
         except TimeoutError:

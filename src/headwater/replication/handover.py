@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,9 +22,15 @@ HERE = "HEADWATER_EXECUTOR_CONFIG"
 """The variable by which a host says where it has the file, or a folder of such files."""
 
 
-def write(path: Path, settings: Settings) -> None:
+def secret_for(settings: Settings) -> str:
+    """Return the secret that an engine shares with its replicators in this run."""
+    return settings.replication_secret or secrets.token_hex(32)
+
+
+def write(path: Path, settings: Settings, secret: str) -> None:
     """Return once the file holds who an engine is at each of its seats, readable by nobody else."""
-    text = "# Written by headwater at each start, for its replicators; it may hold secrets.\n"
+    text = "# Written by headwater at each start, for its replicators; it holds secrets.\n"
+    text += f"replication_secret = {_quoted(secret)}\n"
     text += "".join(f"\n[[seat]]\n{_keys(seat)}" for seat in settings.seats) or _keys(settings)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
@@ -36,6 +43,33 @@ def write(path: Path, settings: Settings) -> None:
 def seats_of(settings: Settings) -> dict[str, Settings]:
     """Return the seats of an engine by what they are called in plans; a single account is called nothing."""
     return {seat.streams_folder: seat for seat in settings.seats} or {"": settings}
+
+
+class SecretFile:
+    """The secret of an engine as a settings file has it, read again when the file is another."""
+
+    def __init__(self, path: Path, secret: str = "") -> None:
+        self._path = path
+        self._known = secret.encode()
+        self._stamp: tuple[int, int, int] | None = None
+
+    def __call__(self) -> bytes:
+        """Return the secret; SettingsError if the file cannot be read."""
+        try:
+            status = self._path.stat()
+        except OSError as error:
+            raise SettingsError(f"the engine's secret cannot be read: {error}") from None
+        stamp = status.st_ino, status.st_mtime_ns, status.st_size
+        if stamp != self._stamp:
+            found = load(config=self._path).settings
+            is_own = found.replication_secret is not None or found.store is None
+            if not is_own and found.store is not None:
+                # The file that an engine is served from says where it leaves the one for replicators.
+                found = load(config=found.store / NAME).settings
+            self._known = (found.replication_secret or "").encode()
+            # That other file is a new one after each start, which this one's stamp does not tell.
+            self._stamp = stamp if is_own else None
+        return self._known
 
 
 def connect_options(path: str, folder: str, name: str) -> ConnectOptions:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
@@ -31,6 +31,8 @@ class EngineAt:
     options: ConnectOptions
     seat: str = ""
     """Which of its seats, by the folder; none where it has but one account."""
+    secret: Callable[[], bytes] = field(default=lambda: b"", repr=False)
+    """What it knows its replicators by."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,14 @@ async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
         on_disconnected=lambda _: exchange.interrupt(),
         on_denied=lambda denied: exchange.interrupt(f"no permission to {denied.operation} {denied.subject}"),
     )
-    exchange = Exchange(connection, engine.store_id, engine.seat, cluster.slots, lambda: cluster.task_bytes)
+    exchange = Exchange(
+        connection,
+        engine.store_id,
+        engine.seat,
+        cluster.slots,
+        lambda: cluster.task_bytes,
+        secret=engine.secret,
+    )
     try:
         await _connect(connection)
         await Driver(exchange, cluster).drive()

@@ -141,7 +141,7 @@ class Result:
             self._end()
             sums = self._written_sums()
             self._disk.sync_dir(self._directory)
-            path = "" if work.adoptive else str(self._paths[0])
+            path = "" if work.adoptive else self._paths[0].name
         self._paths = []
         return Receipt(
             work=work.id,
@@ -189,7 +189,7 @@ class Result:
             return ""
         path = self._directory / f"{self._stem}.sums"
         self._disk.write_atomic(path, encoded)
-        return str(path)
+        return path.name
 
 
 class _StagedFile:

@@ -209,7 +209,7 @@ class Upstream:
             name=self.source.name,
             external=self.source.external,
             lag=self.lag,
-            seq=0 if self.mirrored else self.cursor.seq,
+            seq=0 if self.mirrored else self.durable_cursor.seq,
             # No time at all would read as never.
             active_ns=max(now_ns - self.seen_ns, 1) if self.seen_ns else -1,
             error=self.error,
@@ -224,7 +224,7 @@ class Upstream:
         return Progress(
             is_known=is_known,
             phase=self.phase(now_ns),
-            seq=self.cursor.seq,
+            seq=self.durable_cursor.seq,
             origin_last_seq=pace.origin_last_seq,
             began_seq=pace.began_seq,
             msgs_per_s=pace.msgs.at(now_ns),

@@ -125,11 +125,11 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes = b""
     """The messages as `wire.column_bytes`, sequences and times those of the origin."""
     path: str = ""
-    """A Parquet file in the staging directory, in the table's own form with base 0, instead of `data`."""
+    """A staged Parquet file by its name, in the table's own form with base 0, instead of `data`."""
     adopted: tuple[Adopted, ...] = ()
     """Staged files with the sums over them, instead of both, for a target that takes them as they are."""
     sums: str = ""
-    """A file in the staging directory that holds the same where it would be too long."""
+    """A staged file by its name that holds the same where it would be too long."""
     linked_bytes: int = 0
     """How long those of them are that were not read, but linked."""
     settled: bytes = b""

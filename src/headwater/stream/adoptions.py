@@ -41,6 +41,10 @@ class Adoptions:
                 return file
         return None
 
+    def awaits(self, name: str) -> bool:
+        """Return whether a file of this name waits."""
+        return any(file.name == name for file in self._waiting.values())
+
     def through(self, last_seq: int) -> list[Adopted]:
         """Return the files up to a sequence in their order."""
         files = [file for file in list(self._waiting.values()) if file.last_seq <= last_seq]

@@ -144,6 +144,10 @@ class Copying:
         """Return how far an upstream has been copied, nothing if it never was."""
         return self._importer.cursor(upstream)
 
+    async def durable(self) -> None:
+        """Return once all that was taken in is durable; raise while what was refused is being taken back."""
+        await self._committer.settled()
+
     def durable_cursor(self, upstream: str) -> bytes:
         """Return how far an upstream is durably copied; nothing else may release data at its origin."""
         return self._store.durable_upstreams.get(upstream, b"")
@@ -229,6 +233,10 @@ class Copying:
             await ended
         finally:
             ended.cancel()
+
+    def awaits(self, name: str) -> bool:
+        """Return whether a staged file is one that the log names, or is about to, and the table has not."""
+        return self._store.adoptions.awaits(name)
 
     def see_to_adoptions(self) -> None:
         """Have every file that the log names become part of the table, by one task at a time."""

@@ -1,0 +1,137 @@
+"""Proof that a question or an answer comes from who knows a store's secret, and that it is new.
+
+    question = version | MAC | run of the engine | sender | count | body
+    answer   = version | MAC | body
+    refusal  = 0       | run of the engine
+
+The MAC of a question covers the subject that it is asked on and the one that it is answered on, so that
+nobody can have the answer sent to themselves. A sender counts its questions, and the engine takes each number
+once. The run is random at each start of an engine: what was asked before it is worth nothing. Who asks learns
+it from a refusal, which needs no proof: with a false run a question proves nothing to the true engine.
+
+The MAC of an answer covers the question's, so an answer fits one question. A MAC hides nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from headwater.errors import Error
+
+VERSION = b"\x01"
+_REFUSED = b"\x00"
+_MAC = 32
+_RUN = 16
+_SENDER = 16
+_COUNT = 8
+_HEAD = len(VERSION) + _MAC + _RUN + _SENDER + _COUNT
+SENDERS = 1_000
+"""So many senders are remembered."""
+WINDOW = 1_000
+"""A question may arrive after so many of its sender that were asked later."""
+
+
+class UnprovenError(Error):
+    """An answer, or a refusal, that proves nothing: a stranger's, or of an engine with another secret."""
+
+    retryable = True
+
+    def __init__(self, problem: str, *, is_refusal: bool = False) -> None:
+        super().__init__(problem)
+        self.is_refusal = is_refusal
+        """Whether the question may be asked again at once, for the engine's run is known now."""
+
+
+class Prover:
+    """Who asks an engine; the secret is read for each question, for the engine may have a new one."""
+
+    def __init__(self, secret: Callable[[], bytes]) -> None:
+        self._secret = secret
+        self._run = bytes(_RUN)
+        self._sender = secrets.token_bytes(_SENDER)
+        self._count = 0
+
+    def question(self, subject: bytes, reply: bytes, body: bytes) -> bytes:
+        """Return a question as it travels, to be answered on `reply`."""
+        self._count += 1
+        plain = self._run + self._sender + self._count.to_bytes(_COUNT) + body
+        return VERSION + _mac(self._secret(), b"question", subject, reply, plain) + plain
+
+    def answer(self, question: bytes, answer: bytes) -> bytes:
+        """Return the body of the answer to a question."""
+        if answer[:1] == _REFUSED and len(answer) == len(_REFUSED) + _RUN:
+            is_new = answer[1:] != self._run
+            self._run = answer[1:]
+            raise UnprovenError("the engine does not take it: its secret is another one", is_refusal=is_new)
+        head, body = answer[: 1 + _MAC], answer[1 + _MAC :]
+        mac = _mac(self._secret(), b"answer", _mac_of(question), body)
+        if not hmac.compare_digest(head, VERSION + mac):
+            raise UnprovenError("the answer is not understood: it does not prove to be the engine's")
+        return body
+
+
+class Proven(NamedTuple):
+    """A question that is the replicator's, and new."""
+
+    body: bytes
+    mac: bytes
+    """What its answer is bound to."""
+
+
+class ProofCheck:
+    """The engine's side: takes a question once, and only from who knows the secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        # Without a secret nobody knows it: nothing is taken.
+        self._secret = secret or secrets.token_bytes(_MAC)
+        self._run = secrets.token_bytes(_RUN)
+        self._seen: OrderedDict[bytes, set[int]] = OrderedDict()
+        """The numbers of each sender's latest questions."""
+
+    def question(self, subject: bytes, reply: bytes, data: bytes) -> Proven | None:
+        """Return a question, or nothing if it proves nothing."""
+        if len(data) < _HEAD or data[:1] != VERSION:
+            return None
+        mac, plain = _mac_of(data), data[1 + _MAC :]
+        if not hmac.compare_digest(mac, _mac(self._secret, b"question", subject, reply, plain)):
+            return None
+        run, sender = plain[:_RUN], plain[_RUN : _RUN + _SENDER]
+        count = int.from_bytes(plain[_RUN + _SENDER : _RUN + _SENDER + _COUNT])
+        if run != self._run or not self._is_new(sender, count):
+            return None
+        return Proven(plain[_RUN + _SENDER + _COUNT :], mac)
+
+    def answer(self, question: Proven, body: bytes) -> bytes:
+        """Return an answer as it travels."""
+        return VERSION + _mac(self._secret, b"answer", question.mac, body) + body
+
+    @property
+    def refusal(self) -> bytes:
+        """Return what is answered to a question that proves nothing."""
+        return _REFUSED + self._run
+
+    def _is_new(self, sender: bytes, count: int) -> bool:
+        seen = self._seen.setdefault(sender, set())
+        self._seen.move_to_end(sender)
+        if count in seen or count <= max(seen, default=0) - WINDOW:
+            return False
+        seen.add(count)
+        if len(seen) > 2 * WINDOW:
+            seen -= {each for each in seen if each <= max(seen) - WINDOW}
+        if len(self._seen) > SENDERS:
+            self._seen.popitem(last=False)
+        return True
+
+
+def _mac_of(question: bytes) -> bytes:
+    return question[1 : 1 + _MAC]
+
+
+def _mac(secret: bytes, *parts: bytes) -> bytes:
+    """Return the MAC over parts, none of which can be taken for the end of another."""
+    lengths = b"".join(len(part).to_bytes(8) for part in parts)
+    return hmac.digest(secret, VERSION + lengths + b"".join(parts), "sha256")
