@@ -256,6 +256,24 @@ async def test_a_target_that_cannot_be_opened_holds_everything(tmp_path: Path) -
         assert (await door.domain.stream("O").state()).messages == 3
 
 
+async def test_a_deleted_target_that_could_not_be_opened_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with copying(tmp_path) as (door, _):
+        await create(door, name="O", subjects=["o"], retention="interest")
+        await create(door, name="S", sources=[{"name": "O"}])
+        directory = door.domain.stream("S").directory
+    (directory / "identity.json").rename(tmp_path / "kept.json")
+    monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.02)
+    async with copying(tmp_path) as (door, _):
+        await publish(door, "o", 3)
+        assert (await door.domain.stream("O").state()).messages == 3
+        await door.asker.ask("STREAM.DELETE.S")
+        await emptied(door, "O")
+        await publish(door, "o", 1)
+        assert (await door.domain.stream("O").state()).messages == 0
+
+
 @pytest.mark.parametrize("retention", RETENTIONS)
 async def test_what_a_disk_refused_to_let_go_leaves_later(
     tmp_path: Path, retention: str, monkeypatch: pytest.MonkeyPatch

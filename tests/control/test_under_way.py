@@ -35,7 +35,7 @@ def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
     works, lost, kept = UnderWay(single=True), an_upstream(), an_upstream()
     works.give(lost, planned("a", "b"), 1)
     works.give(kept, planned("c"), 1)
-    works.asked(Question(name="anybody", under_way=("c",)), 5)
+    works.asked(Question(name="anybody", under_way=("c",)))
     assert (lost.under_way, lost.leased_until_ns) == (0, 0)
     assert kept.under_way == 1
     assert kept.leased_until_ns > 5
@@ -43,18 +43,18 @@ def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
 
 def test_one_of_several_replicators_speaks_for_itself_alone() -> None:
     works, upstream = UnderWay(single=False), an_upstream()
-    works.asked(Question(name="one"), 1)
+    works.asked(Question(name="one"))
     works.give(upstream, planned("a"), 1)
-    works.asked(Question(name="another"), 2)
+    works.asked(Question(name="another"))
     assert upstream.under_way == 1
-    works.asked(Question(name="another"), 3)
+    works.asked(Question(name="another"))
     assert upstream.under_way == 0
 
 
 def test_a_piece_that_was_taken_back_is_known_but_awaited_no_more() -> None:
     works, upstream = UnderWay(single=True), an_upstream()
     works.give(upstream, planned("early"), 1)
-    works.asked(Question(name=""), 2)
+    works.asked(Question(name=""))
     works.give(upstream, planned("again"), 3)
     assert works.identities["early"] == "origin"
     assert works.came_in(upstream, ["early"]) == 0
@@ -82,3 +82,20 @@ def test_pieces_tell_together_how_much_they_read_and_how_much_of_a_plan_they_tak
     assert many.read_bytes == 7
     assert many.exchange_bytes == one.exchange_bytes + two.exchange_bytes + 5
     assert (NOTHING.read_bytes, NOTHING.exchange_bytes) == (0, 0)
+
+
+def test_a_lease_ends_by_a_clock_that_is_never_set_back() -> None:
+    steady = [0]
+    works, upstream = UnderWay(single=True, steady_ns=lambda: steady[0]), an_upstream()
+    works.give(upstream, planned("a"), 1_000_000_000_000)
+    assert works.is_leased(upstream)
+    steady[0] = 61_000_000_000
+    assert not works.is_leased(upstream)
+
+
+def test_a_piece_of_work_is_of_the_very_upstream_that_it_was_planned_for() -> None:
+    works, upstream, same_name = UnderWay(single=True), an_upstream(), an_upstream()
+    works.give(upstream, planned("a", "b"), 1)
+    assert works.are_of(upstream, ["a", "b"])
+    assert not works.are_of(same_name, ["a"])
+    assert not works.are_of(upstream, ["a", "unknown"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -128,3 +129,12 @@ async def test_an_origin_that_somebody_asks_for_is_looked_at_soon(stream: Stream
     due_ns = upstream.next_try_ns
     upstream.look_soon(1)
     assert upstream.next_try_ns == due_ns, "a failed attempt is retried in its own time"
+
+
+def test_a_clock_that_was_set_back_does_not_hold_up_the_next_attempt() -> None:
+    upstream = Upstream(cast(Stream, None), StreamSource(name="O"), mirrored=False)
+    hour = 3_600_000_000_000
+    upstream.next_try_ns = 10 * hour + 5_000_000_000
+    assert not upstream.is_due(10 * hour)
+    assert upstream.is_due(10 * hour + 5_000_000_000)
+    assert upstream.is_due(9 * hour)

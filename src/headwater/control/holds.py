@@ -75,6 +75,8 @@ class Holds:
         self._kept: dict[Upstream, Kept] = {}
         self._due: dict[str, set[Upstream]] = {}
         """Whose floor may have moved, by origin; an origin in here has a task."""
+        self._for_offline: list[tuple[str, Stream, Hold]] = []
+        """Targets that could not be opened, and what is held for them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -104,6 +106,7 @@ class Holds:
         """Forget the holds on a stream that is no more."""
         for upstream in [upstream for upstream, kept in self._kept.items() if kept.origin is origin]:
             del self._kept[upstream]
+        self._for_offline = [kept for kept in self._for_offline if kept[1] is not origin]
 
     def committed(self, upstream: Upstream) -> None:
         """Have the origin let go of what the upstream's target holds now."""
@@ -119,6 +122,7 @@ class Holds:
 
     def look_again(self) -> None:
         """Go on where a disk refused, where removals were taken back, or where retention was changed."""
+        self._forget_offline()
         for upstream, kept in list(self._kept.items()):
             if kept.origin.config.retention is not Retention.LIMITS and kept.is_due:
                 self.committed(upstream)
@@ -142,7 +146,19 @@ class Holds:
             if config.name in self._domain.offline:
                 sources = [*config.sources, *([config.mirror] if config.mirror else [])]
                 if any(s.name == origin.name and s.external is None for s in sources):
-                    origin.holds.add(Hold())
+                    hold = Hold()
+                    origin.holds.add(hold)
+                    self._for_offline.append((config.name, origin, hold))
+
+    def _forget_offline(self) -> None:
+        """Hold nothing any more for targets that were deleted, or opened and hold for themselves since."""
+        offline = self._domain.offline
+        gone = [kept for kept in self._for_offline if kept[0] not in offline]
+        self._for_offline = [kept for kept in self._for_offline if kept[0] in offline]
+        for _, origin, hold in gone:
+            origin.holds.discard(hold)
+            if origin.config.retention is not Retention.LIMITS:
+                self._begin(self._drop(origin))
 
     def _withdraw(self, upstream: Upstream) -> None:
         kept = self._kept.pop(upstream, None)

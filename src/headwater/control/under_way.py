@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from time import monotonic_ns
 from weakref import ReferenceType, ref
 
 from headwater.replication.upstream import Upstream
@@ -39,8 +40,9 @@ class UnderWay:
     With a `single` replicator whatever it does not know of is lost; one of several speaks for itself alone.
     """
 
-    def __init__(self, *, single: bool) -> None:
+    def __init__(self, *, single: bool, steady_ns: Callable[[], int] = monotonic_ns) -> None:
         self._single = single
+        self._steady_ns = steady_ns
         self._identities: dict[str, str] = {}
         self._of: dict[str, ReferenceType[Upstream]] = {}
         """Whose they are; an upstream that is no longer declared, with its target, need not stay for this."""
@@ -56,6 +58,7 @@ class UnderWay:
     def give(self, upstream: Upstream, planned: Planned, now_ns: int) -> None:
         """Have an upstream's pieces be under way; very old ones are forgotten."""
         upstream.handed_out(len(planned.works), now_ns)
+        upstream.lease(self._steady_ns())
         for work in planned.works:
             while len(self._identities) >= REMEMBERED:
                 oldest = next(iter(self._identities))
@@ -69,11 +72,15 @@ class UnderWay:
         """Return whether pieces of work were planned for this very upstream, of this very target."""
         return all(work in self._of and self._of[work]() is upstream for work in works)
 
-    def asked(self, question: Question, now_ns: int) -> None:
+    def is_leased(self, upstream: Upstream) -> bool:
+        """Return whether somebody may be at work on an upstream."""
+        return upstream.leased_until_ns > self._steady_ns()
+
+    def asked(self, question: Question) -> None:
         """Take back what the replicator that asks does not know of: it never got it, or was started anew."""
         known = {self._given[work] for work in question.under_way if work in self._given}
         for upstream in known:
-            upstream.lease(now_ns)
+            upstream.lease(self._steady_ns())
         if question.name == self.asker or self._single:
             for work, upstream in list(self._given.items()):
                 if upstream not in known:

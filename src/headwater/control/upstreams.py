@@ -115,7 +115,7 @@ class Upstreams:
         self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
-        self._under_way = UnderWay(single=is_single)
+        self._under_way = UnderWay(single=is_single, steady_ns=_steady_ns)
         self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
         self._sids: list[bytes] = []
         self._planning = asyncio.Lock()
@@ -169,7 +169,7 @@ class Upstreams:
         """Look at one upstream unless that was done just now; trouble is shown, not raised."""
         now_ns = self._clock.now_ns()
         with self._showing(upstream, now_ns):
-            if now_ns - upstream.looked_ns >= since_ns and upstream.next_try_ns <= now_ns:
+            if abs(now_ns - upstream.looked_ns) >= since_ns and upstream.is_due(now_ns):
                 await self._look(upstream, now_ns)
             if upstream.lag and upstream.error is None:
                 await self._measure_age(upstream)
@@ -266,7 +266,7 @@ class Upstreams:
         except msgspec.DecodeError as error:
             logger.warning("a replicator's question is not understood: %s", error)
             return
-        self._under_way.asked(question, self._clock.now_ns())
+        self._under_way.asked(question)
         question = msgspec.structs.replace(question, slots=max(question.slots, 1))
         self._begin("plan", self._answer_plan(frame[1], proven, question))
 
@@ -320,7 +320,7 @@ class Upstreams:
         works: list[Work] = []
         size = read_bytes = 0
         now_ns = self._clock.now_ns()
-        due = [u for u in self._restless if u.leased_until_ns <= now_ns and u.next_try_ns <= now_ns]
+        due = [u for u in self._restless if u.is_due(now_ns) and not self._under_way.is_leased(u)]
         # Who was copied last comes last, so that a plan that is full leaves out nobody for long.
         due.sort(key=lambda upstream: upstream.handed_ns)
         # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
@@ -363,7 +363,7 @@ class Upstreams:
         upstream.looked_ns = now_ns
         stirred = self._restless.stirred(upstream)
         # Work handed out, or being planned, counts on the cursor as it is.
-        noting = planning or (upstream.leased_until_ns <= now_ns and not self._planning.locked())
+        noting = planning or not (self._under_way.is_leased(upstream) or self._planning.locked())
         try:
             extent, start_seq = await self._measure(upstream, now_ns, noting=noting)
         except CursorMovedError:
@@ -448,6 +448,11 @@ class Upstreams:
             return
         self._connection.publish(reply, self._proofs.answer(proven, encode(committed)))
         self._restless.grown.set()
+
+
+def _steady_ns() -> int:
+    """Return the time of the event loop, which is never set back as the clock of the machine may be."""
+    return int(asyncio.get_running_loop().time() * 1e9)
 
 
 def _is_asked(frame: Frame) -> bool:

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 LEASE_NS = 60_000_000_000
 """How long a piece of work may be under way before it is handed out again."""
+FARTHEST_TRY_NS = 15_000_000_000
+"""No attempt is put off for longer than that."""
 STALLED_NS = 20_000_000_000
 """An upstream that lags and has not moved for so long shows an error."""
 _TOLD = 16
@@ -149,11 +151,14 @@ class Upstream:
         self.under_way = pieces
         self.handed_ns = now_ns
         self.pace.handed_out(now_ns)
-        self.lease(now_ns)
 
-    def lease(self, now_ns: int) -> None:
-        """Have nobody else work on it for a while."""
-        self.leased_until_ns = now_ns + LEASE_NS
+    def lease(self, steady_ns: int) -> None:
+        """Have nobody else work on it for a while, by a clock that is never set back."""
+        self.leased_until_ns = steady_ns + LEASE_NS
+
+    def is_due(self, now_ns: int) -> bool:
+        """Return whether it may be tried again; a clock that was set back does not hold it up."""
+        return not 0 < self.next_try_ns - now_ns <= FARTHEST_TRY_NS
 
     def take_back(self) -> None:
         """Take note that nobody works on it any more."""
