@@ -11,6 +11,7 @@ import pytest
 
 from control.copiers import count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
+from control.test_refused_copies import refusing
 from headwater.replication.durable import create_request
 from headwater.replication.work import Receipt
 from waits import until
@@ -305,3 +306,47 @@ async def test_another_filter_has_its_consumer_before_the_old_one_goes(hub: Else
         return old not in await hub.consumers("O")
 
     await until(gone, "the old consumer is removed")
+
+
+@pytest.mark.parametrize("retention", RETENTIONS)
+async def test_a_write_that_the_target_refused_acknowledges_nothing(hub: Elsewhere, retention: str) -> None:
+    await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": retention})
+    await create(hub.door, name="S", sources=[hub.source("O")])
+    await has_consumer(hub)
+    await hub.pour("o", 20)
+    kept: list[Receipt] = []
+
+    def as_if_nothing_new(receipts: list[Receipt]) -> list[Receipt]:
+        """Return what a task hands in that was delivered what the refused cursor seemed to cover."""
+        kept.extend(receipts)
+        return receipts
+
+    hub.copier.between = as_if_nothing_new
+    with refusing(hub.door, "S"):
+        while not kept:
+            await hub.copier.tick()
+        (receipt,) = kept
+        upstream = hub.door.upstreams.of("S")[0]
+        assert upstream.cursor.seq == 20
+        assert upstream.durable_cursor.seq == 0
+        # Whatever a receipt says, what is acknowledged lies under the durable cursor.
+        hub.door.upstreams._durables.committed(upstream, receipt)
+        for _ in range(5):
+            await hub.copier.tick()
+        assert await hub.left("O") == 20
+    await hub.copier.until(count_is(hub.door, "S", 20))
+    await hub.emptied("O")
+    assert await texts(hub, "S") == list(range(20))
+
+
+async def test_removing_a_source_of_an_origin_that_never_was_is_said_once(
+    hub: Elsewhere, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for name, value in {"AGAIN_S": 0.001, "LONGEST_AGAIN_S": 0.002, "MOST_TRIES": 20}.items():
+        monkeypatch.setattr(f"headwater.control.durables.{name}", value)
+    source = {"name": "O", "external": {"api": "$JS.mistyped.API"}}
+    await create(hub.door, name="S", sources=[source])
+    await hub.door.asker.ask("STREAM.UPDATE.S", {"name": "S", "subjects": ["s"], "sources": []})
+    await until(lambda: "must be removed by hand" in caplog.text, "it is given up")
+    assert caplog.text.count("its removal is tried again") == 1

@@ -81,13 +81,20 @@ async def test_files_that_are_refused_are_removed(tmp_path: Path, monkeypatch: p
         await publish(door, "o", 50)
         await create(door, name="S", sources=[{"name": "O"}])
         given: list[Receipt] = []
-        copier.between = lambda made: given.extend(made) or made  # type: ignore[func-returns-value]
-        await copier.until(count_is(door, "S", 50))
         target = door.domain.stream("S")
-        upstream = Upstream(target, StreamSource(name="O"), mirrored=False)
         staging = target.directory / "staging"
-        for file in given[0].adopted:
-            (staging / file.name).write_bytes(b"")
+        files: dict[str, bytes] = {}
+
+        def kept(made: list[Receipt]) -> list[Receipt]:
+            given.extend(made)
+            files.update((path.name, path.read_bytes()) for path in staging.iterdir())
+            return made
+
+        copier.between = kept
+        await copier.until(count_is(door, "S", 50))
+        upstream = Upstream(target, StreamSource(name="O"), mirrored=False)
+        for name, content in files.items():
+            (staging / name).write_bytes(content)
         with pytest.raises(CursorMovedError):
             await receipts.take(upstream, given[0], CursorAt("id"))
         assert list(staging.iterdir()) == []

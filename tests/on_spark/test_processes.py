@@ -77,7 +77,7 @@ async def test_a_cluster_runs_the_transfers_however_the_replicator_is_submitted(
             log = tmp_path / f"{way}.log"
             async with serving(server.client_url, engine):
                 async with replicator(server.client_url, log, *options, program=program) as running:
-                    assert brought(await engine.receipt()) == messages
+                    assert brought(await engine.receipt(), tmp_path / "staging") == messages
                     assert brought(await engine.receipt()) == [message(1)]
                     started = running.descendants()
                     running.signal(signal.SIGTERM)

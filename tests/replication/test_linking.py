@@ -124,7 +124,11 @@ def test_what_cannot_be_linked_is_copied_with_the_same_messages(tmp_path: Path, 
     work = link_work(tmp_path, file, **case.fields)
     receipt = transfer(work)
     assert not any(links_of(receipt, tmp_path, file))
-    found = adopted_by(receipt, tmp_path / "staging") if receipt.adopted else brought(receipt)
+    found = (
+        adopted_by(receipt, tmp_path / "staging")
+        if receipt.adopted
+        else brought(receipt, tmp_path / "staging")
+    )
     gone = case.fields.get("removed", ())
     wanted = expected_of(work, [m for m in case.messages if m.seq not in gone])
     if case.name == "an unfinished block":
@@ -212,7 +216,11 @@ def test_a_linked_file_is_read_as_its_stream_holds_it(
     own = {"mirrored": True, "source_header": None} if mirrored else {}
     work = link_work(tmp_path, file, **own | fields)
     receipt = transfer(work)
-    found = adopted_by(receipt, tmp_path / "staging") if receipt.adopted else brought(receipt)
+    found = (
+        adopted_by(receipt, tmp_path / "staging")
+        if receipt.adopted
+        else brought(receipt, tmp_path / "staging")
+    )
     wanted = expected_of(work, [m for m in messages if m.seq not in fields.get("removed", ())])
     if mirrored:
         assert found == wanted

@@ -89,7 +89,7 @@ def test_any_work_brings_what_plain_python_says(data: st.DataObject, stage: bool
         work, messages = data.draw(works(Path(name)))
         receipt = transfer(work)
         wanted = expected_of(work, messages)
-        assert brought(receipt) == wanted
+        assert brought(receipt, Path(name) / "staging") == wanted
         assert (receipt.rows, receipt.through) == (len(wanted), work.stop_seq)
         assert bool(receipt.path) <= (stage or splice)
 
@@ -102,7 +102,7 @@ def test_a_range_over_many_row_groups_is_copied_whole(tmp_path: Path) -> None:
         start_seq=10, stop_seq=59_999, files=files, removed=removed_of(removed), staging=str(tmp_path)
     )
     receipt = transfer(work)
-    assert brought(receipt) == [m for m in messages[9:59_999] if m.seq not in removed]
+    assert brought(receipt, tmp_path) == [m for m in messages[9:59_999] if m.seq not in removed]
 
 
 @pytest.fixture

@@ -50,19 +50,22 @@ def tail_of(messages: Sequence[Message]) -> bytes:
     return column_bytes.encode(columns_of(messages))
 
 
-def brought(receipt: Receipt) -> list[Message]:
+def brought(receipt: Receipt, staging: Path | None = None) -> list[Message]:
     """Return the messages of a receipt, from wherever they are."""
     assert receipt.error == ""
     assert not (receipt.data and receipt.path)
     if receipt.data:
         return messages_in(column_bytes.decode(receipt.data))
-    return _stored(Path(receipt.path), 0) if receipt.path else []
+    if not receipt.path:
+        return []
+    assert staging is not None
+    return _stored(staging / receipt.path, 0)
 
 
 def adopted_by(receipt: Receipt, staging: Path) -> list[Message]:
     """Return the messages of the files that a receipt has a target adopt."""
     assert (receipt.data, receipt.path) == (b"", "")
-    files = decode_adopted(Path(receipt.sums).read_bytes()) if receipt.sums else receipt.adopted
+    files = decode_adopted((staging / receipt.sums).read_bytes()) if receipt.sums else receipt.adopted
     return [m for file in files for m in _stored(staging / file.name, file.base_seq, file.copied)]
 
 

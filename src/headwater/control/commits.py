@@ -82,7 +82,7 @@ class Commits:
         upstream = found[0]
         awaited = self._under_way.came_in(upstream, works)
         try:
-            return await self._enter(upstream, receipt, CursorAt(identity))
+            return await self._enter(upstream, receipt, CursorAt(identity, receipt.through, receipt.ts))
         finally:
             # Only now: what was planned meanwhile would begin at a cursor that moves on.
             for _ in range(awaited):

@@ -22,9 +22,12 @@ from pyroaring import BitMap64
 
 from headwater.bus.connection import Connection, NoRespondersError
 from headwater.control.origins import Origins, prefix
+from headwater.control.shown_origin import UnansweredError
 from headwater.errors import ApiError, BusError, Error
+from headwater.model.cursor import Cursor
 from headwater.replication import durable
 from headwater.replication.exports import unacknowledged
+from headwater.replication.lost_end import lost_end
 from headwater.replication.upstream import Upstream
 from headwater.replication.work import Receipt
 
@@ -33,7 +36,10 @@ logger = logging.getLogger(__name__)
 CONFIRM_S = 5.0
 ACKS_AT_ONCE = 5_000
 AGAIN_S = 10.0
-"""How long after a failed removal it is tried again."""
+"""How long after a failed removal it is tried again; twice as long after each further one."""
+LONGEST_AGAIN_S = 600.0
+MOST_TRIES = 100
+"""After so many attempts, about 16 hours, a consumer is left to whoever looks after its origin."""
 SUCCEEDED_S = 0.1
 """How often it is looked whether those that come in an upstream's place have their consumers."""
 MOST_REMOVALS = 1_000
@@ -58,6 +64,8 @@ class _Debt:
 
     def __init__(self) -> None:
         self.owed = BitMap64()
+        self.covered = Cursor()
+        """How far the target had durably copied when it was last added to."""
         self.ack_key = ""
         self.paying: asyncio.Task[None] | None = None
         self.refused = 0
@@ -112,7 +120,7 @@ class Durables:
         self._pay(upstream, debt)
         if debt.refused >= MOST_REFUSED:
             raise upstream.failure(unacknowledged(debt.ack_key))
-        committed_seq = upstream.cursor.seq
+        committed_seq = upstream.durable_cursor.seq
         delivered_seq = int(info["delivered"]["stream_seq"])
         pending, unacked = int(info["num_pending"]), int(info["num_ack_pending"])
         uncommitted = delivered_seq > committed_seq
@@ -135,7 +143,9 @@ class Durables:
         if not receipt.settled or self._closed:
             return
         debt = self._debts.setdefault(upstream, _Debt())
-        debt.owed |= BitMap64.deserialize(receipt.settled)
+        debt.covered = upstream.durable_cursor
+        # Whatever a receipt says: what the target does not durably have stays at its origin.
+        debt.owed |= BitMap64.deserialize(receipt.settled) & BitMap64(range(1, debt.covered.seq + 1))
         debt.ack_key = receipt.ack_key
         self._pay(upstream, debt)
 
@@ -180,7 +190,15 @@ class Durables:
     async def _acknowledge(self, upstream: Upstream, debt: _Debt) -> None:
         """Acknowledge all that is owed; it stays owed until the last one of a round was confirmed."""
         while debt.owed:
+            try:
+                await self._forgive(upstream, debt)
+            except (Error, TimeoutError, ConnectionError) as error:
+                logger.info("%s: acknowledgements wait for the origin: %s", upstream.target.name, error)
+                debt.refused += 1
+                return
             sent = debt.owed.copy()
+            if not sent:
+                return
             subjects = durable.ack_subjects(debt.ack_key, iter(sent))
             try:
                 last = b""
@@ -196,6 +214,24 @@ class Durables:
                 return
             debt.owed -= sent
             debt.refused = 0
+
+    async def _forgive(self, upstream: Upstream, debt: _Debt) -> None:
+        """Owe nothing for messages that the origin has no longer: others may stand under their sequences."""
+        source = upstream.source
+        try:
+            extent = await self._origins.extent(source)
+        except UnansweredError:
+            return  # it shows consumers alone
+        lost = extent.last_seq + 1 if extent.last_seq < debt.owed.max() else 0
+        if extent.identity != debt.covered.identity:
+            lost = 1
+        elif not lost:
+            lost = await self._origins.first_lost(source, debt.covered, extent)
+        else:
+            lost = min(await self._origins.first_lost(source, debt.covered, extent) or lost, lost)
+        if lost:
+            logger.warning("%s: %s; it is not acknowledged", upstream, lost_end(source.name))
+            debt.owed &= BitMap64(range(1, lost))
 
     def _remove(self, upstream: Upstream, successors: Sequence[Upstream]) -> None:
         subject = self._subject(upstream, "DELETE")
@@ -215,17 +251,24 @@ class Durables:
         """
         while any(map(self._is_to_come, successors)):  # noqa: ASYNC110 - nobody is told of a first look
             await asyncio.sleep(SUCCEEDED_S)
-        while True:
+        said, pause_s = "", AGAIN_S
+        for _ in range(MOST_TRIES):
             try:
                 await self._origins.ask(subject)
                 return
             except ApiError as error:
                 if error.err_code in (_CONSUMER_NOT_FOUND, _STREAM_NOT_FOUND):
                     return
-                logger.info("a consumer stays at its origin for now: %s", error.description)
+                why = error.description
             except Error as error:
-                logger.info("a consumer stays at its origin for now: %s", error)
-            await asyncio.sleep(AGAIN_S)
+                why = str(error)
+            if why != said:
+                # Once for each reason: an origin may be away for days, or never have been there.
+                logger.info("a consumer may stay at its origin, and its removal is tried again: %s", why)
+                said = why
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_AGAIN_S)
+        logger.warning("a consumer may stay at its origin, where it must be removed by hand: %s", said)
 
     def _is_to_come(self, upstream: Upstream) -> bool:
         """Return whether an upstream's origin is still to be looked at for the first time."""

@@ -8,10 +8,12 @@ from typing import Any
 from headwater.bus.connection import Connection
 from headwater.control.domain import Domain
 from headwater.control.shown_origin import UnansweredError, answer_of, extent_by_consumers, request, seq_at
-from headwater.errors import ApiError
+from headwater.errors import ApiError, api_error
+from headwater.model.cursor import Cursor
 from headwater.model.gaps import PURGE, RETENTION
 from headwater.model.times import format_time, parse_time
 from headwater.model.upstream import StreamSource, hash8
+from headwater.replication.lost_end import is_lost, lost_end, question_after
 from headwater.replication.planner import Extent
 from headwater.replication.upstream import Upstream
 from headwater.wire.stream_json import config_json
@@ -45,7 +47,8 @@ class Origins:
             return await extent_by_consumers(self._connection, api, source.name, deliver)
         state, config = info["state"], info["config"]
         identity, retention = hash8(info["created"]), config.get("retention", "limits")
-        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention)
+        last_ts = max(parse_time(state.get("last_ts") or "") or 0, 0)
+        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention, last_ts)
 
     async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
         """Return how many messages are still to be copied; of very many behind a filter, about how many."""
@@ -80,6 +83,38 @@ class Origins:
                 raise
             return None
         return parse_time(answer["message"]["time"])
+
+    async def first_lost(self, source: StreamSource, cursor: Cursor, extent: Extent) -> int:
+        """Return the first sequence under a cursor that holds another message than was copied; 0 if none.
+
+        An origin that does not show single messages, or not by time, is taken at its word.
+        """
+        if source.external is None or not cursor.ts or 0 < extent.last_ts <= cursor.ts:
+            return 0
+        subject, is_known = f"{prefix(source)}.STREAM.MSG.GET.{source.name}", False
+        for question in ({"seq": cursor.seq}, question_after(cursor.ts)):
+            try:
+                message = (await self.ask(subject, question))["message"]
+            except UnansweredError:
+                return 0
+            except ApiError as error:
+                if error.err_code not in (_NO_MESSAGE, _BAD_REQUEST):
+                    raise
+                continue
+            if not is_lost(cursor, message):
+                return 0
+            if "start_time" in question:
+                return int(message["seq"])
+            is_known = True
+        return await self._found_lost(source, cursor, extent) if is_known else 0
+
+    async def _found_lost(self, source: StreamSource, cursor: Cursor, extent: Extent) -> int:
+        """Return the same of a server before 2.11, which shows no message by its time."""
+        if extent.retention != "limits":
+            raise api_error("stream_general_error", err=lost_end(source.name))
+        deliver = source.external.deliver if source.external else ""
+        after = question_after(cursor.ts)["start_time"]
+        return await seq_at(self._connection, prefix(source), source.name, deliver or "_INBOX", after)
 
     async def seq_at(self, source: StreamSource, extent: Extent) -> int:
         """Return the first sequence of an origin that is not older than the start time."""

@@ -44,7 +44,7 @@ def _follows(receipt: Receipt, run: Sequence[Receipt], identities: Mapping[str, 
         and sum(len(file.subjects) for each in run for file in each.adopted) < MOST_SUBJECTS
         and before.work in identities
         and receipt.work in identities
-        and receipt.expected == CursorAt(identities[before.work])(before.through)
+        and receipt.expected == CursorAt(identities[before.work], before.through, before.ts)(before.through)
     )
 
 
@@ -52,12 +52,12 @@ def joined(run: Sequence[Receipt]) -> Receipt:
     """Return receipts of a run as one."""
     adopted = tuple(file for receipt in run for file in receipt.adopted)
     rows = sum(receipt.rows for receipt in run)
-    return msgspec.structs.replace(run[0], adopted=adopted, rows=rows, through=run[-1].through)
+    return msgspec.structs.replace(run[0], adopted=adopted, rows=rows, through=run[-1].through, ts=run[-1].ts)
 
 
 async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int:
     """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
-    if not receipt.rows and receipt.through <= upstream.cursor.seq:
+    if not receipt.rows and receipt.through <= upstream.durable_cursor.seq:
         return 0
     adopted = receipt.adopted
     staging = upstream.target.directory / STAGING
@@ -70,6 +70,7 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
     parts = _parts(receipt, staging)
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         columns, through = part
+        cursor_at = cursor_at.with_part(columns)
         count = await upstream.target.copying.take(
             upstream.id, expected, columns, cursor_at, through, mirrored=upstream.mirrored
         )

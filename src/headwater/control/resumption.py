@@ -8,7 +8,8 @@ from headwater.clock import Clock
 from headwater.control.origins import Origins
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import MADE_ANEW, Gap, Gaps, gaps_name
-from headwater.replication.planner import CursorAt, Extent
+from headwater.replication.lost_end import lost_end
+from headwater.replication.planner import Extent
 from headwater.replication.upstream import Upstream
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class Resumption:
                 f"stream {upstream.source.name!r} ends at {extent.last_seq}, before {cursor.seq},"
                 " which was copied already: has it lost what it held?"
             )
+        if lost := await self._origins.first_lost(upstream.source, cursor, extent):
+            return await self._rejoined(upstream, expected, extent, lost, noting)
         upstream.identity = extent.identity
         known = cursor.seq
         if upstream.mirrored and not cursor.identity:
@@ -72,6 +75,21 @@ class Resumption:
             upstream.identity = extent.identity
         return max(first, min(extent.first_seq, extent.last_seq + 1))
 
+    async def _rejoined(
+        self, upstream: Upstream, expected: bytes, extent: Extent, lost: int, noting: bool
+    ) -> int:
+        """Return where a source goes on in an origin that lost its end and grew again; a mirror cannot."""
+        what = lost_end(upstream.source.name)
+        if upstream.mirrored:
+            raise upstream.failure(
+                f"{what}, from {lost} on: make the mirror anew, too, or have it end to keep what it holds"
+            )
+        if noting:
+            logger.warning("%s: %s; they are copied from %d on", upstream, what, lost)
+            gaps, cursor = upstream.gaps.restarted(self._clock.now_ns()), Cursor.decode(expected)
+            await self._pass_over(upstream, expected, extent, lost - 1, gaps, cursor.ts)
+        return lost
+
     async def _pass_gap(self, upstream: Upstream, expected: bytes, seq: int, extent: Extent) -> None:
         """Have the cursor pass what the origin has no longer, and say so aloud."""
         gap = Gap(seq, extent.first_seq - 1, self._clock.now_ns(), extent.takes_out)
@@ -82,16 +100,17 @@ class Resumption:
             gap.last_seq,
             gap.reason,
         )
-        await self._pass_over(upstream, expected, extent, gap.last_seq, upstream.gaps.with_gap(gap))
+        ts, gaps = Cursor.decode(expected).ts, upstream.gaps.with_gap(gap)
+        await self._pass_over(upstream, expected, extent, gap.last_seq, gaps, ts)
 
     async def _pass_over(
-        self, upstream: Upstream, expected: bytes, extent: Extent, seq: int, gaps: Gaps
+        self, upstream: Upstream, expected: bytes, extent: Extent, seq: int, gaps: Gaps, ts: int = 0
     ) -> None:
         # Expected is what the decision was made on: whoever was at work meanwhile must not be set back.
         await upstream.target.copying.pass_over(
             upstream.id,
             expected,
-            CursorAt(extent.identity)(seq),
+            Cursor(extent.identity, seq, ts).encode(),
             {gaps_name(upstream.id): gaps.encode()},
             seq if upstream.mirrored else 0,
         )

@@ -1,22 +1,54 @@
-"""How far one upstream has been copied: which origin it was, and its last sequence that is covered."""
+"""How far one upstream has been copied: which origin it was, its last sequence that is covered, and its time.
+
+    version 1: [identity, sequence]
+    version 2: [2, identity, sequence, time]
+
+A cursor without a time is written as version 1, which every release reads.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
+from headwater.errors import Error
 
-class Cursor(msgspec.Struct, frozen=True, array_like=True):
+VERSION = 2
+
+
+class CursorVersionError(Error):
+    """A cursor was written by a later release."""
+
+
+class Cursor(msgspec.Struct, frozen=True):
     """A place in an origin; sequence 0 is before its first message."""
 
     identity: str = ""
     """Tells the origin from another that had or will have its name; empty where nothing was copied yet."""
     seq: int = 0
+    ts: int = 0
+    """The latest time of the messages up to it, as the origin gave them; 0 where that is not known.
+
+    A message at or below the sequence with a later time was stored after the copy: the origin has lost its
+    end since, and has grown again.
+    """
+
+    def covers(self, seq: int, ts: int) -> bool:
+        """Return whether a message that the origin has now can be one that was copied."""
+        return seq <= self.seq and (not self.ts or ts <= self.ts)
 
     def encode(self) -> bytes:
         """Return the cursor as bytes for the target's log."""
-        return msgspec.msgpack.encode(self)
+        whole = (VERSION, self.identity, self.seq, self.ts) if self.ts else (self.identity, self.seq)
+        return msgspec.msgpack.encode(whole)
 
     @classmethod
     def decode(cls, encoded: bytes) -> Cursor:
         """Return the cursor that these bytes hold; no bytes are the beginning."""
-        return msgspec.msgpack.decode(encoded, type=cls) if encoded else cls()
+        if not encoded:
+            return cls()
+        match msgspec.msgpack.decode(encoded):
+            case [str(identity), int(seq)]:
+                return cls(identity, seq)
+            case [int(version), str(identity), int(seq), int(ts)] if version == VERSION:
+                return cls(identity, seq, ts)
+        raise CursorVersionError("how far it was copied was written by a later release of Headwater")

@@ -24,6 +24,7 @@ from headwater.model.upstream import hash8
 from headwater.replication import handover
 from headwater.replication.client import BlockingClient, UnansweredError, UnsuitableError
 from headwater.replication.direct_reader import DirectReader
+from headwater.replication.lost_end import check_covered
 from headwater.replication.pull_reader import PullReader
 from headwater.replication.push_reader import PushReader
 from headwater.replication.work import NatsOrigin
@@ -48,8 +49,22 @@ class OriginReader:
         self.settled = BitMap64()
         """What may be acknowledged at the origin once all this is committed."""
         self.ack_key = ""
+        self._seen_ts = 0
+
+    @property
+    def latest_ts(self) -> int:
+        """Return the latest time of everything up to `through`, 0 where that is not known."""
+        at_end = self.through >= self._stop_seq
+        if at_end and not self._origin.stop_ts and not self._origin.durable:
+            return 0  # what no filter takes may be later than all that was read
+        return max(self._seen_ts, self._origin.covered_ts, self._origin.stop_ts if at_end else 0)
 
     def __iter__(self) -> Iterator[Rows]:
+        for rows in self._ranged():
+            self._seen_ts = max(self._seen_ts, int(rows.ts.max())) if len(rows) else self._seen_ts
+            yield rows
+
+    def _ranged(self) -> Iterator[Rows]:
         with BlockingClient(connect_options(self._origin)) as client:
             info = self._info_if_shown(client)
             if info is not None:
@@ -59,10 +74,12 @@ class OriginReader:
                 return
             if info is None:
                 yield from self._read(client, direct=False)
+                check_covered(client, self._origin)
                 return
             # Where deliveries are exported, so is what they need; of the rest that is not known.
             direct = bool(info["config"].get("allow_direct")) and not self._origin.deliver
             yield from self._read(client, direct=direct)
+            check_covered(client, self._origin)
             if self._info(client)["created"] != info["created"]:
                 raise BusError(f"stream {self._origin.stream!r} was made anew while it was read")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 import msgspec
+import numpy as np
 
+from headwater.model.columns import Columns
 from headwater.model.copied import can_stand_in_a_path
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
@@ -48,17 +50,37 @@ class Extent:
     takes_out: str = RETENTION
     """Why messages leave it that were not copied; nothing where that is as it should be."""
     retention: str = "limits"
+    last_ts: int = 0
+    """The time of its last message; 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorAt:
-    """Makes cursors of one origin."""
+    """Makes cursors of one origin, with times where it is known which time the last of them has."""
 
     identity: str
+    through: int = 0
+    ts: int = 0
+    """The latest time of all up to `through`; 0 where it is not known."""
+    part: Columns | None = None
+    """The messages that are being taken in."""
+    before_ts: int = 0
+    """The latest time of those before them."""
 
     def __call__(self, seq: int) -> bytes:
         """Return the cursor that says: copied up to here."""
-        return Cursor(self.identity, seq).encode()
+        return Cursor(self.identity, seq, self._latest(seq) if self.ts else 0).encode()
+
+    def with_part(self, part: Columns) -> CursorAt:
+        """Return the same for the next messages."""
+        before_ts = self._latest(int(self.part.seqs[-1])) if self.part is not None and len(self.part) else 0
+        return replace(self, part=part, before_ts=max(before_ts, self.before_ts))
+
+    def _latest(self, seq: int) -> int:
+        if seq >= self.through or self.part is None:
+            return self.ts
+        count = int(np.searchsorted(self.part.seqs, seq, side="right"))
+        return max(self.before_ts, int(self.part.ts[:count].max()) if count else 0)
 
 
 async def plan_local(
@@ -273,13 +295,16 @@ def plan_remote(
     """
     if _has_passed(upstream, extent, start_seq):
         return []
-    pace = upstream.pace
+    pace, cursor = upstream.pace, upstream.cursor
     goal = int(pace.seqs.at(now_ns) * ROUND_S)
     size = int(pace.size.at(now_ns) * ROUND_S)
     bounded = msgspec.structs.replace(
         origin,
         max_messages=min(max(goal, ASKED_LEAST), origin.max_messages),
         max_bytes=min(max(size, ASKED_LEAST_BYTES), origin.max_bytes),
+        covered_seq=cursor.seq,
+        covered_ts=cursor.ts,
+        stop_ts=extent.last_ts,
     )
     return [_work(upstream, extent, start_seq, extent.last_seq, origin=bounded)]
 

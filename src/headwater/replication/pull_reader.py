@@ -18,10 +18,12 @@ from pyroaring import BitMap64
 
 from headwater.errors import BusError
 from headwater.model import headers as header_block
+from headwater.model.cursor import Cursor
 from headwater.model.message import Message
 from headwater.replication import durable
 from headwater.replication.client import BlockingClient, Inbox, SilentError
 from headwater.replication.exports import broken_off, unanswered
+from headwater.replication.lost_end import lost_end
 from headwater.replication.work import NatsOrigin
 from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame
@@ -45,6 +47,7 @@ class PullReader:
         self._client = client
         self._origin = origin
         self._filters = filters
+        self._covered = Cursor(origin.identity, origin.covered_seq, origin.covered_ts)
         self._delivered = 0
         self._pending = 0
         self._messages_left = origin.max_messages
@@ -123,6 +126,8 @@ class PullReader:
             self.ack_key = durable.ack_key(reply)
         self._delivered = ack.consumer_seq
         self._pending = ack.pending
+        if ack.stream_seq <= self._covered.seq and not self._covered.covers(ack.stream_seq, ack.ts):
+            raise BusError(lost_end(self._origin.stream))
         self.settled.add(ack.stream_seq)
         self._messages_left -= 1
         self._bytes_left -= len(subject) + len(headers) + len(data)
@@ -133,7 +138,8 @@ class PullReader:
 
     def _rewound(self, info: dict[str, Any]) -> dict[str, Any]:
         """Return how the consumer stands after it was set back to what is not acknowledged."""
-        if durable.can_reset(info):
+        # Behind its ack floor it does not go: that of a stream that has lost its end may be too high.
+        if durable.can_reset(info) and info["ack_floor"]["stream_seq"] <= self.through:
             return self._asked("RESET")
         if info["config"].get("opt_start_seq") == self.through + 1 and not info["delivered"]["consumer_seq"]:
             return info

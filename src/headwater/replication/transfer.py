@@ -71,7 +71,9 @@ def transfer(work: Work) -> Receipt:
                     result.append(rewrite.apply(rows))
                 receipt = result.receipt(origin.through)
                 settled = bytes(origin.settled.serialize()) if origin.settled else b""
-                return msgspec.structs.replace(receipt, settled=settled, ack_key=origin.ack_key)
+                return msgspec.structs.replace(
+                    receipt, ts=origin.latest_ts, settled=settled, ack_key=origin.ack_key
+                )
             _copy_files(work, rewrite, result)
             if work.tail:
                 rows = parquet.rows_of(column_bytes.decode(work.tail))

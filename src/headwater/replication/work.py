@@ -59,6 +59,12 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is another, messages leave the origin when they are acknowledged on its consumer."""
     durable: str = ""
     """That consumer's name."""
+    covered_seq: int = 0
+    """How far it is copied already."""
+    covered_ts: int = 0
+    """The latest time of that: what has a later one up to there was not copied. 0 if it is not known."""
+    stop_ts: int = 0
+    """The time of the message that the range ends with, 0 if it is not known."""
     rewinds: bool = False
     """Whether it owes acknowledgements that nobody remembers, so that all of it must be delivered again."""
 
@@ -121,6 +127,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     expected: bytes
     through: int = 0
     """The origin's sequence up to which everything wanted is in the result."""
+    ts: int = 0
+    """The latest time of everything up to there, as the origin says; 0 where it is not known."""
     rows: int = 0
     data: bytes = b""
     """The messages as `wire.column_bytes`, sequences and times those of the origin."""
