@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 CLUSTER = "sim-cluster"
 START_NS = 1_700_000_000_000_000_000
+SECRET = "what the engine and its replicator know"
 URL = "nats://127.0.0.1:1"
 SMALL = (
     ("headwater.stream.copying", "FOLD_BYTES", 6000),
@@ -120,6 +121,7 @@ class World:
             nats_url=URL,
             leaf_url=URL,
             replicator="submitted",
+            replication_secret=SECRET,
             stan=CLUSTER,
             stan_hb_interval_s=5.0,
             stan_hb_timeout_s=2.0,
@@ -359,7 +361,7 @@ class World:
             ConnectOptions(servers=(URL,), name="replicator"), on_disconnected=lambda _: exchange.interrupt()
         )
         cluster = InlineCluster(self.counts)
-        exchange = Exchange(connection, self.store_id, "", cluster.slots)
+        exchange = Exchange(connection, self.store_id, "", cluster.slots, secret=lambda: SECRET.encode())
         await connection.connect()
         await Driver(exchange, cluster).drive()
 
