@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from doors import PROGRESS, Asker, Wanted, opened_door
+from headwater.errors import DiskError
 
 S = {"name": "S", "subjects": ["s.>"], "metadata": {"b": "1", "a": "2"}}
 
@@ -52,3 +54,14 @@ async def test_the_progress_of_upstreams_is_shown_to_those_who_ask_for_it_alone(
         upstreams = [mirror, source, listed[0]["mirror"], listed[2]["sources"][0]]
         assert ["headwater" in upstream for upstream in upstreams] == [shows] * 4
         assert all(set(upstream) - {"headwater"} <= known for upstream in upstreams)
+
+
+async def test_why_nothing_can_be_stored_is_shown_to_those_who_ask_for_it(tmp_path: Path) -> None:
+    async with opened_door(tmp_path) as door:
+        await door.asker.ask("STREAM.CREATE.S", S)
+        assert "headwater" not in await door.asker.ask("STREAM.INFO.S", headers=PROGRESS)
+        door.domain.stream("S").folder.failure = DiskError(tmp_path, "write", errno.ENOSPC)
+        shown = await door.asker.ask("STREAM.INFO.S", headers=PROGRESS)
+        assert "the disk is full" in shown["headwater"]["error"]
+        other = b"NATS/1.0\r\nOther: 1\r\n\r\n"
+        assert "headwater" not in await door.asker.ask("STREAM.INFO.S", headers=other)

@@ -164,6 +164,11 @@ def test_a_lag_that_nobody_knows_is_no_lag_of_nothing(kind: str, given: dict[str
     assert ("1 sources current" in health.oks) == (status == OK and kind == "sources")
 
 
+def test_a_stream_that_can_store_nothing_is_critical_without_any_threshold() -> None:
+    health = judge(info(headwater={"error": "cannot write x: the disk is full"}), Thresholds())
+    assert health.criticals == ["nothing can be stored: cannot write x: the disk is full"]
+
+
 def test_the_lags_of_sources_are_a_figure() -> None:
     health = judge(info(sources=[upstream("A"), upstream("B", lag=6)]), Thresholds())
     assert [figure.value for figure in health.figures if figure.name == "sources_lag"] == [11]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,10 +14,11 @@ import pytest
 
 from headwater.control import housekeeper as module
 from headwater.control.housekeeper import Housekeeper
-from headwater.errors import Error
+from headwater.errors import DiskError, Error
 from headwater.stream.folder import Folder
 from headwater.stream.store import FOLD
 from headwater.stream.stream import Stream
+from headwater.table.table import Table
 from stream.streams import SECOND, Workshop, config_of, everything, publish
 from waits import until
 
@@ -409,4 +412,31 @@ async def test_a_stream_in_trouble_is_looked_at_until_it_is_over(
             workshop.clock.advance(2 * SECOND)
             await until(lambda: tried > 2)
         await until(lambda: not stream.is_live(1))
+    workshop.close()
+
+
+async def test_a_disk_that_is_full_is_logged_once_and_shown_until_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    workshop = workshop_of(tmp_path)
+    stream = await workshop.open(config_of())
+    await publish(stream, (b"a", b"1"))
+    attempts = 0
+
+    def full(table: Table, *given: Any, **named: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise DiskError(tmp_path / "table", "write", errno.ENOSPC)
+
+    async with kept(workshop, stream):
+        with monkeypatch.context() as patch:
+            patch.setattr(Table, "commit", full)
+            workshop.clock.advance(SECOND)
+            await until(lambda: attempts >= 5)
+            assert "the disk is full" in stream.failure
+            assert caplog.text.count("the disk is full") == 1
+        await until(lambda: not len(stream._store.head))
+        await until(lambda: not stream.failure)
+        assert "goes on, after" in caplog.text
     workshop.close()

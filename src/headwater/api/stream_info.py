@@ -9,6 +9,7 @@ from headwater.api.request import API_LEVEL, VERSION
 from headwater.model.stream import StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.stream.stream import Stream
+from headwater.wire.progress_json import EXTENSION
 from headwater.wire.stream_json import Json, config_json, source_info_json, state_json
 
 
@@ -45,6 +46,8 @@ async def stream_info(
         info["mirror"] = source_info_json(mirror, progress=progress)
     if sources:
         info["sources"] = [source_info_json(source, progress=progress) for source in sources]
+    if progress and stream.failure:
+        info[EXTENSION] = {"error": stream.failure}
     info["ts"] = format_time(context.clock.now_ns())
     return info
 

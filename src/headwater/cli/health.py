@@ -104,6 +104,8 @@ class Health:
 def judge(info: Json, limits: Thresholds) -> Health:
     """Return how a stream stands against its thresholds."""
     health = Health(info["config"]["name"])
+    if failure := told(info).get("error"):
+        health.criticals.append(f"nothing can be stored: {failure}")
     _judge_peers(info, limits, health)
     _judge_messages(info["state"]["messages"], limits, health)
     _judge_subjects(info["state"].get("num_subjects", 0), limits, health)

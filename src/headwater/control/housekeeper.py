@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from headwater.clock import Clock
+from headwater.control.complaints import Complaints
 from headwater.control.due_times import DueTimes
 from headwater.errors import Error
 from headwater.model.stream import StreamConfig
@@ -45,6 +46,7 @@ class Housekeeper:
         self._waiting: dict[Stream, asyncio.Task[None]] = {}
         """The streams that wait for their turn to be folded."""
         self._turns = asyncio.Semaphore(FOLDS_AT_ONCE)
+        self._complaints = Complaints()
         self._expiries: DueTimes[Stream] = DueTimes()
         self._changed: dict[Stream, None] = {}
         """The streams of which something may be due at another time than it was."""
@@ -69,6 +71,8 @@ class Housekeeper:
         """Look after it no more."""
         self._streams.pop(stream.name, None)
         self._expiries.set(stream, None)
+        for work in ("expire", "fold", "compact"):
+            self._complaints.forget((work, stream))
         for known in (self._changed, self._unfolded, self._untidy):
             known.pop(stream, None)
 
@@ -158,15 +162,17 @@ class Housekeeper:
         """Return the task of work for a stream, begun unless it is under way already."""
         key = (work, stream)
         if key not in self._under_way:
-            self._under_way[key] = asyncio.create_task(self._guarded(stream, call))
+            self._under_way[key] = asyncio.create_task(self._guarded(work, stream, call))
             self._under_way[key].add_done_callback(lambda _: self._under_way.pop(key))
         return self._under_way[key]
 
-    async def _guarded(self, stream: Stream, call: Work) -> None:
-        """Do work; what goes wrong is logged."""
+    async def _guarded(self, work: str, stream: Stream, call: Work) -> None:
+        """Do work; what goes wrong is logged, once while it stays the same."""
+        who = f"stream {stream.name}"
         try:
             await call()
+            self._complaints.ended((work, stream), who)
         except Error as error:
-            logger.error("stream %s: %s", stream.name, error)
+            self._complaints.failed((work, stream), who, str(error), self._clock.now_ns())
         except Exception:
             logger.exception("stream %s: housekeeping failed", stream.name)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap64
 
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, Error
 from headwater.log import checkpoint
 from headwater.model.columns import Columns, concat, keep
 from headwater.stream.committer import Committer
@@ -54,6 +54,8 @@ class Folder:
         self._closed = False
         self._budget = ErasureBudget()
         self._ages = DeadAges()
+        self.failure: Error | None = None
+        """Why the last fold failed; None if it did not."""
         self.is_tidy = False
         """Whether the last round left nothing to do until the stream changes."""
         self._limits = CompactionSettings(target_file_bytes=store.services.settings.target_file_bytes)
@@ -83,6 +85,14 @@ class Folder:
 
     async def fold(self, *, force_checkpoint: bool = False) -> None:
         """Move everything that is durable now into the table."""
+        try:
+            await self._fold(force_checkpoint)
+        except Error as error:
+            self.failure = error
+            raise
+        self.failure = None
+
+    async def _fold(self, force_checkpoint: bool) -> None:
         async with self._lock:
             if self._closed:
                 return

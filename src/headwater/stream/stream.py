@@ -110,6 +110,12 @@ class Stream:
         return self._committer.backlog_bytes + self._older.nbytes
 
     @property
+    def failure(self) -> str:
+        """Return why nothing can be stored at the moment; nothing if all is well."""
+        failure = self._committer.failure or self.congestion or self.folder.failure
+        return str(failure) if failure is not None else ""
+
+    @property
     def on_touched(self) -> Callable[[], None]:
         """Return what is called when something is stored, removed or recorded, or fails to be."""
         return self._committer.on_touched
