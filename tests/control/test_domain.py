@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from doors import opened_domain, services
+from headwater.control import domain as domain_module
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog, CatalogError
 from headwater.control.directories import Directories
@@ -19,6 +20,7 @@ from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError
 from headwater.model.stream import Storage, StreamConfig
 from headwater.stream.stream import Stream
+from waits import until
 
 
 def config(name: str, **fields: Any) -> StreamConfig:
@@ -575,3 +577,37 @@ async def test_a_create_cancelled_at_any_moment_leaves_a_stream_or_nothing(tmp_p
     await on(tmp_path, work)
     await on(tmp_path, again)
     assert folders(tmp_path) == left["names"]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_stream_whose_opening_hangs_is_offline_until_it_is_open_and_delays_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: bool
+) -> None:
+    async with services(tmp_path) as shared:
+        async with opened_domain(tmp_path, shared) as domain:
+            for name in "abc":
+                await domain.create_stream(config(name))
+        monkeypatch.setattr(domain_module, "OPEN_WITHIN_S", 0.1)
+        open_stream, go_on = Stream.open, asyncio.Event()
+
+        async def hanging(directory: Path, declared: StreamConfig, **named: Any) -> Stream:
+            if declared.name == "b":
+                await go_on.wait()
+            return await open_stream(directory, declared, **named)
+
+        monkeypatch.setattr(Stream, "open", hanging)
+        async with opened_domain(tmp_path, shared) as domain:
+            seen = Seen()
+            domain.observe(seen)
+            assert (domain.names(), list(domain.offline)) == (["a", "b", "c"], ["b"])
+            assert "still being opened" in domain.offline["b"]
+            assert (domain.stream("a").name, domain.find("b")) == ("a", None)
+            if deleted:
+                await domain.delete_stream("b")
+            go_on.set()
+            await until(lambda: not domain._openings)
+            assert (domain.find("b") is None) == deleted
+            assert not domain.offline
+            assert (("opened", "b") in seen.events) == (not deleted)
+        async with opened_domain(tmp_path, shared) as domain:
+            assert domain.names() == (["a", "c"] if deleted else ["a", "b", "c"])

@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 Fill = Callable[[Stream], Coroutine[Any, Any, None]]
 """Puts messages into a new stream before anyone else sees it."""
 _OPEN_AT_ONCE = 8
+OPEN_WITHIN_S = 30.0
+"""An engine that starts waits no longer for a stream."""
 CLOSE_WITHIN_S = 30.0
 """Nobody waits longer for a stream to be closed: its disk hangs."""
 _T = TypeVar("_T")
@@ -98,6 +100,7 @@ class Domain:
         """Streams that are not in the catalog, all of them offline."""
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._openings: set[asyncio.Task[None]] = set()
         self._closings: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()
         self.late = LateStreams()
@@ -161,11 +164,21 @@ class Domain:
 
         async def open_one(row: StreamRow) -> None:
             async with turn:
-                await self._open(row)
+                await self._begin_opening(row)
 
         await asyncio.gather(*(open_one(row) for row in rows))
         for orphan in swept.orphans:
             self._show(orphan)
+
+    async def _begin_opening(self, row: StreamRow) -> None:
+        """Open a stream; one whose disk hangs is offline until it is open, and the others go on."""
+        opening = asyncio.create_task(self._open(row), name=f"open {row.name}")
+        self._openings.add(opening)
+        opening.add_done_callback(self._openings.discard)
+        await asyncio.wait({opening}, timeout=OPEN_WITHIN_S)
+        if not opening.done():
+            logger.error("stream %r is still being opened; the others are served meanwhile", row.name)
+            self._offline[row.name] = "it is still being opened"
 
     def _show(self, orphan: Orphan) -> None:
         """Show a stream that the catalog does not know as offline; nothing of it is touched."""
@@ -195,6 +208,10 @@ class Domain:
             logger.error("stream %r is offline: %s", row.name, error, exc_info=not isinstance(error, Error))
             self._offline[row.name] = str(error)
             return
+        if self._rows.get(row.name) is not row:
+            await stream.close()  # it was deleted meanwhile
+            return
+        self._offline.pop(row.name, None)
         self._opened(stream)
 
     def _prepare(self, row: StreamRow) -> tuple[StreamRow, Path]:
@@ -214,6 +231,8 @@ class Domain:
 
     async def close(self) -> None:
         """Close every stream; what is under way on a stream ends first."""
+        for opening in self._openings:
+            opening.cancel()
         await self.late.close()
         await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
         if self._removals:
