@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import nats
@@ -12,7 +13,7 @@ import pytest
 from nats.aio.client import Client
 
 from engines import READY_WORDS, RunningEngine
-from headwater.seat import prefixes
+from headwater.seat import open_pages, prefixes
 from headwater.settings import Settings
 from servers import RunningServer, nats_server
 from waits import until
@@ -186,3 +187,11 @@ def test_the_plain_api_is_served_only_where_no_other_jetstream_can_be(
     settings: dict[str, str], wanted: tuple[str, ...]
 ) -> None:
     assert prefixes(Settings(**settings)) == wanted  # type: ignore[arg-type]
+
+
+async def test_pages_that_are_not_there_are_not_promised(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with AsyncExitStack() as stack:
+        await open_pages(Settings(http_port=0), 0, {}, stack)
+        assert "has no pages" in caplog.text
+        assert "pages are served" not in caplog.text

@@ -162,7 +162,7 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         if settings.stan:
             pages |= await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
         if settings.http_port is not None:
-            await _open_pages(settings, settings.http_port, pages, stack)
+            await open_pages(settings, settings.http_port, pages, stack)
         await connection.flush()
         yield Seat(settings, server, domain, consumers, upstreams, connection)
 
@@ -192,9 +192,7 @@ async def _open_streaming(
     return Monitoring(door, premises.clock, "FT_ACTIVE" if settings.standby else "STANDALONE").pages
 
 
-async def _open_pages(
-    settings: Settings, port: int, pages: dict[str, Handler], stack: AsyncExitStack
-) -> None:
+async def open_pages(settings: Settings, port: int, pages: dict[str, Handler], stack: AsyncExitStack) -> None:
     """Serve pages about the account."""
     server = PageServer(pages)
     try:
