@@ -8,10 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from pyroaring import BitMap64
 
 from control.copiers import count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
 from control.test_refused_copies import refusing
+from headwater.control.durables import _Debt
+from headwater.model.cursor import Cursor
 from headwater.replication.durable import create_request
 from headwater.replication.work import Receipt
 from waits import until
@@ -350,3 +353,15 @@ async def test_removing_a_source_of_an_origin_that_never_was_is_said_once(
     await hub.door.asker.ask("STREAM.UPDATE.S", {"name": "S", "subjects": ["s"], "sources": []})
     await until(lambda: "must be removed by hand" in caplog.text, "it is given up")
     assert caplog.text.count("its removal is tried again") == 1
+
+
+def test_what_is_owed_lies_under_the_durable_cursor_of_the_origin_that_it_is_owed_to() -> None:
+    debt = _Debt()
+    debt.add(Cursor("one", 5), BitMap64([3, 4, 5, 6]))
+    assert set(debt.owed) == {3, 4, 5}
+    debt.add(Cursor("one", 8), BitMap64([6, 7, 8]))
+    assert set(debt.owed) == {3, 4, 5, 6, 7, 8}
+    debt.add(Cursor("one", 4), BitMap64([4]))  # it went back
+    assert set(debt.owed) == {3, 4}
+    debt.add(Cursor("another", 9), BitMap64([1]))
+    assert set(debt.owed) == {1}

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from headwater.control.staging import StagedFileError, check_adopted, remove_staged, staged_path
+from headwater.control.staging import StagedFileError, StagingSweep, check_adopted, remove_staged, staged_path
 from stream.test_copying import opened, staged
 
 
@@ -88,3 +88,19 @@ async def test_only_staged_files_that_nobody_waits_for_are_removed(tmp_path: Pat
         assert outside.exists()
         assert [path.name for path in (stream.directory / "staging").iterdir()] == [file.name]
         stream._store.adoptions.withdraw([file])
+
+
+async def test_what_a_task_left_behind_goes_when_two_rounds_found_nobody_for_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        left, awaited, given = (staged(tmp_path, [0], name) for name in ("left", "awaited", "given"))
+        stream._store.adoptions.announce([awaited])
+        sweep = StagingSweep(lambda work: work == "given")
+        assert await sweep.round([stream]) == 0
+        assert await sweep.round([]) == 0  # somebody was at work on it
+        assert await sweep.round([stream]) == 0
+        fresh = staged(tmp_path, [0, 1], "fresh")
+        assert await sweep.round([stream]) == 1
+        names = {path.name for path in (stream.directory / "staging").iterdir()}
+        assert names == {awaited.name, given.name, fresh.name}
+        assert left.name not in names
+        stream._store.adoptions.withdraw([awaited])

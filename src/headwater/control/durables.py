@@ -71,6 +71,14 @@ class _Debt:
         self.refused = 0
         """How often in a row no acknowledgement was confirmed."""
 
+    def add(self, covered: Cursor, settled: BitMap64) -> None:
+        """Owe more; of an origin that was made again or went back, what was owed before is another's."""
+        if covered.identity != self.covered.identity:
+            self.owed.clear()
+        self.covered = covered
+        # Whatever a receipt says: what the target does not durably have stays at its origin.
+        self.owed = (self.owed | settled) & BitMap64(range(1, covered.seq + 1))
+
 
 class Durables:
     """The consumers of an account's upstreams at origins that let go of what is acknowledged."""
@@ -143,9 +151,7 @@ class Durables:
         if not receipt.settled or self._closed:
             return
         debt = self._debts.setdefault(upstream, _Debt())
-        debt.covered = upstream.durable_cursor
-        # Whatever a receipt says: what the target does not durably have stays at its origin.
-        debt.owed |= BitMap64.deserialize(receipt.settled) & BitMap64(range(1, debt.covered.seq + 1))
+        debt.add(upstream.durable_cursor, BitMap64.deserialize(receipt.settled))
         debt.ack_key = receipt.ack_key
         self._pay(upstream, debt)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from headwater.errors import CorruptionError, Error
@@ -62,3 +62,39 @@ async def remove_staged(target: Stream, names: Iterable[str]) -> None:
     unwanted = [name for name in names if _NAME.fullmatch(name) and not target.copying.awaits(name)]
     for name in unwanted:
         await asyncio.to_thread((target.directory / STAGING / name).unlink, missing_ok=True)
+
+
+class StagingSweep:
+    """Removes what tasks staged and never handed in: a file that two rounds in a row found nobody for.
+
+    A round apart, a file that is just being taken in has long been named by the log, or is refused.
+    """
+
+    def __init__(self, is_known: Callable[[str], bool]) -> None:
+        self._is_known = is_known
+        """Whether a receipt of a piece of work would still be taken."""
+        self._found: set[Path] = set()
+
+    async def round(self, targets: Iterable[Stream]) -> int:
+        """Return how many files were removed from targets that nobody is at work on."""
+        found: set[Path] = set()
+        removed = 0
+        for target in targets:
+            for name in await asyncio.to_thread(_names, target.directory / STAGING):
+                path = target.directory / STAGING / name
+                if self._is_known(name.split("-")[0]) or target.copying.awaits(name):
+                    continue
+                if path in self._found:
+                    await remove_staged(target, [name])
+                    removed += 1
+                else:
+                    found.add(path)
+        self._found = found
+        return removed
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return [path.name for path in directory.iterdir()]
+    except OSError:
+        return []

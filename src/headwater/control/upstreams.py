@@ -27,6 +27,7 @@ from headwater.control.origins import Origins, prefix
 from headwater.control.restless import LOOK_NS, Restless, next_look_ns
 from headwater.control.resumption import Resumption
 from headwater.control.shown_origin import UnansweredError
+from headwater.control.staging import StagingSweep
 from headwater.control.under_way import NOTHING, Planned, UnderWay
 from headwater.errors import ApiError, Error
 from headwater.model.stream import StreamConfig
@@ -63,6 +64,8 @@ FRESH_NS = 100_000_000
 """Who asks for a stream's info is told of local origins as they were so short a time ago."""
 MEASURES = 3
 """How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
+SWEEP_NS = 600_000_000_000
+"""How often it is looked for files that tasks staged and never handed in."""
 CLOSE_S = 5.0
 """How long an engine that ends waits for receipts that are being taken in."""
 _TOLD_STRANGERS = {10, 100, 1_000, 10_000}
@@ -117,6 +120,7 @@ class Upstreams:
         self._by_target: dict[str, list[Upstream]] = {}
         self._under_way = UnderWay(single=is_single, steady_ns=_steady_ns)
         self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
+        self._sweep = StagingSweep(lambda work: work in self._under_way.identities)
         self._sids: list[bytes] = []
         self._planning = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
@@ -157,13 +161,22 @@ class Upstreams:
 
     async def _watch(self) -> None:
         """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""
+        swept_ns = _steady_ns()
         while True:
             await asyncio.sleep(WATCH_S)
             self._holds.look_again()
+            if _steady_ns() - swept_ns > SWEEP_NS:
+                swept_ns = _steady_ns()
+                await self._sweep.round(self._quiet_targets())
             upstreams = list(self._restless)
             for start in range(0, len(upstreams), AT_ONCE):
                 some = upstreams[start : start + AT_ONCE]
                 await asyncio.gather(*(self._watch_one(upstream, WATCH_S * 1e9) for upstream in some))
+
+    def _quiet_targets(self) -> list[Stream]:
+        """Return the targets that nobody is at work on."""
+        busy = {upstream.target.name for upstream in self if upstream.under_way > 0}
+        return list({u.target.name: u.target for u in self if u.target.name not in busy}.values())
 
     async def _watch_one(self, upstream: Upstream, since_ns: float) -> None:
         """Look at one upstream unless that was done just now; trouble is shown, not raised."""
