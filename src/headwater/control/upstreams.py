@@ -118,7 +118,7 @@ class Upstreams:
         self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
-        self._under_way = UnderWay(single=is_single, steady_ns=_steady_ns)
+        self._under_way = UnderWay(single=is_single, steady_ns=clock.steady_ns)
         self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
         self._sweep = StagingSweep(lambda work: work in self._under_way.identities)
         self._sids: list[bytes] = []
@@ -161,12 +161,12 @@ class Upstreams:
 
     async def _watch(self) -> None:
         """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""
-        swept_ns = _steady_ns()
+        swept_ns = self._clock.steady_ns()
         while True:
             await asyncio.sleep(WATCH_S)
             self._holds.look_again()
-            if _steady_ns() - swept_ns > SWEEP_NS:
-                swept_ns = _steady_ns()
+            if self._clock.steady_ns() - swept_ns > SWEEP_NS:
+                swept_ns = self._clock.steady_ns()
                 await self._sweep.round(self._quiet_targets())
             upstreams = list(self._restless)
             for start in range(0, len(upstreams), AT_ONCE):
@@ -461,11 +461,6 @@ class Upstreams:
             return
         self._connection.publish(reply, self._proofs.answer(proven, encode(committed)))
         self._restless.grown.set()
-
-
-def _steady_ns() -> int:
-    """Return the time of the event loop, which is never set back as the clock of the machine may be."""
-    return int(asyncio.get_running_loop().time() * 1e9)
 
 
 def _is_asked(frame: Frame) -> bool:
