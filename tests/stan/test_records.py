@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from pathlib import Path
 
@@ -111,3 +112,59 @@ def test_an_owner_that_was_deposed_changes_nothing(tmp_path: Path) -> None:
     assert old.server() == new.server() == {"a": "new"}
     old.close()
     new.close()
+
+
+def test_a_file_of_version_0_1_0_gets_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "stan.db"
+    with sqlite3.connect(path) as db:
+        for statement in records._SCHEMA:
+            db.execute(statement)
+        db.execute("INSERT INTO channels VALUES ('foo', 'identity')")
+        db.execute("PRAGMA user_version = 1")
+    kept = Records(path)
+    assert kept.channels() == {"foo": "identity"}
+    kept.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE channels SET identity = 'another'")
+    with pytest.raises(
+        RecordsError, match=r"a row of channels \('foo'\) is not what was written.*store repair"
+    ):
+        Records(path)
+
+
+def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "stan.db"
+    kept = Records(path)
+    flow = a_flow(1, FlowKey("foo", "me", "dur"), 3, 7)
+    kept.write([records.add_client(ME), records.add_channel("foo", "x"), records.add_flow(flow)])
+    kept.write(
+        [records.add_subscription(Subscription(2, "me", "i", "a", 1, 1, flow)), records.keep("k", "v")]
+    )
+    flow.flow.last_sent = 12
+    kept.write([records.move_flow(flow)])
+    expected = _content(kept)
+    kept.close()
+    whole = path.read_bytes()
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    used = [at for at, byte in enumerate(whole) if byte or at < 100]
+    silent = []
+    for at in sorted({*range(100), *chance.sample(used, min(500, len(used)))}):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << chance.randrange(8)
+        path.write_bytes(flipped)
+        for rest in ("stan.db-wal", "stan.db-shm"):
+            (tmp_path / rest).unlink(missing_ok=True)
+        try:
+            kept = Records(path)
+        except RecordsError:
+            continue
+        if _content(kept) != expected:
+            silent.append(at)
+        kept.close()
+    assert silent == []
+
+
+def _content(kept: Records) -> object:
+    return kept.server(), kept.clients(), kept.channels(), kept.flows(), kept.subscriptions()

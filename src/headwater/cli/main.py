@@ -19,6 +19,7 @@ from headwater.cli.reply import reply
 from headwater.cli.serve import serve
 from headwater.cli.settings import settings
 from headwater.cli.site_commands import site
+from headwater.cli.store_commands import store
 from headwater.cli.stream_commands import NAMES, stream
 from headwater.cli.subscribe import sub
 from headwater.errors import Error, SettingsError
@@ -67,6 +68,7 @@ headwater.alias("req", "request")
 headwater.add_command(serve)
 headwater.add_command(settings)
 headwater.add_command(site)
+headwater.add_command(store)
 headwater.add_command(sub)
 headwater.alias("sub", "subscribe")
 headwater.add_command(stream)

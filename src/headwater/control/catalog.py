@@ -162,14 +162,22 @@ class ConsumerRow:
 class Catalog:
     """Every declared stream and consumer, durable when a method returns; safe to call from any thread."""
 
-    def __init__(self, path: Path, disk: Disk | None = None, fence: Fence = NO_FENCE) -> None:
-        """Open the catalog; one that is missing is made, but never next to streams."""
+    def __init__(
+        self,
+        path: Path,
+        disk: Disk | None = None,
+        fence: Fence = NO_FENCE,
+        *,
+        over_streams: bool = False,
+    ) -> None:
+        """Open the catalog; one that is missing is made, but not next to streams unless that is meant."""
         self._path = path
         self._fence = fence
         self._is_current = False
         """Whether the schema is that of this version."""
         self._store = path.parent
         self._disk = disk or RealDisk()
+        self._over_streams = over_streams
         self._lock = threading.Lock()
         self._untidy: set[Path] = set()
         """Homes in which a file of a consumer may have been left behind."""
@@ -186,7 +194,7 @@ class Catalog:
     def _require_new(self) -> None:
         """Refuse to begin an empty catalog over streams that exist."""
         found = next(declaration.homes(self._disk, self._store), None)
-        if found is not None:
+        if found is not None and not self._over_streams:
             raise CatalogError(
                 f"the catalog {self._path} is missing or empty, but there are streams, for one in {found}: "
                 f"restore it, or {REPAIR} to rebuild it from the streams"
@@ -491,4 +499,4 @@ class Catalog:
 
 def _sum(table: str, values: object) -> int:
     """Return the checksum of a row."""
-    return crc32(msgspec.json.encode([table, values]))
+    return crc32(msgspec.msgpack.encode([table, values]))

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from pyroaring import BitMap64
 
+from headwater.checksum import crc32
 from headwater.control.sqlite_file import open_database
 from headwater.errors import Error, FencedError, NewerFormatError
 from headwater.fence import NO_FENCE, Fence
 from headwater.stan.clients import Client
 from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
 
-VERSION = 1
+VERSION = 2
+"""Version 1 has no checksums."""
 _EPOCH = "epoch"
 _SCHEMA = (
     "CREATE TABLE server (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -35,12 +38,32 @@ _SCHEMA = (
     "CREATE TABLE channels (channel TEXT PRIMARY KEY, identity TEXT NOT NULL)",
 )
 
+_COLUMNS = {
+    "server": "key, value",
+    "clients": "client_id, heartbeat_inbox, conn_id, protocol, ping_interval, ping_max_out",
+    "flows": "number, channel, client_id, durable, queue_group, last_sent, pending",
+    "subscriptions": "number, flow, client_id, inbox, ack_inbox, max_in_flight, ack_wait_s",
+    "channels": "channel, identity",
+}
+_CHECKSUMS = tuple(f"ALTER TABLE {table} ADD COLUMN crc INTEGER NOT NULL DEFAULT 0" for table in _COLUMNS)
+_REPAIR = "run `headwater store repair` with the engine stopped"
+
 Op = tuple[str, tuple[object, ...]]
 """One change of the records: a statement with its values."""
 
 
 class RecordsError(Error):
     """The records cannot be used, and the message says why."""
+
+
+def _put(table: str, values: tuple[object, ...], how: str = "INSERT") -> Op:
+    """Return the statement that adds a row with its checksum: the pages of sqlite have none."""
+    marks = ", ".join("?" * (len(values) + 1))
+    return f"{how} INTO {table} ({_COLUMNS[table]}, crc) VALUES ({marks})", (*values, _sum(table, values))
+
+
+def _sum(table: str, values: object) -> int:
+    return crc32(msgspec.msgpack.encode([table, values]))
 
 
 def add_client(client: Client) -> Op:
@@ -53,7 +76,7 @@ def add_client(client: Client) -> Op:
         client.ping_interval,
         client.ping_max_out,
     )
-    return "INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?, ?, ?)", values
+    return _put("clients", values, "INSERT OR REPLACE")
 
 
 def remove_client(client_id: str) -> Op:
@@ -63,19 +86,20 @@ def remove_client(client_id: str) -> Op:
 
 def add_flow(shared: SharedFlow) -> Op:
     """Keep a flow, or replace it as it stood."""
-    key = shared.key
-    values = (shared.number, key.channel, key.client_id, key.durable, key.group, *_standing(shared))
-    return "INSERT INTO flows VALUES (?, ?, ?, ?, ?, ?, ?)", values
+    return _put("flows", _flow(shared))
 
 
 def move_flow(shared: SharedFlow) -> Op:
     """Keep how far a flow has come."""
-    last_sent, pending = _standing(shared)
-    return "UPDATE flows SET last_sent = ?, pending = ? WHERE number = ?", (last_sent, pending, shared.number)
+    row = _flow(shared)
+    values = (*row[-2:], _sum("flows", row), shared.number)
+    return "UPDATE flows SET last_sent = ?, pending = ?, crc = ? WHERE number = ?", values
 
 
-def _standing(shared: SharedFlow) -> tuple[int, bytes]:
-    return shared.flow.last_sent, shared.flow.pending.serialize()
+def _flow(shared: SharedFlow) -> tuple[object, ...]:
+    key, flow = shared.key, shared.flow
+    pending = flow.pending.serialize()
+    return shared.number, key.channel, key.client_id, key.durable, key.group, flow.last_sent, pending
 
 
 def remove_flow(number: int) -> Op:
@@ -94,7 +118,7 @@ def add_subscription(subscription: Subscription) -> Op:
         subscription.max_in_flight,
         subscription.ack_wait_s,
     )
-    return "INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?, ?, ?)", values
+    return _put("subscriptions", values)
 
 
 def remove_subscription(number: int) -> Op:
@@ -104,7 +128,7 @@ def remove_subscription(number: int) -> Op:
 
 def add_channel(channel: str, identity: str) -> Op:
     """Keep which stream a channel is, so that another of its name is not taken for it."""
-    return "INSERT OR REPLACE INTO channels VALUES (?, ?)", (channel, identity)
+    return _put("channels", (channel, identity), "INSERT OR REPLACE")
 
 
 def remove_channel(channel: str) -> Op:
@@ -114,7 +138,7 @@ def remove_channel(channel: str) -> Op:
 
 def keep(key: str, value: str) -> Op:
     """Keep something about the server."""
-    return "INSERT OR REPLACE INTO server VALUES (?, ?)", (key, value)
+    return _put("server", (key, value), "INSERT OR REPLACE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +170,41 @@ class Records:
     def __init__(self, path: Path, fence: Fence = NO_FENCE) -> None:
         self._path = path
         self._fence = fence
+        self._is_current = False
+        """Whether the schema is that of this version."""
         self._lock = threading.Lock()
         try:
             self._db = open_database(path)
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version == 0:
-                self.write(
-                    [*((statement, ()) for statement in _SCHEMA), (f"PRAGMA user_version={VERSION}", ())]
-                )
-        except sqlite3.Error as error:
-            raise RecordsError(f"{path} cannot be opened: {error}") from error
+                self.write([*((statement, ()) for statement in _SCHEMA), ("PRAGMA user_version=1", ())])
+            if version <= 1:
+                self._sum_up()
+            self._is_current = version <= VERSION
+            if self._is_current:
+                self._check(path)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise RecordsError(f"{path} cannot be opened: {error}; {_REPAIR}") from error
         if version > VERSION:
             self._db.close()
             raise NewerFormatError(f"{path}", version, VERSION)
+
+    def _sum_up(self) -> None:
+        """Give every row that was written without one a checksum."""
+        ops: list[Op] = [(statement, ()) for statement in _CHECKSUMS]
+        for table, columns in _COLUMNS.items():
+            for rowid, *values in self._query(f"SELECT rowid, {columns} FROM {table}"):
+                ops.append((f"UPDATE {table} SET crc = ? WHERE rowid = ?", (_sum(table, values), rowid)))
+        self.write([*ops, (f"PRAGMA user_version={VERSION}", ())])
+
+    def _check(self, path: Path) -> None:
+        """Refuse a file whose pages do not fit together, or of which a row is not what was written."""
+        ((said,),) = self._query("PRAGMA integrity_check(1)")
+        broken = self._query("PRAGMA foreign_key_check")
+        if said != "ok" or broken:
+            raise RecordsError(f"{path} is damaged: {said if said != 'ok' else broken[0]}; {_REPAIR}")
+        for table in _COLUMNS:
+            self._rows(table)
 
     def write(self, ops: Iterable[Op]) -> None:
         """Make changes, all of them or none."""
@@ -177,7 +223,7 @@ class Records:
     def _own(self) -> None:
         """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""
         ours = self._fence.epoch
-        if not ours:
+        if not ours or not self._is_current:
             return
         found = self._db.execute("SELECT value FROM server WHERE key = ?", (_EPOCH,)).fetchone()
         theirs = int(found[0]) if found else 0
@@ -185,19 +231,19 @@ class Records:
             self._fence.check()
             raise FencedError(self._path.parent, ours, f"{self._path} has epoch {theirs}")
         if theirs < ours:
-            self._db.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (_EPOCH, str(ours)))
+            self._db.execute(*keep(_EPOCH, str(ours)))
 
     def server(self) -> dict[str, str]:
         """Return what is kept about the server."""
-        return dict(self._read("SELECT key, value FROM server WHERE key != ?", (_EPOCH,)))
+        return {key: value for key, value in self._rows("server") if key != _EPOCH}
 
     def clients(self) -> list[Client]:
         """Return the clients."""
-        return [Client(*row) for row in self._read("SELECT * FROM clients ORDER BY client_id")]
+        return [Client(*row) for row in self._rows("clients", "ORDER BY client_id")]
 
     def channels(self) -> dict[str, str]:
         """Return the identity of each channel's stream."""
-        return dict(self._read("SELECT channel, identity FROM channels"))
+        return dict(self._rows("channels"))
 
     def flows(self) -> list[FlowRow]:
         """Return the flows."""
@@ -208,20 +254,44 @@ class Records:
                 last_sent,
                 BitMap64.deserialize(pending),
             )
-            for number, channel, client_id, durable, group, last_sent, pending in self._read(
-                "SELECT * FROM flows ORDER BY number"
+            for number, channel, client_id, durable, group, last_sent, pending in self._rows(
+                "flows", "ORDER BY number"
             )
         ]
 
     def subscriptions(self) -> list[SubscriptionRow]:
         """Return the subscriptions, oldest first."""
-        return [SubscriptionRow(*row) for row in self._read("SELECT * FROM subscriptions ORDER BY number")]
+        return [SubscriptionRow(*row) for row in self._rows("subscriptions", "ORDER BY number")]
 
-    def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+    def _rows(self, table: str, order: str = "") -> list[tuple[Any, ...]]:
+        """Return rows whose checksums match; refuse any that do not."""
+        found = self._query(f"SELECT crc, {_COLUMNS[table]} FROM {table} {order}")
+        for crc, *row in found:
+            if crc != _sum(table, row):
+                raise RecordsError(f"a row of {table} ({row[0]!r}) is not what was written; {_REPAIR}")
+        return [tuple(row) for _, *row in found]
+
+    def _query(self, query: str) -> list[tuple[Any, ...]]:
         with self._lock:
-            return self._db.execute(query, values).fetchall()
+            return self._db.execute(query).fetchall()
 
     def close(self) -> None:
         """Release the file."""
         with self._lock:
             self._db.close()
+
+
+def drop_damaged(path: Path) -> int:
+    """Take out the rows that are not what was written, and what depends on them; return how many."""
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.execute("PRAGMA foreign_keys=ON")
+        gone = 0
+        for table, columns in _COLUMNS.items():
+            for rowid, crc, *row in db.execute(f"SELECT rowid, crc, {columns} FROM {table}").fetchall():
+                if crc != _sum(table, row):
+                    gone += db.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,)).rowcount
+        left = "DELETE FROM subscriptions WHERE flow NOT IN (SELECT number FROM flows)"
+        return gone + db.execute(left).rowcount
+    finally:
+        db.close()

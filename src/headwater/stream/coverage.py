@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 from headwater.errors import CorruptionError
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger
+from headwater.stream.replay import live_seqs
 from headwater.table import salvage
 from headwater.table.found_file import FoundFile
 from headwater.table.mending import REPAIR
@@ -56,15 +57,6 @@ def holes(ledger: Ledger, head: Head, table: Table) -> list[tuple[int, int]]:
     return uncovered(ledger.live_between, ledger.first_seq, ledger.last_seq, spans)
 
 
-def live(ledger: Ledger) -> BitMap64:
-    """Return the sequences of all messages that are there."""
-    if not ledger.messages:
-        return BitMap64()
-    found = BitMap64()
-    found.add_range(ledger.first_seq, ledger.last_seq + 1)
-    return found - ledger.deleted
-
-
 def in_head(head: Head) -> BitMap64:
     """Return the sequences that the head may hold."""
     found = BitMap64()
@@ -79,7 +71,7 @@ def folded(ledger: Ledger, files: Iterable[FoundFile]) -> int:
     for each in files:
         held |= each.seqs
         last_seq = max(last_seq, each.file.last_seq)
-    rest = live(ledger) - held
+    rest = live_seqs(ledger) - held
     return min(last_seq, rest.min() - 1) if rest else last_seq
 
 
@@ -90,7 +82,7 @@ def ensure(store: Store, fold: str, adoption: str) -> None:
         _salvage(store, fold, adoption)
     lost = holes(ledger, store.head, table)
     behind = [hole for hole in lost if not _is_in_missing_file(table, hole)]
-    if behind:
+    if behind and not store.forgiving:
         (first, last), more = behind[0], len(behind) - 1
         what = f"its Delta log does not name the files of sequences {first} to {last}"
         what += f" and of {more} more ranges" if more else ""
@@ -98,7 +90,7 @@ def ensure(store: Store, fold: str, adoption: str) -> None:
     for first, last in lost:
         name = store.config.name
         logger.error("stream %s: the file of sequences %d to %d is missing; %s", name, first, last, REPAIR)
-    if not lost:
+    if not lost or store.forgiving:
         table.settle()
 
 
@@ -106,7 +98,7 @@ def _salvage(store: Store, fold: str, adoption: str) -> None:
     """Take files into the table again that no commit names and that hold what is missing."""
     table, ledger = store.table, store.ledger
     referenced = [table.found(file) for file in table.files]
-    chosen = salvage.plan(live(ledger), in_head(store.head), referenced, table.unreferenced())
+    chosen = salvage.plan(live_seqs(ledger), in_head(store.head), referenced, table.unreferenced())
     if not chosen.add:
         return
     gone = {file.path for file in chosen.remove}
@@ -118,11 +110,9 @@ def _salvage(store: Store, fold: str, adoption: str) -> None:
     }
     table.commit(add=chosen.add, remove=chosen.remove, transactions=transactions)
     store.head.release_through(transactions[fold])
-    logger.error(
-        "stream %s: its Delta log was behind; %d files that it did not name hold what was missing",
-        store.config.name,
-        len(chosen.add),
-    )
+    what = f"its Delta log was behind; {len(chosen.add)} files that it did not name hold what was missing"
+    store.mended.append(what)
+    logger.error("stream %s: %s", store.config.name, what)
 
 
 def _is_in_missing_file(table: Table, hole: tuple[int, int]) -> bool:

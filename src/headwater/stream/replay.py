@@ -31,13 +31,26 @@ logger = logging.getLogger(__name__)
 class Replay:
     """Applies the batches of a log, in order, to a ledger and to the head of a view."""
 
-    def __init__(self, config: StreamConfig, log: Log, ledger: Ledger, view: View, folded: int) -> None:
+    def __init__(
+        self,
+        config: StreamConfig,
+        log: Log,
+        ledger: Ledger,
+        view: View,
+        folded: int,
+        forgiving: bool = False,
+    ) -> None:
         self.ledger = ledger
         self.view = view
         self._config = config
         self._log = log
+        self._forgiving = forgiving
+        """Whether what lies before the log may be damaged, too, and is to be counted again."""
         self._folded = folded
         """The table holds what is live up to this sequence."""
+        files = view.table.files if forgiving else ()
+        self._in_table = max([folded, *(file.last_seq for file in files)])
+        """Up to where the table may hold what the log does not."""
         self.adoptions: list[Adopted] = []
         """Files that the log says are part of the stream."""
 
@@ -46,12 +59,14 @@ class Replay:
         last: Position | None = None
         for position, batch in self._log.replay():
             if self._is_damaged:
-                self._account_for_loss(batch.base_seq - 1)
+                self._account_for_loss(_before(batch) - 1)
             self._apply(batch)
             last = position
             if batch.count and int(batch.seqs[-1]) > self._folded:
                 self.view.head.append(HeadEntry.of(batch, position), resident=False)
         self._account_for_tail(last)
+        if self._forgiving:
+            self._account_for_loss(self._in_table)
         keeps = keeps_history(self._config)
         if self._is_damaged or (keeps and self.ledger.subjects.history is None):
             self._count_again()
@@ -63,7 +78,7 @@ class Replay:
     @property
     def _is_damaged(self) -> bool:
         """Return whether there was damage so far that a crash does not explain."""
-        return any(not damage.torn for damage in self._log.damage)
+        return self._forgiving or any(not damage.torn for damage in self._log.damage)
 
     def _apply(self, batch: StoredBatch) -> None:
         ledger = self.ledger
@@ -78,7 +93,9 @@ class Replay:
             if self._config.allow_msg_schedules:
                 ledger.schedules.note_run(seqs, ts, batch.subjects, batch.headers)
         for adopted in noted.adopted:
-            ledger.adopt(adopted)
+            if adopted.first_seq > ledger.last_seq:
+                # Else the table had it already, where damage made us look there.
+                ledger.adopt(adopted)
             self.adoptions.append(adopted)
         if batch.removed:
             removal = noted.removal(batch.removed)
@@ -111,7 +128,7 @@ class Replay:
     def _account_for_loss(self, last_seq: int) -> None:
         """Take what a damaged batch held from the table; what it has not folded either is lost."""
         ledger = self.ledger
-        while (seq := ledger.last_seq + 1) <= min(last_seq, self._folded):
+        while (seq := ledger.last_seq + 1) <= min(last_seq, self._in_table):
             run = self._read(seq)
             seqs = run.seqs if run is not None else np.empty(0, np.int64)
             rows = np.flatnonzero((seqs >= seq) & (seqs <= last_seq)).tolist()
@@ -124,7 +141,7 @@ class Replay:
                 [run.subjects[row] for row in rows],
                 [int(sizes[row]) for row in rows],
             )
-        ledger.skip_to(min(last_seq, self._folded))
+        ledger.skip_to(min(last_seq, self._in_table))
         seq = ledger.last_seq + 1
         if seq <= last_seq:
             name = self._config.name
@@ -144,6 +161,7 @@ class Replay:
     def _count_again(self) -> None:
         """Make the sums anew from what can be read; what should be there and is not, is no more."""
         ledger = self.ledger
+        expected = live_seqs(ledger)
         found, size, subjects = BitMap64(), 0, SubjectIndex(history=keeps_history(self._config))
         seq = ledger.first_seq
         while seq <= ledger.last_seq:
@@ -169,7 +187,21 @@ class Replay:
             size += sum(sizes)
             subjects.add_run([names[row] for row in rows.tolist()], seqs, sizes)
             seq = int(run.seqs[-1]) + 1
+        ledger.lost |= expected - found
         ledger.restate(found, size, subjects)
+
+
+def _before(batch: StoredBatch) -> int:
+    """Return the first sequence that a batch brings, in messages or in files."""
+    return min([batch.base_seq, *(adopted.first_seq for adopted in notes.decode(batch.notes).adopted)])
+
+
+def live_seqs(ledger: Ledger) -> BitMap64:
+    """Return the sequences of all messages that a ledger says are there."""
+    found = BitMap64()
+    if ledger.messages:
+        found.add_range(ledger.first_seq, ledger.last_seq + 1)
+    return found - ledger.deleted
 
 
 def note_headers(

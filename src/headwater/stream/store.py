@@ -72,7 +72,10 @@ class Services:
 class Store:
     """Everything that a stream has on disk, and the ledger that replay makes of it."""
 
-    def __init__(self, directory: Path, config: StreamConfig, services: Services) -> None:
+    def __init__(
+        self, directory: Path, config: StreamConfig, services: Services, *, forgiving: bool = False
+    ) -> None:
+        """Open the parts; a forgiving one records as lost what a strict one refuses to go on without."""
         memory = config.storage == Storage.MEMORY
         self.directory = directory
         self.config = config
@@ -85,6 +88,9 @@ class Store:
         self.checkpoint_path = directory / "checkpoint"
         self.staging = directory / "staging"
         self.table = self.open_table()
+        self.forgiving = forgiving
+        self.mended: list[str] = []
+        """What opening put right that was damaged."""
         taken = checkpoint.read(self.disk, self.checkpoint_path)
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         start = taken.segment if taken else 0
@@ -133,7 +139,7 @@ class Store:
         elif config.first_seq:
             ledger.first_seq, ledger.last_seq = config.first_seq, config.first_seq - 1
         view = View(Head(self.log), self.table, services.cache, self._threads)
-        replay = Replay(config, self.log, ledger, view, self.table.transaction(FOLD) or 0)
+        replay = Replay(config, self.log, ledger, view, self.table.transaction(FOLD) or 0, self.forgiving)
         replay.run()
         return replay
 

@@ -56,7 +56,7 @@ class DeltaLog:
         self._broken = False
 
     @classmethod
-    def open(cls, directory: Path, disk: Disk, name: str = "") -> DeltaLog:
+    def open(cls, directory: Path, disk: Disk, name: str = "", tells_sources: bool = True) -> DeltaLog:
         """Return the log, made if it was missing; its newest commit is whole and durable."""
         commits = directory / "_delta_log"
         disk.mkdir(commits)
@@ -68,8 +68,8 @@ class DeltaLog:
             return cls(directory, disk, delta)
         delta = DeltaTable.create(
             directory,
-            schema.TABLE,
-            partition_by=list(schema.PARTITIONS),
+            schema.TABLE if tells_sources else schema.TABLE_1,
+            partition_by=list(schema.PARTITIONS if tells_sources else (schema.PARTITION,)),
             name=name or None,
             configuration=schema.CONFIGURATION,
             commit_properties=CommitProperties(custom_metadata={ACTIONS: "2"}),

@@ -66,7 +66,7 @@ class Table:
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table, made if it was missing; what a crash left half done is put right."""
         disk.mkdir(directory)
-        found = list(_data_paths(directory, disk))
+        found = list(data_paths(directory, disk))
         for path in found:
             if path.endswith(TEMPORARY):
                 disk.remove(directory / path)
@@ -86,7 +86,7 @@ class Table:
     @property
     def missing(self) -> frozenset[DataFile]:
         """Return the files of the current version that are not there."""
-        there = set(_data_paths(self._directory, self._disk))
+        there = set(data_paths(self._directory, self._disk))
         return frozenset(file for file in self._files if file.path not in there)
 
     def found(self, file: DataFile) -> FoundFile:
@@ -100,7 +100,7 @@ class Table:
         """Return the files that no commit names and that pass all their checksums."""
         known = {file.path for file in self._files}
         found = []
-        for path in _data_paths(self._directory, self._disk):
+        for path in data_paths(self._directory, self._disk):
             if path.endswith(DATA_FILE) and path not in known:
                 try:
                     found.append(read_found(self._directory, path))
@@ -273,7 +273,7 @@ class Table:
             return 0
         with self._changing:
             kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
-            paths = _data_paths(self._directory, self._disk)
+            paths = data_paths(self._directory, self._disk)
             found = [path for path in paths if path not in kept and path.endswith(DATA_FILE)]
             since = {path: self._unreferenced_since.get(path, now_s) for path in found}
             ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
@@ -441,7 +441,7 @@ def _has_torn(directory: Path, disk: Disk) -> bool:
     return TORN in disk.list(directory) and bool(disk.list(directory / TORN))
 
 
-def _data_paths(directory: Path, disk: Disk) -> Iterator[str]:
+def data_paths(directory: Path, disk: Disk) -> Iterator[str]:
     """Yield the path of every data file, finished or not, relative to the table."""
     for folder in _folders(directory, disk):
         names = disk.list(directory / folder)

@@ -1,0 +1,146 @@
+"""`headwater store`: check a store, and repair it, while no engine serves it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from headwater.control.ownership import Ownership
+from headwater.control.store_lock import StoreLock
+from headwater.disk import RealDisk
+from headwater.errors import Error, StoreLockedError
+from headwater.store.finding import Finding
+from headwater.store.repair import Options, Repair
+from headwater.store.verify import verify as check_store
+
+EXIT_PROBLEMS = 1
+EXIT_UNCHECKED = 2
+_EXITS = """\b
+Exit codes:
+  0  nothing is wrong, or nothing is wrong any more
+  1  there are problems, one line each
+  2  the store could not be checked: it is in use, or cannot be read
+"""
+_STORE = click.argument("store", type=click.Path(path_type=Path))
+
+
+@click.group()
+def store() -> None:
+    """Check a store for damage, and repair it; the engine must be stopped.
+
+    A store is the directory that `headwater serve --store` names. Neither command touches anything outside of
+    it.
+    """
+
+
+@store.command(epilog=_EXITS)
+@_STORE
+@click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Check this stream alone.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="Print the report as JSON.")
+def verify(store: Path, only: str, as_json: bool) -> None:
+    """Check every checksum of a store, and that its parts agree; nothing is changed.
+
+    It reads the catalog, what lies beside each stream, every batch of the logs, every message of the tables,
+    consumers, cursors and the records of NATS Streaming. It prints one line for each problem: what it is,
+    where, what it means and what to do.
+    """
+    with _locked(store):
+        report = check_store(store, RealDisk(), _progress, only)
+    if as_json:
+        click.echo(msgspec.json.encode({"streams": report.streams, "findings": report.findings}))
+    else:
+        _print(report.findings)
+        problems = len(report.problems)
+        click.echo(f"{report.streams} streams checked, {problems or 'no'} problem{'s' * (problems != 1)}")
+    sys.exit(EXIT_PROBLEMS if report.problems else 0)
+
+
+@store.command(epilog=_EXITS)
+@_STORE
+@click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Repair this stream alone.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option(
+    "--forget-missing",
+    is_flag=True,
+    help="Forget streams of the catalog that have no directory. Without it they stay declared, and offline.",
+)
+@click.option("--json", "-j", "as_json", is_flag=True, help="Print the report as JSON.")
+def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json: bool) -> None:
+    """Repair a store: rebuild its catalog and Delta logs, attach orphaned streams, set damaged files aside.
+
+    Nothing is deleted: what is damaged is moved to `.quarantine` in the store. Messages that are gone are
+    recorded as lost, so that readers see a gap and their sequences are not used again. Make a copy of the
+    store first if you can.
+    """
+    options = Options(dry_run=dry_run, forget_missing=forget_missing, only=only)
+    with _locked(store):
+        ownership = Ownership(store)
+        if not dry_run:
+            # An engine that lost the lock, on a network file system, must not go on beside a repair.
+            ownership.take()
+        repaired = Repair(store, RealDisk(), options, _progress, ownership).run()
+    if as_json:
+        said = {"done": repaired.done, "before": repaired.before.findings, "left": repaired.left}
+        click.echo(msgspec.json.encode({**said, "quarantine": str(repaired.quarantine or "")}))
+    else:
+        for line in repaired.done:
+            click.echo(line)
+        if repaired.quarantine is not None:
+            click.echo(f"in quarantine: {repaired.quarantine}")
+        _print(repaired.left)
+        click.echo(_summary(len(repaired.before.problems), len(repaired.left), dry_run))
+    sys.exit(EXIT_PROBLEMS if repaired.left else 0)
+
+
+def _summary(before: int, left: int, dry_run: bool) -> str:
+    if not before:
+        return "nothing to repair"
+    return (
+        f"{before} problems, nothing changed"
+        if dry_run
+        else f"{before} problems before, {left or 'none'} left"
+    )
+
+
+def _print(findings: list[Finding]) -> None:
+    for found in findings:
+        click.echo(str(found))
+
+
+def _progress(said: str) -> None:
+    """Say how far it is; on a terminal in one line."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\033[K{said}", nl=False, err=True)
+    elif ", file " not in said:
+        click.echo(said, err=True)
+
+
+@contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    """Hold the store's lock for the length of a block; leave if it cannot be had."""
+    if not store.is_dir():
+        _leave(f"{store} is no directory")
+    lock = StoreLock(store)
+    try:
+        lock.take()
+        try:
+            yield
+        finally:
+            lock.release()
+    except StoreLockedError as error:
+        _leave(f"{error}; a store is checked and repaired while no engine serves it")
+    except (Error, OSError) as error:
+        _leave(str(error))
+    finally:
+        if sys.stderr.isatty():
+            click.echo("\r\033[K", nl=False, err=True)
+
+
+def _leave(why: str) -> None:
+    click.echo(f"headwater: {why}", err=True)
+    sys.exit(EXIT_UNCHECKED)

@@ -1,0 +1,1 @@
+"""A store that no engine serves: checked without changing it, and repaired without losing anything."""

@@ -1,0 +1,84 @@
+"""One thing that a check of a store found: what, where, what it means, and what to do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """What sort of thing was found; a repair decides by it."""
+
+    CATALOG = "catalog"
+    """The catalog is missing or damaged."""
+    ORPHAN = "orphan"
+    """A stream's directory that the catalog does not know."""
+    NO_HOME = "missing-directory"
+    """A stream that the catalog knows and that has no directory."""
+    MOVED = "moved-directory"
+    """A stream whose directory has another name than the catalog says."""
+    IDENTITY = "identity"
+    """A directory that does not say, or says wrongly, whose it is."""
+    DECLARATION = "declaration"
+    """A config beside the data that is damaged or does not agree with the catalog."""
+    CHECKPOINT = "checkpoint"
+    """The state of a stream is damaged."""
+    LOG = "log"
+    """A part of a stream's log is damaged."""
+    TABLE = "table"
+    """A stream's Delta log is damaged, or does not name all files that are needed."""
+    DATA = "data"
+    """A file of messages is damaged or missing."""
+    CONSUMER = "consumer"
+    """What is recorded about a consumer cannot be read."""
+    CURSOR = "cursor"
+    """How far an upstream was copied cannot be read."""
+    STAN = "stan"
+    """A record of NATS Streaming is damaged."""
+    UNREADABLE = "unreadable"
+    """Something could not be checked."""
+    NOTE = "note"
+    """Nothing is wrong, but somebody may want to know."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a report."""
+
+    kind: Kind
+    where: str
+    what: str
+    meaning: str = ""
+    remedy: str = ""
+    stream: str = ""
+    """Account and name, joined by a slash; empty where it is about the whole store."""
+
+    @property
+    def is_problem(self) -> bool:
+        """Return whether something is wrong."""
+        return self.kind is not Kind.NOTE
+
+    def __str__(self) -> str:
+        """Return the line that a person reads."""
+        about = f"{self.stream}: " if self.stream else ""
+        said = ". ".join(part.rstrip(".") for part in (self.what, self.meaning, self.remedy) if part)
+        return f"{self.kind}: {about}{self.where}: {said}."
+
+
+REPAIR = "Run `headwater store repair`"
+
+
+def problem(kind: Kind, where: Path | str, what: object, meaning: str, remedy: str = REPAIR) -> Finding:
+    """Return a problem of a store."""
+    return Finding(kind=kind, where=str(where), what=str(what), meaning=meaning, remedy=remedy)
+
+
+def note(where: Path | str, what: str) -> Finding:
+    """Return something worth knowing."""
+    return Finding(kind=Kind.NOTE, where=str(where), what=what)
+
+
+def of_stream(found: Finding, account: str, name: str) -> Finding:
+    """Return a finding as one about this stream."""
+    return msgspec.structs.replace(found, stream=f"{account}/{name}")

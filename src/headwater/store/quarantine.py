@@ -1,0 +1,35 @@
+"""Where a repair puts what it takes out of a store's way: nothing is deleted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headwater.disk import Disk
+
+FOLDER = ".quarantine"
+
+
+class Quarantine:
+    """A folder in the store for one repair; with `dry_run` nothing is moved."""
+
+    def __init__(self, store: Path, disk: Disk, *, dry_run: bool = False) -> None:
+        self._store = store
+        self._disk = disk
+        self._dry_run = dry_run
+        self.folder = store / FOLDER / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        self.moved: list[Path] = []
+
+    def take(self, path: Path) -> None:
+        """Move a file or folder of the store here, under the same path; one that is not there is left out."""
+        assert self._store in path.parents
+        if not path.exists():
+            return
+        self.moved.append(path)
+        if self._dry_run:
+            return
+        target = self.folder / path.relative_to(self._store)
+        self._disk.mkdir(target.parent)
+        self._disk.rename(path, target)
+        self._disk.sync_dir(target.parent)
+        self._disk.sync_dir(path.parent)

@@ -1,0 +1,278 @@
+"""Repairs a store that no engine serves: the catalog from the streams, streams from their files.
+
+Nothing is deleted: what is damaged goes to a quarantine folder in the store. What is lost is recorded as
+lost, so that readers see a gap with a reason, and its sequences are never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.control import declaration
+from headwater.control.catalog import Catalog, StreamRow
+from headwater.control.declaration import CONSUMERS, DECLARED, IDENTITY, Identity
+from headwater.control.reconciliation import Reconciliation
+from headwater.disk import Disk
+from headwater.errors import Error
+from headwater.fence import NO_FENCE, Fence
+from headwater.model.sealed import SealError
+from headwater.model.stream import Storage, StreamConfig
+from headwater.model.subject import collides
+from headwater.store import stan_check
+from headwater.store.finding import Finding, Kind
+from headwater.store.quarantine import Quarantine
+from headwater.store.shadow import services
+from headwater.store.survey import CATALOG, Home, read_homes
+from headwater.store.table_rebuild import rebuild
+from headwater.store.verify import Report, verify
+from headwater.stream.store import Store
+from headwater.stream.stream import Stream
+from headwater.table.salvage import shown
+from headwater.wire.stream_json import decode_config, encode_config
+
+Progress = Callable[[str], None]
+_REBUILDS = (Kind.TABLE, Kind.DATA)
+_REPLAYS = (Kind.TABLE, Kind.DATA, Kind.CHECKPOINT)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a repair may do."""
+
+    dry_run: bool = False
+    forget_missing: bool = False
+    """Forget streams whose directories are missing."""
+    only: str = ""
+
+
+@dataclass
+class Repaired:
+    """What a repair did, or with `dry_run` would do, and what is still wrong."""
+
+    before: Report
+    done: list[str] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)
+    quarantine: Path | None = None
+
+
+class Repair:
+    """One repair of a store whose lock is held."""
+
+    def __init__(
+        self, store: Path, disk: Disk, options: Options, progress: Progress, fence: Fence = NO_FENCE
+    ) -> None:
+        self._store = store
+        self._disk = disk
+        self._options = options
+        self._progress = progress
+        self._fence = fence
+        self._quarantine = Quarantine(store, disk, dry_run=options.dry_run)
+        self._done: list[str] = []
+
+    def run(self) -> Repaired:
+        """Return what was done, once it is durable."""
+        before = verify(self._store, self._disk, self._progress, self._options.only)
+        self._repair_homes(before)
+        if not self._options.only or any(f.kind in (Kind.CATALOG, Kind.ORPHAN) for f in before.problems):
+            self._repair_catalog(before)
+        self._repair_streams(before)
+        if any(found.kind is Kind.STAN for found in before.problems):
+            self._done += stan_check.repair(self._store, self._quarantine, self._options.dry_run)
+        left = before.problems
+        if not self._options.dry_run and before.problems:
+            left = verify(self._store, self._disk, self._progress, self._options.only).problems
+        return Repaired(before, self._done, left, self._quarantine.folder if self._quarantine.moved else None)
+
+    def _repair_homes(self, before: Report) -> None:
+        """Have every directory say whose it is, as far as anything knows."""
+        if not any(found.kind is Kind.IDENTITY for found in before.problems):
+            return
+        for home in read_homes(self._disk, self._store):
+            if home.identity is None and home.declared is not None:
+                declared = home.declared
+                self._done.append(f"{home.path}: wrote {IDENTITY} from {DECLARED}")
+                self._quarantine.take(home.path / IDENTITY)
+                if not self._options.dry_run:
+                    identity = Identity(declared.identity, declared.account, declared.name)
+                    declaration.write_identity(self._disk, home.path, identity)
+
+    def _repair_catalog(self, before: Report) -> None:
+        """Have the catalog name every stream of the store."""
+        kinds = {found.kind for found in before.problems}
+        homes = [home for home in read_homes(self._disk, self._store) if not home.is_unfinished]
+        if Kind.CATALOG in kinds:
+            for name in (CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm"):
+                self._quarantine.take(self._store / name)
+            self._done.append(f"{self._store / CATALOG}: rebuilt from {len(homes)} streams")
+        elif not kinds & {Kind.ORPHAN, Kind.MOVED, Kind.NO_HOME, Kind.IDENTITY, Kind.DECLARATION}:
+            return
+        if self._options.dry_run:
+            self._done += [
+                f"{found.stream}: would be attached" for found in before.problems if _is_orphan(found)
+            ]
+            return
+        catalog = Catalog(self._store / CATALOG, self._disk, self._fence, over_streams=True)
+        try:
+            if Kind.CATALOG in kinds and (ids := Counter(h.declared.store for h in homes if h.declared)):
+                catalog.adopt_id(ids.most_common(1)[0][0])
+            self._attach_all(catalog, homes)
+        finally:
+            catalog.close()
+
+    def _attach_all(self, catalog: Catalog, homes: list[Home]) -> None:
+        rows = [row for account in catalog.accounts() for row in catalog.streams(account)]
+        by_id = {row.identity: row for row in rows}
+        there = {home.id for home in homes}
+        self._forget_missing(catalog, rows, homes, there)
+        for home in homes:
+            self._set_aside_consumers(home)
+            row = by_id.get(home.id)
+            if row is not None:
+                if row.home(self._store) != home.path:
+                    catalog.replace(_at(row, home.path.name))
+                    self._done.append(f"{row.account}/{row.name}: the catalog names {home.path} now")
+                Reconciliation(catalog, self._disk).settle(_at(row, home.path.name), home.path)
+            elif home.id and home.id not in catalog.deletions():
+                self._attach(catalog, home, there)
+            elif not home.id:
+                self._adopt_damaged(catalog, home, rows)
+
+    def _set_aside_consumers(self, home: Home) -> None:
+        """Move damaged files of consumers away; the catalog writes again what it knows of them."""
+        for file in declaration.consumer_files(self._disk, home.path):
+            try:
+                declaration.read_consumer(self._disk, home.path, file)
+            except SealError:
+                self._quarantine.take(home.path / CONSUMERS / str(file))
+                self._done.append(
+                    f"{home.account}/{home.name}: consumers/{file} is damaged, and in quarantine"
+                )
+
+    def _forget_missing(
+        self, catalog: Catalog, rows: list[StreamRow], homes: list[Home], there: set[str]
+    ) -> None:
+        """Forget streams without a directory if that is asked for, or if another has taken their place."""
+        names = {(home.account, home.name) for home in homes if home.id}
+        paths = {home.path for home in homes}
+        for row in rows:
+            if row.identity in there or (
+                row.home(self._store) in paths and (row.account, row.name) not in names
+            ):
+                continue
+            if self._options.forget_missing or (row.account, row.name) in names:
+                catalog.delete(row.account, row.name)
+                self._done.append(
+                    f"{row.account}/{row.name}: forgot identity {row.identity}, which has no files"
+                )
+
+    def _attach(self, catalog: Catalog, home: Home, there: set[str]) -> None:
+        """Have the catalog name a stream that it does not know."""
+        row = self._row(home)
+        named = f"{row.account}/{row.name}"
+        others = catalog.streams(row.account)
+        if any(other.name == row.name for other in others):
+            self._done.append(f"{named}: NOT attached: {home.path} is a second stream of this name")
+            return
+        overlapping = [other.name for other in others if _overlap(row, other)]
+        if overlapping:
+            self._done.append(f"{named}: NOT attached: its subjects overlap with those of {overlapping[0]}")
+            return
+        catalog.create(row)
+        Reconciliation(catalog, self._disk).settle(row, home.path)
+        count = len(catalog.consumers(row.account, row.name))
+        self._done.append(f"{named}: attached with {count} consumers")
+
+    def _row(self, home: Home) -> StreamRow:
+        if home.declared is not None:
+            return StreamRow.of(home.declared, home.path.name)
+        # A stream of version 0.1.0 has its config in the catalog alone.
+        config = encode_config(StreamConfig(name=home.name)).decode()
+        self._done.append(
+            f"{home.account}/{home.name}: its config is lost; it takes no subjects until you edit it"
+        )
+        return StreamRow(
+            home.account, home.name, config, home.path.stat().st_mtime_ns, home.id, home.path.name
+        )
+
+    def _adopt_damaged(self, catalog: Catalog, home: Home, rows: list[StreamRow]) -> None:
+        """Give a directory that says nothing back to the stream whose place it has."""
+        row = next((row for row in rows if row.home(self._store) == home.path), None)
+        if row is None:
+            self._done.append(f"{home.path}: NOT attached: nothing says whose it is")
+            return
+        self._quarantine.take(home.path / IDENTITY)
+        self._quarantine.take(home.path / DECLARED)
+        declaration.write_identity(self._disk, home.path, Identity(row.identity, row.account, row.name))
+        Reconciliation(catalog, self._disk).settle(row, home.path)
+        self._done.append(f"{row.account}/{row.name}: wrote {IDENTITY} from the catalog")
+
+    def _repair_streams(self, before: Report) -> None:
+        wanted: dict[str, set[Kind]] = {}
+        for found in before.problems:
+            if found.kind in _REPLAYS:
+                wanted.setdefault(found.stream, set()).add(found.kind)
+        homes = {f"{home.account}/{home.name}": home for home in read_homes(self._disk, self._store)}
+        for number, (name, kinds) in enumerate(wanted.items(), 1):
+            self._progress(f"repairing {number} of {len(wanted)}: {name}")
+            try:
+                self._repair_stream(name, homes[name], kinds)
+            except (Error, OSError) as error:
+                self._done.append(f"{name}: could not be repaired: {error}")
+
+    def _repair_stream(self, name: str, home: Home, kinds: set[Kind]) -> None:
+        row = self._row(home)
+        config, _ = decode_config(row.config.encode())
+        if config.storage is Storage.MEMORY:
+            return
+        if self._options.dry_run:
+            self._done.append(f"{name}: {' and '.join(sorted(kinds))} would be rebuilt")
+            return
+        if kinds & set(_REBUILDS):
+            rebuilt = rebuild(home.path, self._disk, config.name, self._quarantine)
+            self._done.append(f"{name}: rebuilt the Delta log with {len(rebuilt.files)} files")
+            self._done += [f"{name}: {path} is damaged, and in quarantine" for path in rebuilt.damaged]
+        if Kind.CHECKPOINT in kinds:
+            self._quarantine.take(home.path / "checkpoint")
+            self._done.append(
+                f"{name}: consumers begin again where their configs say; their state was damaged"
+            )
+        lost = asyncio.run(self._fold(home.path, config, row.created_ns, Kind.CHECKPOINT in kinds))
+        if lost:
+            self._done.append(f"{name}: recorded as lost: sequences {lost}")
+
+    async def _fold(
+        self, directory: Path, config: StreamConfig, created_ns: int, forgets_consumers: bool
+    ) -> str:
+        """Open a stream, record what it lost, and write a new checkpoint; return what it lost."""
+        with services(self._fence) as shared:
+            store = await asyncio.to_thread(Store, directory, config, shared, forgiving=True)
+            lost = shown(store.ledger.lost)
+            if forgets_consumers:
+                # The log has changes of their states, and the states themselves were in the checkpoint.
+                store.ledger.consumers.clear()
+            stream = Stream(config, created_ns, store)
+            try:
+                await stream.checkpoint()
+            finally:
+                await stream.close()
+            return lost
+
+
+def _at(row: StreamRow, directory: str) -> StreamRow:
+    return StreamRow(row.account, row.name, row.config, row.created_ns, row.identity, directory, row.revision)
+
+
+def _overlap(row: StreamRow, other: StreamRow) -> bool:
+    try:
+        ours, theirs = decode_config(row.config.encode())[0], decode_config(other.config.encode())[0]
+    except Error:
+        return False
+    return any(collides(one, two) for one in ours.subjects for two in theirs.subjects)
+
+
+def _is_orphan(found: Finding) -> bool:
+    return found.kind is Kind.ORPHAN

@@ -1,0 +1,165 @@
+"""Checks one stream: every checksum of log and table, and that all it says about itself agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from headwater.control import declaration
+from headwater.control.catalog import ConsumerRow, StreamRow
+from headwater.control.declaration import CONSUMERS
+from headwater.delivery.state import ConsumerState
+from headwater.disk import Disk
+from headwater.errors import CorruptionError, DiskError, Error
+from headwater.log import checkpoint
+from headwater.model.cursor import Cursor
+from headwater.model.sealed import SealError
+from headwater.model.stream import Storage, StreamConfig
+from headwater.store.finding import Finding, Kind, note, of_stream, problem
+from headwater.store.shadow import shadow
+from headwater.stream.store import Services, Store
+from headwater.table.found_file import read_found
+from headwater.table.salvage import shown
+from headwater.table.table import Table
+from headwater.wire import consumer_json, stream_json
+
+Progress = Callable[[str], None]
+_LOST = "The messages in it cannot be served"
+_LOG_LOST = "What it held and the table does not is recorded as lost when the stream is opened"
+_OFFLINE = "The stream is offline"
+
+
+class StreamCheck:
+    """The findings about one stream's directory; nothing in it is changed."""
+
+    def __init__(self, disk: Disk, services: Services, row: StreamRow, home: Path) -> None:
+        self._disk = disk
+        self._services = services
+        self._row = row
+        self._home = home
+        self._found: list[Finding] = []
+        self._scratch = ""
+
+    def run(self, consumers: list[ConsumerRow], progress: Progress) -> list[Finding]:
+        """Return what is wrong with the stream."""
+        try:
+            config, _ = stream_json.decode_config(self._row.config.encode())
+        except Error as error:
+            self._say(Kind.DECLARATION, self._home, f"its config cannot be read: {error}", _OFFLINE)
+            return self._all()
+        self._check_consumer_files()
+        if config.storage is Storage.MEMORY:
+            return self._all()
+        self._check_checkpoint()
+        with shadow(self._home) as made:
+            self._scratch = str(made)
+            table = self._open_table(made, config)
+            if table is not None:
+                self._check_files(table, progress)
+                self._open(made, config, consumers)
+        return self._all()
+
+    def _all(self) -> list[Finding]:
+        return [of_stream(each, self._row.account, self._row.name) for each in self._found]
+
+    def _say(self, kind: Kind, where: Path, what: object, meaning: str) -> None:
+        real = str(self._home)
+        said = problem(kind, where, what, meaning)
+        if self._scratch:
+            where_said, what_said = (
+                said.where.replace(self._scratch, real),
+                said.what.replace(self._scratch, real),
+            )
+            said = msgspec.structs.replace(said, where=where_said, what=what_said)
+        if said not in self._found:
+            self._found.append(said)
+
+    def _check_consumer_files(self) -> None:
+        for file in declaration.consumer_files(self._disk, self._home):
+            path = self._home / CONSUMERS / str(file)
+            try:
+                declaration.read_consumer(self._disk, self._home, file)
+            except (SealError, DiskError) as error:
+                meaning = "The consumer is served, but a lost catalog could not be rebuilt from this file"
+                self._say(Kind.DECLARATION, path, error, meaning)
+
+    def _check_checkpoint(self) -> None:
+        path = self._home / "checkpoint"
+        try:
+            checkpoint.read(self._disk, path)
+        except (CorruptionError, DiskError) as error:
+            self._say(Kind.CHECKPOINT, path, _what(error), _OFFLINE)
+
+    def _open_table(self, made: Path, config: StreamConfig) -> Table | None:
+        try:
+            return Table.open(made / "table", self._disk, name=config.name)
+        except (Error, OSError, ValueError) as error:
+            self._say(Kind.TABLE, self._home / "table", _what(error), _OFFLINE)
+            return None
+
+    def _check_files(self, table: Table, progress: Progress) -> None:
+        torn = self._home / "table" / "torn"
+        if torn.is_dir() and any(torn.iterdir()):
+            self._found.append(note(torn, "a commit or checkpoint was moved here because it was not whole"))
+        for number, file in enumerate(table.files, 1):
+            progress(f"file {number} of {len(table.files)}")
+            path = self._home / "table" / file.path
+            try:
+                found = read_found(table.directory, file.path)
+                if (found.file.first_seq, found.file.last_seq, found.file.rows) != (
+                    file.first_seq,
+                    file.last_seq,
+                    file.rows,
+                ):
+                    self._say(Kind.TABLE, path, "its commit says something else about it", _LOST)
+            except CorruptionError as error:
+                what = f"{_what(error)} (sequences {file.first_seq} to {file.last_seq})"
+                self._say(Kind.DATA, path, what, _LOST)
+
+    def _open(self, made: Path, config: StreamConfig, consumers: list[ConsumerRow]) -> None:
+        """Open the stream as the engine does, and look at what came out."""
+        try:
+            store = Store(made, config, self._services)
+        except Exception as error:  # whatever the engine would meet is a finding
+            kind = Kind.CHECKPOINT if "checkpoint" in str(error) else Kind.TABLE
+            if not any(each.kind is Kind.CHECKPOINT for each in self._found) or kind is not Kind.CHECKPOINT:
+                self._say(kind, self._home, _what(error), _OFFLINE)
+            return
+        try:
+            for what in store.mended:
+                self._say(Kind.TABLE, self._home / "table", what, "It is used when the stream is opened")
+            for damage in store.log.damage:
+                if not damage.torn:
+                    self._say(Kind.LOG, self._home / "log", damage, _LOG_LOST)
+            if store.ledger.lost:
+                self._found.append(
+                    note(self._home, f"recorded as lost: sequences {shown(store.ledger.lost)}")
+                )
+            self._check_consumers(store, consumers)
+            self._check_cursors(store)
+        finally:
+            store.close()
+
+    def _check_consumers(self, store: Store, consumers: list[ConsumerRow]) -> None:
+        for row in consumers:
+            try:
+                config = consumer_json.decode_config(row.config.encode())
+                ConsumerState.restore(config, store.ledger.consumers.get(row.name, []))
+            except Exception as error:  # a state that cannot be restored, however it fails
+                meaning = "It is left out, or begins where its config says"
+                self._say(Kind.CONSUMER, self._home, f"consumer {row.name!r}: {_what(error)}", meaning)
+
+    def _check_cursors(self, store: Store) -> None:
+        for name, encoded in store.ledger.upstreams.items():
+            try:
+                Cursor.decode(encoded)
+            except (msgspec.MsgspecError, ValueError) as error:
+                self._say(
+                    Kind.CURSOR, self._home, f"upstream {name!r}: {error}", "It is not copied any further"
+                )
+
+
+def _what(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,150 @@
+"""What lies in a store: the directories of streams, what each says of itself, and the catalog's rows."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.control import declaration
+from headwater.control.catalog import Catalog, CatalogError, ConsumerRow, StreamRow
+from headwater.control.declaration import DECLARED, IDENTITY, UNFINISHED, Declaration, Identity
+from headwater.disk import Disk
+from headwater.errors import DiskError
+from headwater.model.sealed import SealError
+from headwater.store.finding import Finding, Kind, of_stream, problem
+
+CATALOG = "catalog.db"
+
+
+@dataclass(frozen=True)
+class Home:
+    """A stream's directory and what it says; None where that is not there or damaged."""
+
+    path: Path
+    identity: Identity | None
+    declared: Declaration | None
+    damage: tuple[Finding, ...] = ()
+    is_unfinished: bool = False
+
+    @property
+    def id(self) -> str:
+        """Return the identity that the directory bears, by either of its files."""
+        if self.identity is not None:
+            return self.identity.identity
+        return self.declared.identity if self.declared is not None else ""
+
+    @property
+    def name(self) -> str:
+        """Return the stream's name, or the directory's if it does not say."""
+        found = self.identity or self.declared
+        return found.name if found is not None else self.path.name
+
+    @property
+    def account(self) -> str:
+        """Return the account, or its folder if the directory does not say."""
+        found = self.identity or self.declared
+        return found.account if found is not None else self.path.parent.name
+
+
+@dataclass
+class CatalogView:
+    """The rows of a catalog as they can be read without changing it."""
+
+    store_id: str = ""
+    rows: list[StreamRow] = field(default_factory=list)
+    consumers: dict[tuple[str, str], list[ConsumerRow]] = field(default_factory=dict)
+    deletions: set[str] = field(default_factory=set)
+    problem: str = ""
+    """Why there are no rows, or not all."""
+
+
+def read_homes(disk: Disk, store: Path) -> list[Home]:
+    """Return every stream's directory of a store."""
+    return [_home(disk, path) for path in declaration.homes(disk, store)]
+
+
+def _home(disk: Disk, path: Path) -> Home:
+    damage: list[Finding] = []
+    identity: Identity | None = None
+    declared: Declaration | None = None
+    try:
+        identity = declaration.read_identity(disk, path)
+        if identity is None:
+            damage.append(problem(Kind.IDENTITY, path / IDENTITY, "it is missing", _NO_IDENTITY))
+    except (SealError, DiskError) as error:
+        damage.append(problem(Kind.IDENTITY, path / IDENTITY, error, _NO_IDENTITY))
+    try:
+        declared = declaration.read_declaration(disk, path)
+    except (SealError, DiskError) as error:
+        damage.append(problem(Kind.DECLARATION, path / DECLARED, error, _NO_DECLARATION))
+    if identity is not None and declared is not None and identity.identity != declared.identity:
+        damage.append(
+            problem(Kind.DECLARATION, path / DECLARED, "it is that of another stream", _NO_DECLARATION)
+        )
+        declared = None
+    return Home(path, identity, declared, tuple(damage), (path / UNFINISHED).exists())
+
+
+_NO_IDENTITY = "The stream is offline, since its directory cannot be recognised"
+_NO_DECLARATION = "The stream is served, but a lost catalog could not be rebuilt from this file"
+
+
+def read_catalog(store: Path) -> CatalogView:
+    """Return what the catalog of a store says; the file is copied first, so that nothing is changed."""
+    path = store / CATALOG
+    if not path.exists() or not path.stat().st_size:
+        return CatalogView(problem="it is missing or empty")
+    with tempfile.TemporaryDirectory(prefix="headwater-verify-") as scratch:
+        for name in (CATALOG, f"{CATALOG}-wal"):
+            if (store / name).exists():
+                shutil.copyfile(store / name, Path(scratch) / name)
+        try:
+            catalog = Catalog(Path(scratch) / CATALOG)
+        except CatalogError as error:
+            return CatalogView(problem=str(error).replace(scratch, str(store)))
+        try:
+            return _view(catalog)
+        except (CatalogError, sqlite3.Error) as error:
+            return CatalogView(problem=str(error).replace(scratch, str(store)))
+        finally:
+            catalog.close()
+
+
+def _view(catalog: Catalog) -> CatalogView:
+    rows = [row for account in catalog.accounts() for row in catalog.streams(account)]
+    consumers = {(row.account, row.name): catalog.consumers(row.account, row.name) for row in rows}
+    return CatalogView(catalog.store_id, rows, consumers, catalog.deletions())
+
+
+def compare(store: Path, homes: Iterable[Home], catalog: CatalogView) -> list[Finding]:
+    """Return where the catalog and the directories do not agree."""
+    homes = list(homes)
+    if catalog.problem:
+        return [problem(Kind.CATALOG, store / CATALOG, catalog.problem, "No stream can be served")]
+    found: list[Finding] = []
+    by_id = {home.id: home for home in homes if home.id}
+    known = {row.identity for row in catalog.rows}
+    for row in catalog.rows:
+        home = by_id.get(row.identity)
+        expected = row.home(store)
+        if home is None and not any(each.path == expected for each in homes):
+            what = problem(Kind.NO_HOME, expected, "the directory is missing", _OFFLINE, _RESTORE)
+            found.append(of_stream(what, row.account, row.name))
+        elif home is not None and home.path != expected:
+            what = problem(Kind.MOVED, home.path, f"the catalog says {expected}", _OFFLINE)
+            found.append(of_stream(what, row.account, row.name))
+    expected_paths = {row.home(store) for row in catalog.rows}
+    for home in homes:
+        unknown = home.id not in known if home.id else home.path not in expected_paths
+        if unknown and not home.is_unfinished and home.id not in catalog.deletions:
+            what = problem(Kind.ORPHAN, home.path, "the catalog does not know this stream", _OFFLINE)
+            found.append(of_stream(what, home.account, home.name))
+    return found
+
+
+_OFFLINE = "The stream is offline, nothing of it is touched"
+_RESTORE = "Put the directory back, or delete the stream, or repair with --forget-missing"

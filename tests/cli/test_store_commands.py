@@ -1,0 +1,69 @@
+"""The commands that check and repair a store, run as a person runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.control.store_lock import StoreLock
+from store import stores
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "headwater", "store", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    asyncio.run(stores.make(tmp_path))
+    return tmp_path
+
+
+def test_a_healthy_store_is_checked_with_code_0(store: Path) -> None:
+    code, said, progress = run("verify", str(store))
+    assert (code, said) == (0, "3 streams checked, no problems\n")
+    assert "1 of 3: $G/EVENTS" in progress
+
+
+def test_problems_are_lines_and_code_1_until_they_are_repaired(store: Path) -> None:
+    (store / "catalog.db").unlink()
+    stores.flip(stores.data_files(store)[0])
+    code, said, _ = run("verify", str(store))
+    assert code == 1
+    assert said.splitlines()[0].startswith(f"catalog: {store / 'catalog.db'}: it is missing or empty.")
+    assert said.splitlines()[-1] == "3 streams checked, 2 problems"
+    code, said, _ = run("verify", "--json", str(store))
+    assert [found["kind"] for found in json.loads(said)["findings"]] == ["catalog", "data"]
+    code, said, _ = run("repair", "--dry-run", str(store))
+    assert (code, said.splitlines()[-1]) == (1, "2 problems, nothing changed")
+    code, said, _ = run("repair", str(store))
+    assert (code, said.splitlines()[-1]) == (0, "2 problems before, none left")
+    assert "in quarantine:" in said
+    assert run("verify", str(store))[0] == 0
+
+
+def test_a_store_that_is_in_use_or_none_is_not_checked_with_code_2(store: Path) -> None:
+    lock = StoreLock(store)
+    lock.take()
+    for command in ("verify", "repair"):
+        code, _, said = run(command, str(store))
+        assert code == 2
+        assert "while no engine serves it" in said
+    lock.release()
+    code, _, said = run("verify", str(store / "nothing"))
+    assert (code, said) == (2, f"headwater: {store / 'nothing'} is no directory\n")
+    assert not (store / "nothing").exists()
+
+
+def test_help_says_what_the_codes_mean() -> None:
+    code, said, _ = run("repair", "--help")
+    assert code == 0
+    assert "Nothing is deleted" in said
+    assert "2  the store could not be checked" in said

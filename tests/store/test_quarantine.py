@@ -1,0 +1,33 @@
+"""What a repair takes away is kept under the same path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.control import declaration
+from headwater.disk import RealDisk
+from headwater.store.quarantine import Quarantine
+
+DISK = RealDisk(sync=False)
+
+
+def test_a_file_and_a_folder_are_kept_under_their_paths(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"1")
+    (tmp_path / "one").write_bytes(b"2")
+    quarantine = Quarantine(tmp_path, DISK)
+    for path in ("a/b", "one", "nothing"):
+        quarantine.take(tmp_path / path)
+    assert (quarantine.folder / "a" / "b" / "file").read_bytes() == b"1"
+    assert (quarantine.folder / "one").read_bytes() == b"2"
+    assert quarantine.moved == [tmp_path / "a" / "b", tmp_path / "one"]
+    assert not (tmp_path / "a" / "b").exists()
+    assert list(declaration.homes(DISK, tmp_path)) == []
+
+
+def test_a_dry_run_moves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"2")
+    quarantine = Quarantine(tmp_path, DISK, dry_run=True)
+    quarantine.take(tmp_path / "one")
+    assert quarantine.moved == [tmp_path / "one"]
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]

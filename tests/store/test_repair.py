@@ -1,0 +1,196 @@
+"""A damaged store is repaired: what can be read is served again, what cannot is recorded as lost."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headwater.control.catalog import Catalog
+from headwater.control.domain import Domain
+from headwater.store.finding import Kind
+from store import stores
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> stores.Held:
+    return asyncio.run(stores.make(tmp_path))
+
+
+def kinds(store: Path) -> set[Kind]:
+    return {found.kind for found in stores.checked(store).problems}
+
+
+def content(store: Path) -> stores.Held:
+    return asyncio.run(stores.content(store))
+
+
+def test_a_healthy_store_needs_no_repair(tmp_path: Path, held: stores.Held) -> None:
+    assert stores.checked(tmp_path).findings == []
+    done = stores.repaired(tmp_path)
+    assert (done.done, done.left, done.quarantine) == ([], [], None)
+    assert content(tmp_path) == held
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+def test_a_catalog_is_rebuilt_from_the_streams(tmp_path: Path, held: stores.Held, damage: str) -> None:
+    path, store_id = tmp_path / "catalog.db", stores.store_id(tmp_path)
+    path.unlink() if damage == "gone" else stores.flip(path, 101)
+    assert kinds(tmp_path) == {Kind.CATALOG}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert stores.store_id(tmp_path) == store_id
+    assert content(tmp_path) == held
+    catalog = Catalog(path)
+    assert [row.name for row in catalog.consumers("$G", "ORDERS")] == ["reader"]
+    assert '"of EVENTS"' in catalog.streams("$G")[0].config
+    catalog.close()
+
+
+def test_an_orphan_is_attached_with_its_consumers(tmp_path: Path, held: stores.Held) -> None:
+    stores.forget(tmp_path, "ORDERS")
+    assert kinds(tmp_path) == {Kind.ORPHAN}
+    done = stores.repaired(tmp_path)
+    assert (done.done, done.left) == (["$G/ORDERS: attached with 1 consumers"], [])
+    assert content(tmp_path) == held
+
+
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(tmp_path: Path, held: stores.Held) -> None:
+    stores.forget(tmp_path, "ORDERS")
+    stores.flip(stores.data_files(tmp_path, "EVENTS")[0])
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and "catalog" not in p.name}
+    done = stores.repaired(tmp_path, dry_run=True)
+    assert done.done == ["$G/ORDERS: would be attached", "$G/EVENTS: data would be rebuilt"]
+    after = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and "catalog" not in p.name}
+    assert before == after
+    assert kinds(tmp_path) == {Kind.ORPHAN, Kind.DATA}
+
+
+def test_a_damaged_data_file_goes_to_quarantine_and_its_messages_are_recorded_as_lost(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    damaged = stores.data_files(tmp_path)[1]
+    stores.flip(damaged)
+    assert kinds(tmp_path) == {Kind.DATA}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert done.quarantine is not None
+    assert [p.name for p in done.quarantine.rglob("*.parquet")] == [damaged.name]
+    assert "$G/ORDERS: recorded as lost: sequences 9 to 16" in done.done
+
+    async def look(domain: Domain) -> None:
+        stream = domain.stream("ORDERS")
+        assert await stores.everything(stream) == {
+            s: m for s, m in held["ORDERS"].items() if not 9 <= s <= 16
+        }
+        state = await stream.state()
+        assert state.lost is not None
+        assert state.lost.msgs == tuple(range(9, 17))
+        await stores.publish(stream, 1)
+        assert (await stream.state()).last_seq == max(held["ORDERS"]) + 1
+
+    asyncio.run(stores.on(tmp_path, look))
+    assert any(
+        "recorded as lost: sequences 9 to 16" in str(found) for found in stores.checked(tmp_path).findings
+    )
+
+
+@pytest.mark.parametrize(
+    "damage", ["one commit", "the first commit", "all of it", "the newest, and its file"]
+)
+def test_a_damaged_delta_log_is_rebuilt_from_its_files(
+    tmp_path: Path, held: stores.Held, damage: str
+) -> None:
+    log = tmp_path / "$G" / "ORDERS" / "table" / "_delta_log"
+    commits = sorted(log.glob("*.json"))
+    lost: set[int] = set()
+    match damage:
+        case "one commit":
+            stores.flip(commits[2])
+        case "the first commit":
+            commits[0].write_bytes(b"{}")
+        case "all of it":
+            shutil.rmtree(log)
+        case _:
+            stores.flip(commits[2])
+            stores.data_files(tmp_path)[0].unlink()
+            lost = set(range(1, 9))
+    assert kinds(tmp_path) == {Kind.TABLE}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    kept = {seq: message for seq, message in held["ORDERS"].items() if seq not in lost}
+    assert content(tmp_path) == held | {"ORDERS": kept}
+
+    async def fold_more(domain: Domain) -> None:
+        stream = domain.stream("ORDERS")
+        await stores.publish(stream, 5)
+        await stream.checkpoint()
+        await stream.folder.tidy()
+        assert len(await stores.everything(stream)) == len(kept) + 5
+
+    asyncio.run(stores.on(tmp_path, fold_more))
+    assert stores.checked(tmp_path).problems == []
+
+
+def test_a_damaged_checkpoint_costs_only_the_state_of_consumers(tmp_path: Path, held: stores.Held) -> None:
+    stores.flip(tmp_path / "$G" / "ORDERS" / "checkpoint")
+    assert kinds(tmp_path) == {Kind.CHECKPOINT}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    found = content(tmp_path)
+    assert {s: m for s, m in found["ORDERS"].items() if s in held["ORDERS"]} == held["ORDERS"]
+    assert set(found["ORDERS"]) - set(held["ORDERS"]) <= {5}
+
+
+@pytest.mark.parametrize("files", [["identity.json"], ["declared.json"], ["identity.json", "declared.json"]])
+def test_a_directory_says_again_whose_it_is(tmp_path: Path, held: stores.Held, files: list[str]) -> None:
+    for name in files:
+        stores.flip(tmp_path / "$G" / "ORDERS" / name)
+    assert kinds(tmp_path) <= {Kind.IDENTITY, Kind.DECLARATION}
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+    assert stores.checked(tmp_path).findings == []
+
+
+def test_a_moved_directory_is_found_again(tmp_path: Path, held: stores.Held) -> None:
+    (tmp_path / "$G" / "ORDERS").rename(tmp_path / "$G" / "moved")
+    assert kinds(tmp_path) == {Kind.MOVED}
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+
+
+def test_a_missing_directory_stays_a_problem_until_it_is_to_be_forgotten(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    shutil.rmtree(tmp_path / "$G" / "ORDERS")
+    assert [found.kind for found in stores.repaired(tmp_path).left] == [Kind.NO_HOME]
+    assert stores.repaired(tmp_path, forget_missing=True).left == []
+    assert content(tmp_path) == {"EVENTS": held["EVENTS"]}
+
+
+def test_damaged_records_of_nats_streaming_are_taken_out(tmp_path: Path, held: stores.Held) -> None:
+    path = tmp_path / "stan.$G.db"
+    at = path.read_bytes().index(b"hb")
+    stores.flip(path, at)
+    assert kinds(tmp_path) == {Kind.STAN}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert done.quarantine is not None
+    assert [p.name for p in done.quarantine.iterdir()] == ["stan.$G.db.damaged"]
+
+
+def test_two_streams_of_one_name_are_not_mixed_up(tmp_path: Path, held: stores.Held) -> None:
+    stores.forget(tmp_path, "ORDERS")
+    (tmp_path / "$G" / "ORDERS").rename(tmp_path / "kept")
+
+    async def another(domain: Domain) -> None:
+        await domain.create_stream(stores.config("ORDERS"))
+
+    asyncio.run(stores.on(tmp_path, another))
+    (tmp_path / "kept").rename(tmp_path / "$G" / "second")
+    done = stores.repaired(tmp_path)
+    assert any("is a second stream of this name" in line for line in done.done)
+    assert [found.kind for found in done.left] == [Kind.ORPHAN]
+    assert content(tmp_path) == {"ORDERS": {}, "EVENTS": held["EVENTS"]}
