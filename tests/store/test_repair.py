@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from headwater.control.catalog import Catalog
 from headwater.control.domain import Domain
+from headwater.errors import Error
 from headwater.store.finding import Kind
 from store import stores
 
@@ -194,3 +196,11 @@ def test_two_streams_of_one_name_are_not_mixed_up(tmp_path: Path, held: stores.H
     assert any("is a second stream of this name" in line for line in done.done)
     assert [found.kind for found in done.left] == [Kind.ORPHAN]
     assert content(tmp_path) == {"ORDERS": {}, "EVENTS": held["EVENTS"]}
+
+
+def test_a_store_of_a_newer_release_is_not_repaired(tmp_path: Path, held: stores.Held) -> None:
+    with sqlite3.connect(tmp_path / "catalog.db") as db:
+        db.execute("PRAGMA user_version = 9")
+    with pytest.raises(Error, match=r"newer release.*nothing was changed"):
+        stores.repaired(tmp_path)
+    assert not (tmp_path / ".quarantine").exists()

@@ -35,6 +35,8 @@ from headwater.table.salvage import shown
 from headwater.wire.stream_json import decode_config, encode_config
 
 Progress = Callable[[str], None]
+NEWER = "newer release"
+"""What every refusal of a newer format says; such a store is not ours to repair."""
 _REBUILDS = (Kind.TABLE, Kind.DATA)
 _REPLAYS = (Kind.TABLE, Kind.DATA, Kind.CHECKPOINT)
 
@@ -76,6 +78,9 @@ class Repair:
     def run(self) -> Repaired:
         """Return what was done, once it is durable."""
         before = verify(self._store, self._disk, self._progress, self._options.only)
+        newer = [found for found in before.problems if NEWER in found.what]
+        if newer:
+            raise Error(f"{newer[0].where}: {newer[0].what}; nothing was changed")
         self._repair_homes(before)
         if not self._options.only or any(f.kind in (Kind.CATALOG, Kind.ORPHAN) for f in before.problems):
             self._repair_catalog(before)

@@ -7,6 +7,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+from headwater.errors import NewerFormatError
 from headwater.stan.records import Records, RecordsError, drop_damaged
 from headwater.store.finding import Finding, Kind, problem
 from headwater.store.quarantine import Quarantine
@@ -29,7 +30,7 @@ def check(store: Path) -> list[Finding]:
                     shutil.copyfile(from_path, Path(scratch) / from_path.name)
             try:
                 Records(Path(scratch) / path.name).close()
-            except RecordsError as error:
+            except (RecordsError, NewerFormatError) as error:
                 what = str(error).replace(scratch, str(store))
                 found.append(problem(Kind.STAN, path, what, _MEANING))
     return found
