@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from headwater.bus.connection import NoRespondersError
 from headwater.control.catalog import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress
 from headwater.delivery.consumer import Consumer
-from headwater.errors import ApiError
+from headwater.errors import ApiError, DiskError
 from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy, PriorityPolicy
 from headwater.model.stream import Retention, StreamConfig
 from headwater.stream.stream import Stream
@@ -313,3 +314,19 @@ async def test_a_large_message_that_needs_no_ack_stays_in_its_stream(tmp_path: P
         assert [len((await box.next())[3]) for _ in range(2)] == [1, 2]
         await until(lambda: stream.live_between(1, 3) == 1)
         assert stream.is_live(2)
+
+
+async def test_no_consumer_is_made_while_the_stream_cannot_forget_an_earlier_one(tmp_path: Path) -> None:
+    async with opened(tmp_path, "s.a", "s.b") as (door, stream):
+        await create(door, stream)
+        for message in await pulled(door, 2):
+            await door.asker.raw(message[1].decode(), b"+ACK")
+        stream._committer.failure = DiskError(tmp_path, "write", ENOSPC)
+        await door.consumers.delete(stream, "C")
+        with pytest.raises(ApiError, match="full"):
+            await create(door, stream)
+        stream._committer.failure = None
+        consumer = await create(door, stream)
+        assert consumer.state.next_seq == 1
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.get(stream, "C").state.next_seq == 1

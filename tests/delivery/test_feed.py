@@ -5,6 +5,7 @@ from __future__ import annotations
 from delivery.deliveries import Desk
 from headwater.delivery.feed import WINDOW, Feed
 from headwater.delivery.tallies import Tally
+from stream.streams import Workshop, publish
 
 
 def found_seqs(feed: Feed, start_seq: int) -> tuple[list[int], int]:
@@ -69,3 +70,12 @@ async def test_one_message_is_found_as_long_as_it_lives(desk: Desk) -> None:
     assert feed.resident_message(2) is None
     assert await feed.message(2) is None
     assert await feed.message(99) is None
+
+
+async def test_large_messages_are_not_joined(workshop: Workshop) -> None:
+    async with workshop.stream() as stream:
+        for data in (b"x" * 300_000, b"y" * 300_000, b"z", b"z"):
+            await publish(stream, (b"a", data))
+        feed = Feed(stream, Tally(()))
+        found = [feed.resident(seq, 10) for seq in (1, 2, 3)]
+        assert [len(each.rows) for each in found if each is not None] == [1, 1, 2]

@@ -296,3 +296,11 @@ def test_a_rotation_gives_each_what_it_wants_in_turn() -> None:
     assert queue.rotation(4) == queue.rotation(6)[:4]
     assert queue.add(b"four", PullRequest(batch=1, max_bytes=10), 0, 0) is None
     assert not queue.takes_turns
+
+
+def test_no_more_requests_are_set_aside_than_may_wait() -> None:
+    queue = PullQueue(ConsumerConfig(name="C", max_waiting=2))
+    for number in range(5):
+        assert queue.add(b"%d" % number, PullRequest(batch=1), number, 0) is None
+        queue.set_aside(next(iter(queue)), number)
+    assert [waiting.reply for waiting in queue.away] == [b"0", b"1"]

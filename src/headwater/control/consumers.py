@@ -186,7 +186,11 @@ class Consumers:
 
     async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> ConsumerInfo:
         stream = consumers.stream
+        # The log must say first that an earlier consumer of this name is gone, or this one would inherit
+        # its state from there after a refused write or a restart.
+        consumers.tick(self._clock.steady_ns())
         await stream.settled()
+        stream.require_storing()
         start_seq, only = await self._start(stream, config)
         state = ConsumerState(config, start_seq)
         created_ns = self._clock.now_ns()

@@ -18,7 +18,8 @@ WINDOW = 1024
 """How many messages are looked at in one go where all are wanted."""
 LONG_RUN = 64
 """A run of so many messages goes out by itself."""
-JOINED_BYTES = 1 << 20
+JOINED_BYTES = 256 << 10
+"""Large messages gain nothing by it, and a window of flow control is measured by what goes out at once."""
 MOST_JOINED = 1024
 
 

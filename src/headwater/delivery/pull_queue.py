@@ -275,7 +275,8 @@ class PullQueue:
         """Serve a request no more until its client listens again; without that it is soon forgotten."""
         self._waiting.remove(waiting)
         waiting.away_ns = now_ns
-        self._away.append(waiting)
+        if len(self._away) < self._max_waiting:
+            self._away.append(waiting)
 
     def bring_back(self, waiting: Waiting) -> None:
         """Serve a request again, before those that came after it."""
