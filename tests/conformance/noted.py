@@ -83,4 +83,17 @@ NOTED: tuple[NotedDifference, ...] = (
         "and batches share syncs; `make bench` prints the rates of this machine beside those of "
         "nats-server.",
     ),
+    NotedDifference(
+        title="`STREAM.PURGE` to, or `first_seq` of, a sequence above 2^62",
+        nats_server="takes any number of 64 bits, and wraps around after the last",
+        headwater="refuses it (10110, 10052)",
+        reason="Tables hold signed integers of 64 bits; a stream must not run out of them.",
+    ),
+    NotedDifference(
+        title="Credentials given to a server that has none configured",
+        nats_server="ignores them",
+        headwater="the embedded server refuses those that it does not know",
+        reason="It has users, so that nobody else speaks on the engine's internal subjects. Without "
+        "credentials everybody is let in.",
+    ),
 )

@@ -295,3 +295,54 @@ async def test_no_stream_takes_what_engines_and_replicators_say_to_each_other(
         await stream.settled()
         assert [message.data for message in await everything(stream)] == [b"legal"]
         await stream.close()
+
+
+WILD = b"\r\n".join(
+    [
+        b"NATS/1.0",
+        b"Nats-Expected-Last-Subject-Sequence: %d",
+        b"Nats-Expected-Last-Subject-Sequence-Subject: %b",
+        b"",
+        b"",
+    ]
+)
+
+
+def test_a_demand_on_all_subjects_of_a_pattern_is_costly_and_one_on_a_subject_is_not() -> None:
+    assert module.is_costly((b"a", b"", WILD % (0, b"a.*"), b""))
+    assert module.is_costly((b"a", b"", WILD % (0, b">"), b""))
+    assert not module.is_costly((b"a.*", b"", WILD % (0, b"a.b"), b"*"))
+    assert not module.is_costly((b"a", b"", b"NATS/1.0\r\nX: *\r\n\r\n", b""))
+
+
+async def test_messages_behind_a_costly_one_stay_in_order_and_other_streams_do_not_wait(
+    tmp_path: Path,
+) -> None:
+    async with site(tmp_path) as at:
+        stream, other = await at.open("S", "s.>"), await at.open("T", "t")
+        for number in range(50):
+            at.client.publish(b"s.a", b"%d" % (3 * number), b"", WILD % (3 * number, b"s.*"))
+            at.client.publish(b"s.b", b"%d" % (3 * number + 1))
+            at.client.publish(b"s.c", b"%d" % (3 * number + 2), b"", b"NATS/1.0\r\nK: V\r\n\r\n")
+        at.client.publish(b"t", b"")
+        await at.client.flush()
+        await until(lambda: other.durable_seq == 1)
+        await until(lambda: stream.durable_seq == 150)
+        assert [message.data for message in await everything(stream)] == [b"%d" % n for n in range(150)]
+        await stream.close()
+        await other.close()
+
+
+async def test_more_messages_than_may_wait_behind_a_costly_one_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 5)
+    async with site(tmp_path) as at:
+        stream = await at.open("S", "s.>")
+        sink = module.StreamSink(stream, at.ingest)
+        sink.items = [(b"s.a", b"_INBOX.r.%d" % n, WILD % (0, b"x.*"), b"%d" % n) for n in range(8)]
+        sink.flush()
+        await sink.drained()
+        await stream.settled()
+        assert len(await everything(stream)) == 5
+        await stream.close()

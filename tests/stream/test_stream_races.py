@@ -114,3 +114,17 @@ async def test_all_readers_of_a_stream_that_folds_and_trims_find_every_message(w
         reads = await asyncio.gather(read(7), read(31), read(101))
         await writing
         assert all(reads)
+
+
+async def test_a_message_that_comes_while_an_empty_stream_takes_up_a_limit_is_counted(
+    workshop: Workshop,
+) -> None:
+    async with workshop.stream() as stream:
+        limited = msgspec.structs.replace(stream.config, max_msgs_per_subject=1)
+        change = asyncio.create_task(stream.reconfigure(limited))
+        for number in range(50):
+            stream.offer([(b"a", b"", b"", b"%d" % number)])
+            await asyncio.sleep(0)
+        await change
+        await publish(stream, (b"a", b"last"))
+        assert [message.data for message in await everything(stream)] == [b"last"]

@@ -72,7 +72,7 @@ def _message_json(message: Message, *, with_headers: bool) -> Json:
 
 
 async def delete(context: Context, request: Request) -> Json:
-    """Remove one message; without `no_erase` its bytes are overwritten soon as well."""
+    """Remove one message; its bytes leave the files as those of all removed messages do."""
     asked = request.decode(_DELETE_FIELDS, "JSApiMsgDeleteRequest")
     stream = context.domain.stream(request.stream)
     if stream.config.sealed:

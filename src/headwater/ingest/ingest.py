@@ -24,6 +24,10 @@ HOLD_S = 5.0
 """A stream whose disk gets nothing done for so long keeps the others waiting no longer."""
 STOP_WITHIN_S = 30.0
 INTERNAL_PREFIX = INTERNAL.removesuffix(">").encode()
+_COSTLY = b"\r\nNats-Expected-Last-Subject-Sequence-Subject:"
+MOST_HELD = 4096
+"""So many messages of one stream wait behind those that take long to check; more are refused."""
+CROWDED = Error("too many messages wait behind demands with wildcards")
 BUCKETS = ("$KV.", "$OBJ.")
 """Subjects to which clients of a domain publish below the prefix of its API, for leaf nodes to let pass."""
 
@@ -35,12 +39,51 @@ class StreamSink:
         self.items: list[Frame] = []
         self.stream = stream
         self._ingest = ingest
+        self._held: list[Frame] = []
+        """A message that takes long to check, and all that came behind it."""
+        self._offering: asyncio.Task[None] | None = None
 
     def flush(self) -> None:
-        """Offer what one socket read brought."""
+        """Offer what one socket read brought, at once unless some of it takes long to check."""
         items, self.items = self.items, []
+        if self._offering is not None or any(map(is_costly, items)):
+            self._hold(items)
+            return
         self.stream.offer(items)
         self._ingest.keep_pace(self.stream)
+
+    def _hold(self, items: list[Frame]) -> None:
+        room = max(MOST_HELD - len(self._held), 0)
+        self._held += items[:room]
+        if len(items) > room:
+            self.stream.refuse(items[room:], CROWDED)
+        if self._offering is None:
+            self._offering = asyncio.create_task(self._offer_held(), name=f"offer to {self.stream.name}")
+
+    async def _offer_held(self) -> None:
+        """Offer what is held in order, and give way to everybody else after each message that takes long."""
+        try:
+            while self._held:
+                stop = next((n for n, item in enumerate(self._held) if is_costly(item)), len(self._held))
+                items, self._held = self._held[: stop + 1], self._held[stop + 1 :]
+                self.stream.offer(items)
+                await asyncio.sleep(0)
+        finally:
+            self._offering = None
+
+    async def drained(self) -> None:
+        """Return once nothing is held."""
+        if self._offering is not None:
+            await asyncio.wait({self._offering})
+
+
+def is_costly(item: Frame) -> bool:
+    """Return whether a message demands something of all subjects that match a pattern of its publisher."""
+    at = item[2].find(_COSTLY) if item[2] else -1
+    if at < 0:
+        return False
+    line = item[2][at + len(_COSTLY) :].partition(b"\r\n")[0]
+    return b"*" in line or b">" in line
 
 
 class DomainSink:
@@ -108,6 +151,8 @@ class Ingest:
     async def stop(self) -> None:
         """Take nothing more from the server, and return once all that was taken is durable and answered."""
         await self.connection.quiesce()
+        for sink in list(self._sinks.values()):
+            await sink.drained()
         waits = [asyncio.create_task(sink.stream.caught_up()) for sink in self._sinks.values()]
         if waits:
             # What a stream that is stuck has taken is not acknowledged.

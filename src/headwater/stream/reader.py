@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from headwater.model.message import Message
@@ -9,6 +10,7 @@ from headwater.model.run import Run
 from headwater.model.subject import Filter
 from headwater.stream.store import Store
 
+FEW_FILTERS = 8
 SCAN_MESSAGES = 4096
 """How many messages a scan hands over at once, at the most."""
 
@@ -127,6 +129,17 @@ class Reader:
                 rows = [row for row in rows if seqs[row] <= stop_seq]
             if filters:
                 subjects = run.subjects
-                rows = [row for row in rows if any(f.matches(subjects[row]) for f in filters)]
+                wanted = await _selected({subjects[row] for row in rows}, filters)
+                rows = [row for row in rows if subjects[row] in wanted]
             seq = int(seqs[-1]) + 1
             yield run, rows
+
+
+async def _selected(subjects: set[bytes], filters: Sequence[Filter]) -> set[bytes]:
+    """Return those of the subjects that any filter takes; clients may give thousands of patterns."""
+    found: set[bytes] = set()
+    for chosen in filters:
+        found.update(chosen.among(subjects))
+        if len(filters) > FEW_FILTERS:
+            await asyncio.sleep(0)
+    return found

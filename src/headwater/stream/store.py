@@ -225,9 +225,12 @@ class Store:
         history: dict[bytes, list[tuple[int, int]]] = {}
         seq = self.ledger.first_seq
         while seq <= self.ledger.last_seq:
+            known = self.ledger.last_seq
             run = await self.view.run_at(seq)
-            if run is None:
+            if run is None and known == self.ledger.last_seq:
                 break
+            if run is None:
+                continue  # a message came while we asked
             subjects, seqs, sizes = run.subjects, run.seqs, self.overhead.sizes(run)
             for row in self.ledger.live_rows(run, seq).tolist():
                 history.setdefault(subjects[row], []).append((int(seqs[row]), int(sizes[row])))

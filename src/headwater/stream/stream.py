@@ -276,14 +276,14 @@ class Stream:
         """Take in published messages; each is answered once it is durable, or refused."""
         failure = self._committer.failure or self.congestion
         if failure is not None and not self._older.is_holding:
-            self._refuse(items, failure)
+            self.refuse(items, failure)
         elif not self._older.holds(items):
             self._offer(items)
 
     def _offer(self, items: Sequence[Item]) -> None:
         failure = self._committer.failure
         if failure is not None:
-            self._refuse(items, failure)
+            self.refuse(items, failure)
             return
         try:
             self._intake.offer(items)
@@ -293,10 +293,10 @@ class Stream:
             failure = Error(f"the stream failed on a message: {type(error).__name__}")
             answered = self._intake.group.replies()
             self._committer.distrust(failure)
-            self._refuse([item for item in items if item[1] not in answered], failure)
+            self.refuse([item for item in items if item[1] not in answered], failure)
         self._committer.wake()
 
-    def _refuse(self, items: Sequence[Item], failure: Error) -> None:
+    def refuse(self, items: Sequence[Item], failure: Error) -> None:
         """Answer every publisher that the stream cannot store its message."""
         error = api_error("stream_store_failed", err=str(failure))
         if not self.config.no_ack:
