@@ -209,6 +209,37 @@ async def test_observers_are_told_of_everything_also_when_they_come_late(tmp_pat
     assert seen.events == late.events == [("opened", "a"), ("opened", "b"), *told]
 
 
+async def test_a_stream_that_can_be_opened_again_is_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.control.reopening.FIRST_PAUSE_S", 0.01)
+    seen = Seen()
+
+    async def first(domain: Domain) -> None:
+        stream, _ = await domain.create_stream(config("a"))
+        stream.offer([(b"a.b", b"", b"", b"kept")])
+        await stream.checkpoint()
+        await domain.create_stream(config("b"))
+
+    async def second(domain: Domain) -> None:
+        domain.observe(seen)
+        assert list(domain.offline) == ["a"]
+        assert "headwater store repair" in domain.offline["a"]
+        assert seen.events == [("opened", "b")]
+        checkpoint.write_bytes(whole)
+        await until(lambda: not domain.offline)
+        assert seen.events == [("opened", "b"), ("opened", "a")]
+        message = await domain.stream("a").message(1)
+        assert message is not None
+        assert message.data == b"kept"
+
+    await on(tmp_path, first)
+    (checkpoint,) = tmp_path.glob("*/a/checkpoint")
+    whole = checkpoint.read_bytes()
+    checkpoint.write_bytes(whole[:-1])
+    await on(tmp_path, second)
+
+
 async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_go_on(tmp_path: Path) -> None:
     async def first(domain: Domain) -> None:
         for name in ("a", "b", "c"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.errors import Error
+from headwater.stan import refusals
 from headwater.wire.stan_messages import PubMsg
 from stan_door import streaming
 
@@ -58,3 +59,13 @@ async def test_what_cannot_be_stored_is_not_acknowledged(tmp_path: Path) -> None
         committer.failure = None
         assert (await client.publish("foo", b"kept")).error == ""
         assert (await channel.stream.state()).messages == 2
+
+
+async def test_a_reply_subject_that_no_header_can_hold_is_refused(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as running:
+        client = await running.client()
+        assert not (await client.publish("a", b"1", reply="r" * 60_000)).error
+        assert (await client.publish("a", b"2", reply="r" * 66_000)).error == refusals.INVALID_PUBLISH
+        assert not (await client.publish("a", b"3")).error
+        stored = [m.data async for many in running.door.domain.stream("a").scan(1) for m in many]
+        assert stored == [b"1", b"3"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headwater.errors import ApiError, DiskError, Error
+from headwater.errors import ApiError, DiskError, Error, FencedError
 from headwater.stream import committer
 from simulation.disks import BreakableDisk, Fault
 from stream.streams import Workshop, config_of, everything, publish
@@ -199,3 +201,83 @@ async def test_nothing_is_promised_while_the_disk_refuses(workshop: Workshop, di
         with pytest.raises(ApiError):
             await stream.promise()
         disk.heal()
+
+
+async def test_an_error_of_a_listener_is_its_own(workshop: Workshop) -> None:
+    def fail() -> None:
+        raise RuntimeError("a bug in a listener")
+
+    woken: list[int] = []
+    async with workshop.stream() as stream:
+        stream.listen(Failing())
+        stream.watchers = {fail, lambda: woken.append(1)}
+        await publish(stream, (b"a", b"one"), (b"a", b"two"))
+        assert len(workshop.answers.take()) == 2
+        workshop.answers.frames.clear()
+        await publish(stream, (b"a", b"three"))
+        assert all("error" not in answer for answer in workshop.answers.take().values())
+        assert [message.data for message in await everything(stream)] == [b"one", b"two", b"three"]
+        assert woken
+
+
+async def test_a_stream_whose_store_was_taken_over_stores_and_answers_nothing_any_more(
+    workshop: Workshop, disk: BreakableDisk
+) -> None:
+    owner = Owner()
+    workshop.services = replace(workshop.services, fence=owner)
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"one"))
+        workshop.answers.frames.clear()
+        owner.is_deposed = True
+        stream.offer([(b"a", b"reply", b"", b"two")])
+        with pytest.raises(ApiError, match="taken from this engine"):
+            await stream.settled()
+        assert "error" in workshop.answers.take()[b"reply"]
+        before = disk.operations
+        owner.is_deposed = False  # whatever it looks like from now on
+        await asyncio.sleep(0.3)
+        stream.offer([(b"a", b"again", b"", b"three")])
+        assert "error" in workshop.answers.take()[b"again"]
+        with pytest.raises(ApiError):
+            await stream.state()
+        assert not {line.split()[0] for line in disk.history[before:]} & {"write", "sync", "open", "rename"}
+
+
+class Failing:
+    """A listener with a bug."""
+
+    def on_stored(self, entries: object) -> None:
+        raise RuntimeError("a bug in a listener")
+
+    def on_adopted(self, adopted: object) -> None:
+        raise RuntimeError("a bug in a listener")
+
+    def on_rebuilt(self) -> None:
+        raise RuntimeError("a bug in a listener")
+
+    def on_removed(self, removal: object) -> None:
+        """Take note of nothing."""
+
+    def wants(self, subject: bytes) -> bool:
+        return True
+
+    def dump(self) -> dict[str, list[bytes]]:
+        return {}
+
+    def released(self, run: object, rows: Any) -> Any:
+        raise RuntimeError("a bug in a listener")
+
+    def is_done_with(self, first_seq: int, last_seq: int) -> bool:
+        return False
+
+
+class Owner:
+    """A fence that a test lowers."""
+
+    epoch = 1
+    is_deposed = False
+
+    def check(self) -> None:
+        """Raise if the store is another's."""
+        if self.is_deposed:
+            raise FencedError(Path("store"), 1, "process 7 has it")

@@ -28,6 +28,7 @@ from headwater.control.catalog import REPAIR, Catalog, StreamRow
 from headwater.control.directories import Directories, IdentityError, Orphan
 from headwater.control.late_streams import LateStreams
 from headwater.control.reconciliation import Reconciliation
+from headwater.control.reopening import Reopening
 from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.fence import Fence
 from headwater.model.names import directory_name
@@ -96,6 +97,9 @@ class Domain:
         self._rows: dict[str, StreamRow] = {}
         self._streams: dict[str, Stream] = {}
         self._offline: dict[str, str] = {}
+        self._failed: set[str] = set()
+        """Those of them that are tried again from time to time."""
+        self._reopening = Reopening(self._reopen)
         self._orphans: set[str] = set()
         """Streams that are not in the catalog, all of them offline."""
         self._observers: list[Observer] = []
@@ -140,6 +144,7 @@ class Domain:
         if stream is not None:
             return stream
         if name in self._offline:
+            self._reopening.ask()
             raise api_error("stream_offline_reason", err=self._offline[name])
         raise api_error("stream_not_found")
 
@@ -205,14 +210,31 @@ class Domain:
             self._configs[row.name] = config
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
         except Exception as error:  # whatever is wrong with one stream, the others must open
-            logger.error("stream %r is offline: %s", row.name, error, exc_info=not isinstance(error, Error))
+            if self._offline.get(row.name) != str(error):
+                is_known = isinstance(error, Error)
+                logger.error("stream %r is offline: %s", row.name, error, exc_info=not is_known)
             self._offline[row.name] = str(error)
+            self._failed.add(row.name)
+            self._reopening.start()
             return
         if self._rows.get(row.name) is not row:
             await stream.close()  # it was deleted meanwhile
             return
         self._offline.pop(row.name, None)
+        if row.name in self._failed:
+            self._failed.discard(row.name)
+            logger.info("stream %r is open again", row.name)
         self._opened(stream)
+
+    async def _reopen(self) -> bool:
+        """Try each stream again that is offline; return whether any still is."""
+        for name in sorted(self._failed):
+            async with self._lock(name):
+                if name in self._offline and name in self._rows:
+                    await self._open(self._rows[name])
+                else:
+                    self._failed.discard(name)
+        return bool(self._failed)
 
     def _prepare(self, row: StreamRow) -> tuple[StreamRow, Path]:
         """Return the row of a declared stream, and where its data lies; in memory that is empty."""
@@ -233,6 +255,7 @@ class Domain:
         """Close every stream; what is under way on a stream ends first."""
         for opening in self._openings:
             opening.cancel()
+        await self._reopening.close()
         await self.late.close()
         await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
         if self._removals:

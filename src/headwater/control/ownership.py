@@ -165,7 +165,8 @@ class Ownership:
         self._loop = asyncio.get_running_loop()
         while self._error is None:
             try:
-                await asyncio.wait_for(self._lost.wait(), LOOK_S)
+                async with asyncio.timeout(LOOK_S):
+                    await self._lost.wait()
             except TimeoutError:
                 await asyncio.to_thread(self._look)
         return self._error

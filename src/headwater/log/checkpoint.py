@@ -15,6 +15,7 @@ MAGIC = b"\xf1HWCKP\r\n"
 VERSION = 2
 """Version 1 has no epoch."""
 
+_REPAIR = "run `headwater store repair` with the engine stopped"
 _HEAD = Struct("<8sII")
 _VERSION = Struct("<I")
 _FIELDS = Struct("<QQQ")
@@ -50,19 +51,19 @@ def read(disk: Disk, path: Path) -> Checkpoint | None:
             return None
         raise
     if len(encoded) < _HEAD.size + _FIELDS_1.size:
-        raise CorruptionError(path, 0, "the checkpoint is cut short")
+        raise CorruptionError(path, 0, f"the checkpoint is cut short; {_REPAIR}")
     magic, version, crc = _HEAD.unpack_from(encoded)
     if magic != MAGIC:
-        raise CorruptionError(path, 0, "it is no checkpoint")
+        raise CorruptionError(path, 0, f"it is no checkpoint; {_REPAIR}")
     if _checksum(version, memoryview(encoded)[_HEAD.size :]) != crc:
-        raise CorruptionError(path, 16, "the checksum of the checkpoint does not match")
+        raise CorruptionError(path, 16, f"the checksum of the checkpoint does not match; {_REPAIR}")
     if version > VERSION:
         raise NewerFormatError(f"the checkpoint {path}", version, VERSION)
     fields = _FIELDS_1 if version == 1 else _FIELDS
     if len(encoded) < _HEAD.size + fields.size:
-        raise CorruptionError(path, 0, "the checkpoint is cut short")
+        raise CorruptionError(path, 0, f"the checkpoint is cut short; {_REPAIR}")
     segment, length, *epoch = fields.unpack_from(encoded, _HEAD.size)
     payload = encoded[_HEAD.size + fields.size :]
     if len(payload) != length:
-        raise CorruptionError(path, 24, "the checkpoint is cut short")
+        raise CorruptionError(path, 24, f"the checkpoint is cut short; {_REPAIR}")
     return Checkpoint(segment, payload, *epoch)

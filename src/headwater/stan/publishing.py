@@ -21,12 +21,15 @@ from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
+from headwater.stream.admission import MAX_HEADER_BYTES
 from headwater.stream.intake import Item
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
 from headwater.wire.stan_frames import frames_to
 from headwater.wire.stan_messages import CtrlMsg, DecodeError, MalformedError, PubAck, PubMsg, decode
 
+MAX_REPLY_BYTES = MAX_HEADER_BYTES - 64
+"""The reply subject is stored as a header; a longer one has no room in a stream."""
 Waiting = tuple[bytes, bytes]
 """Where an acknowledgement goes, and the PubAck that says that all is well."""
 
@@ -75,6 +78,9 @@ class Publishing:
         if not message.guid or (channel is None and not valid_channel(name)):
             if not (body and not message.guid and _is_control(body)):
                 self.refuse(frame, message.guid, refusals.INVALID_PUBLISH)
+            return None
+        if len(message.reply.encode()) > MAX_REPLY_BYTES:
+            self.refuse(frame, message.guid, refusals.INVALID_PUBLISH)
             return None
         if self._clients.publisher(message.clientID, message.connID) is None:
             return message

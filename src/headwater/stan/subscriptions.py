@@ -131,7 +131,11 @@ class Subscriptions:
         self._journal.put([records.remove_subscription(member.number) for member in lost])
         # A flow that nobody was subscribed to had stood still, and its record is exact.
         doubted_through = channel.stream.durable_seq if self._after_crash and members else 0
-        shared = channel.add(row.number, row.key, Flow(row.last_sent, row.pending, doubted_through))
+        # Where a damaged log lost the end of the channel, what comes there next is new.
+        last_seq = channel.stream.last_seq
+        pending = [seq for seq in row.pending if seq <= last_seq]
+        flow = Flow(min(row.last_sent, last_seq), pending, doubted_through)
+        shared = channel.add(row.number, row.key, flow)
         for member in here:
             subscription = Subscription(
                 member.number,

@@ -177,9 +177,11 @@ class Store:
     def open_table(self) -> Table:
         """Return the table as it lies on disk; blocking."""
         config = self.config
-        return Table.open(
+        table = Table.open(
             self.directory / "table", self.disk, compression=str(config.compression), name=config.name
         )
+        table.commit_as(self.fence.epoch)
+        return table
 
     def replace_table(self, table: Table) -> None:
         """Go on with a table that was opened anew."""

@@ -42,6 +42,8 @@ from headwater.stream.store import Services, Store
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
+
 _T = TypeVar("_T")
 
 
@@ -145,24 +147,33 @@ class Stream:
     def _stored(self, group: Group) -> None:
         assert self._listener is not None
         if group.entries:
-            self._listener.on_stored([entry for _, entry in group.entries])
-            for watch in self.watchers:
-                watch()
+            self._inform(self._listener.on_stored, [entry for _, entry in group.entries])
+            self._wake_watchers()
+
+    def _inform(self, listener: Callable[..., None], *what: object) -> None:
+        """Call a listener; an error in it is its own, and keeps nothing from being stored."""
+        try:
+            listener(*what)
+        except Exception:
+            logger.exception("stream %s: a listener failed", self.name)
 
     def _has_adopted(self, adopted: Adopted) -> None:
         assert self._listener is not None
-        self._listener.on_adopted(adopted)
+        self._inform(self._listener.on_adopted, adopted)
         self._has_more()
 
     def _has_more(self) -> None:
-        self._committer.on_touched()
-        for watch in self.watchers:
-            watch()
+        self._inform(self._committer.on_touched)
+        self._wake_watchers()
+
+    def _wake_watchers(self) -> None:
+        for watch in list(self.watchers):
+            self._inform(watch)
 
     def _was_rebuilt(self) -> None:
         assert self._listener is not None
-        self._listener.on_rebuilt()
-        self.holds.rebuilt()
+        self._inform(self._listener.on_rebuilt)
+        self._inform(self.holds.rebuilt)
         self._store.ledger.dump_consumers = self._listener.dump
         self.copying.see_to_adoptions()
 
@@ -175,6 +186,11 @@ class Stream:
     def generation(self) -> int:
         """Return a number that changes when refused changes are taken back."""
         return self._store.generation
+
+    @property
+    def last_seq(self) -> int:
+        """Return the last sequence that was ever assigned."""
+        return self._store.ledger.last_seq
 
     @property
     def first_seq(self) -> int:

@@ -40,6 +40,9 @@ class ConflictError(Error):
     """The table is not what a change was made for: a file is gone, or another writer came first."""
 
 
+_EPOCH = "headwater.epoch"
+
+
 class DeltaLog:
     """The commits of a table; one thread at a time uses it."""
 
@@ -54,6 +57,8 @@ class DeltaLog:
         self._transactions: dict[str, int | None] = {}
         self._checkpoint_version = max(checkpoints(disk.list(self._commits)), default=0)
         self._broken = False
+        self.epoch = 0
+        """Of the engine that commits; each commit carries it."""
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, name: str = "", tells_sources: bool = True) -> DeltaLog:
@@ -149,7 +154,7 @@ class DeltaLog:
             schema.TABLE if self.tells_sources else schema.TABLE_1,
             list(self.partitions),
             commit_properties=CommitProperties(
-                custom_metadata=metadata,
+                custom_metadata={_EPOCH: str(self.epoch), **metadata},
                 max_commit_retries=0,
                 app_transactions=[Transaction(app, number) for app, number in transactions.items()],
             ),

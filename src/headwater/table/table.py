@@ -62,6 +62,10 @@ class Table:
         self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
         """Whether there may be files that no version refers to, for a sweep to unlink."""
 
+    def commit_as(self, epoch: int) -> None:
+        """Have each commit carry the epoch of the engine that owns the store."""
+        self._log.epoch = epoch
+
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table, made if it was missing; what a crash left half done is put right."""

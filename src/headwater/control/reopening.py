@@ -1,0 +1,48 @@
+"""Tries again to open what could not be opened: after ever longer pauses, or when somebody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 300.0
+
+
+class Reopening:
+    """A task that calls `attempt`, which says whether anything is left to be opened, until nothing is."""
+
+    def __init__(self, attempt: Callable[[], Awaitable[bool]]) -> None:
+        self._attempt = attempt
+        self._asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, unless it is under way."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="reopen streams")
+
+    def ask(self) -> None:
+        """Have the next attempt made soon, whatever the pause is by now."""
+        self._asked.set()
+
+    async def _run(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while True:
+            # However often somebody asks, a stream that is broken must not take all of the disk's time.
+            await asyncio.sleep(FIRST_PAUSE_S)
+            try:
+                async with asyncio.timeout(pause_s - FIRST_PAUSE_S):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            self._asked.clear()
+            if not await self._attempt():
+                return
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def close(self) -> None:
+        """Return once nothing is under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
