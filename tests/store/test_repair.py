@@ -204,3 +204,46 @@ def test_a_store_of_a_newer_release_is_not_repaired(tmp_path: Path, held: stores
     with pytest.raises(Error, match=r"newer release.*nothing was changed"):
         stores.repaired(tmp_path)
     assert not (tmp_path / ".quarantine").exists()
+
+
+def test_a_copy_of_a_stream_is_never_used_in_its_place(tmp_path: Path, held: stores.Held) -> None:
+    shutil.copytree(tmp_path / "$G" / "ORDERS", tmp_path / "$G" / "ZZZ")
+
+    async def more(domain: Domain) -> None:
+        await stores.publish(domain.stream("ORDERS"), 2)
+        held["ORDERS"] = await stores.everything(domain.stream("ORDERS"))
+
+    asyncio.run(stores.on(tmp_path, more))
+    assert [found.kind for found in stores.checked(tmp_path).findings] == [Kind.NOTE]
+    stores.forget(tmp_path, "EVENTS")
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+
+
+def test_a_catalog_is_rebuilt_with_the_stream_and_not_with_a_copy_of_it(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    shutil.copytree(tmp_path / "$G" / "ORDERS", tmp_path / "$G" / "AAA")
+
+    async def more(domain: Domain) -> None:
+        await stores.publish(domain.stream("ORDERS"), 2)
+        held["ORDERS"] = await stores.everything(domain.stream("ORDERS"))
+
+    asyncio.run(stores.on(tmp_path, more))
+    (tmp_path / "catalog.db").unlink()
+    done = stores.repaired(tmp_path)
+    assert any("AAA is a second stream of this name" in line for line in done.done)
+    assert done.left == []
+    assert content(tmp_path) == held
+
+
+def test_a_directory_in_the_folder_of_another_account_is_not_attached(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    stores.forget(tmp_path, "ORDERS")
+    (tmp_path / "OTHER").mkdir()
+    (tmp_path / "$G" / "ORDERS").rename(tmp_path / "OTHER" / "ORDERS")
+    done = stores.repaired(tmp_path)
+    assert any("does not lie in the folder of its account" in line for line in done.done)
+    assert [found.kind for found in done.left] == [Kind.ORPHAN]
+    assert content(tmp_path) == {"EVENTS": held["EVENTS"]}

@@ -26,7 +26,7 @@ from headwater.store import stan_check
 from headwater.store.finding import Finding, Kind
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
-from headwater.store.survey import CATALOG, Home, read_homes
+from headwater.store.survey import CATALOG, Home, copies, read_homes
 from headwater.store.table_rebuild import rebuild
 from headwater.store.verify import Report, verify
 from headwater.stream.store import Store
@@ -132,6 +132,9 @@ class Repair:
         rows = [row for account in catalog.accounts() for row in catalog.streams(account)]
         by_id = {row.identity: row for row in rows}
         there = {home.id for home in homes}
+        copied = [home for home, _ in copies(homes, {row.home(self._store) for row in rows})]
+        # Of two directories with one identity the copy is the one that does not say it lies where it does.
+        homes = sorted((home for home in homes if home not in copied), key=lambda home: not home.is_in_place)
         self._forget_missing(catalog, rows, homes, there)
         for home in homes:
             self._set_aside_consumers(home)
@@ -181,6 +184,9 @@ class Repair:
         others = catalog.streams(row.account)
         if any(other.name == row.name for other in others):
             self._done.append(f"{named}: NOT attached: {home.path} is a second stream of this name")
+            return
+        if row.home(self._store) != home.path:
+            self._done.append(f"{named}: NOT attached: {home.path} does not lie in the folder of its account")
             return
         overlapping = [other.name for other in others if _overlap(row, other)]
         if overlapping:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from headwater.control.declaration import DECLARED, IDENTITY, UNFINISHED, Declar
 from headwater.disk import Disk
 from headwater.errors import DiskError
 from headwater.model.sealed import SealError
-from headwater.store.finding import Finding, Kind, of_stream, problem
+from headwater.store.finding import Finding, Kind, note, of_stream, problem
 
 CATALOG = "catalog.db"
 
@@ -36,6 +36,11 @@ class Home:
         if self.identity is not None:
             return self.identity.identity
         return self.declared.identity if self.declared is not None else ""
+
+    @property
+    def is_in_place(self) -> bool:
+        """Return whether the directory has the name that its declaration says."""
+        return self.declared is not None and self.declared.directory == self.path.name
 
     @property
     def name(self) -> str:
@@ -125,7 +130,12 @@ def compare(store: Path, homes: Iterable[Home], catalog: CatalogView) -> list[Fi
     homes = list(homes)
     if catalog.problem:
         return [problem(Kind.CATALOG, store / CATALOG, catalog.problem, "No stream can be served")]
-    found: list[Finding] = []
+    expected_paths = {row.home(store) for row in catalog.rows}
+    found = [
+        of_stream(note(home.path, f"it is a copy of {place}, and not used"), home.account, home.name)
+        for home, place in copies(homes, expected_paths)
+    ]
+    homes = [home for home in homes if not any(home is each for each, _ in copies(homes, expected_paths))]
     by_id = {home.id: home for home in homes if home.id}
     known = {row.identity for row in catalog.rows}
     for row in catalog.rows:
@@ -137,13 +147,19 @@ def compare(store: Path, homes: Iterable[Home], catalog: CatalogView) -> list[Fi
         elif home is not None and home.path != expected:
             what = problem(Kind.MOVED, home.path, f"the catalog says {expected}", _OFFLINE)
             found.append(of_stream(what, row.account, row.name))
-    expected_paths = {row.home(store) for row in catalog.rows}
     for home in homes:
         unknown = home.id not in known if home.id else home.path not in expected_paths
         if unknown and not home.is_unfinished and home.id not in catalog.deletions:
             what = problem(Kind.ORPHAN, home.path, "the catalog does not know this stream", _OFFLINE)
             found.append(of_stream(what, home.account, home.name))
     return found
+
+
+def copies(homes: Iterable[Home], expected: Collection[Path]) -> list[tuple[Home, Path]]:
+    """Return the directories that bear the identity of another one, which is where the catalog says."""
+    homes = list(homes)
+    placed = {home.id: home.path for home in homes if home.id and home.path in expected}
+    return [(home, placed[home.id]) for home in homes if placed.get(home.id, home.path) != home.path]
 
 
 _OFFLINE = "The stream is offline, nothing of it is touched"
