@@ -31,3 +31,12 @@ def test_a_dry_run_moves_nothing(tmp_path: Path) -> None:
     quarantine.take(tmp_path / "one")
     assert quarantine.moved == [tmp_path / "one"]
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+def test_a_copy_leaves_the_folder_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a" / "log").mkdir(parents=True)
+    (tmp_path / "a" / "log" / "file").write_bytes(b"1")
+    quarantine = Quarantine(tmp_path, DISK)
+    quarantine.copy(tmp_path / "a" / "log")
+    assert (quarantine.folder / "a" / "log" / "file").read_bytes() == b"1"
+    assert (tmp_path / "a" / "log" / "file").read_bytes() == b"1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,15 @@ class Quarantine:
         self._dry_run = dry_run
         self.folder = store / FOLDER / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         self.moved: list[Path] = []
+
+    def copy(self, path: Path) -> None:
+        """Keep a copy of a folder of the store here, under the same path."""
+        assert self._store in path.parents
+        self.moved.append(path)
+        if not self._dry_run:
+            target = self.folder / path.relative_to(self._store)
+            self._disk.mkdir(target.parent)
+            shutil.copytree(path, target)
 
     def take(self, path: Path) -> None:
         """Move a file or folder of the store here, under the same path; one that is not there is left out."""

@@ -38,7 +38,8 @@ Progress = Callable[[str], None]
 NEWER = "newer release"
 """What every refusal of a newer format says; such a store is not ours to repair."""
 _REBUILDS = (Kind.TABLE, Kind.DATA)
-_REPLAYS = (Kind.TABLE, Kind.DATA, Kind.CHECKPOINT)
+_FORGIVEN = (Kind.TABLE, Kind.DATA, Kind.CHECKPOINT)
+_FOLDED = (*_FORGIVEN, Kind.LOG)
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class Repair:
     def _repair_streams(self, before: Report) -> None:
         wanted: dict[str, set[Kind]] = {}
         for found in before.problems:
-            if found.kind in _REPLAYS:
+            if found.kind in _FOLDED:
                 wanted.setdefault(found.stream, set()).add(found.kind)
         homes = {f"{home.account}/{home.name}": home for home in read_homes(self._disk, self._store)}
         for number, (name, kinds) in enumerate(wanted.items(), 1):
@@ -251,18 +252,21 @@ class Repair:
             self._done.append(
                 f"{name}: consumers begin again where their configs say; their state was damaged"
             )
-        lost = asyncio.run(self._fold(home.path, config, row.created_ns, Kind.CHECKPOINT in kinds))
+        if Kind.LOG in kinds:
+            # A new checkpoint trims the log, and what is damaged in it.
+            self._quarantine.copy(home.path / "log")
+            self._done.append(f"{name}: wrote a new checkpoint behind the damaged part of its log")
+        lost = asyncio.run(self._fold(home.path, config, row.created_ns, kinds))
         if lost:
             self._done.append(f"{name}: recorded as lost: sequences {lost}")
 
-    async def _fold(
-        self, directory: Path, config: StreamConfig, created_ns: int, forgets_consumers: bool
-    ) -> str:
+    async def _fold(self, directory: Path, config: StreamConfig, created_ns: int, kinds: set[Kind]) -> str:
         """Open a stream, record what it lost, and write a new checkpoint; return what it lost."""
         with services(self._fence) as shared:
-            store = await asyncio.to_thread(Store, directory, config, shared, forgiving=True)
+            forgiving = bool(kinds & set(_FORGIVEN))
+            store = await asyncio.to_thread(Store, directory, config, shared, forgiving=forgiving)
             lost = shown(store.ledger.lost)
-            if forgets_consumers:
+            if Kind.CHECKPOINT in kinds:
                 # The log has changes of their states, and the states themselves were in the checkpoint.
                 store.ledger.consumers.clear()
             stream = Stream(config, created_ns, store)
