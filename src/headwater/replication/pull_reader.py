@@ -139,7 +139,8 @@ class PullReader:
     def _rewound(self, info: dict[str, Any]) -> dict[str, Any]:
         """Return how the consumer stands after it was set back to what is not acknowledged."""
         # Behind its ack floor it does not go: that of a stream that has lost its end may be too high.
-        if durable.can_reset(info) and info["ack_floor"]["stream_seq"] <= self.through:
+        floor_seq = info.get("ack_floor", {}).get("stream_seq", 0)
+        if durable.can_reset(info) and floor_seq <= self.through:
             return self._asked("RESET")
         if info["config"].get("opt_start_seq") == self.through + 1 and not info["delivered"]["consumer_seq"]:
             return info
