@@ -352,3 +352,57 @@ async def test_a_repeated_ack_is_confirmed_only_once_it_is_durable(tmp_path: Pat
     await shore.stop(power_cut=True)
     await shore.check()
     await shore.close()
+
+
+async def test_an_ack_that_is_confirmed_while_a_checkpoint_waits_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint holds the consumers as they stood when the log was rotated, with what was not recorded.
+
+    A refused write takes that back before the checkpoint is written. What is recorded from then on must hold
+    on top of the checkpoint, too.
+    """
+    shore = Shore(tmp_path / "one", 1)
+    await shore.open()
+    desk, promised = shore.desks[0], shore.promised[0, "C"]
+    consumer: Any = desk.consumers.get("C")
+    await shore.publish(0, "C")
+    shore.pass_time()
+    await desk.rest()
+    desk.pull(consumer, b"C", batch=10, no_wait=True)
+    await until(lambda: consumer.state.num_ack_pending)
+    folder, is_folding, go_on = desk.stream.folder, asyncio.Event(), asyncio.Event()
+    change_table = folder.change_table
+
+    async def slowly(*given: Any) -> None:
+        is_folding.set()
+        await go_on.wait()
+        await change_table(*given)
+
+    monkeypatch.setattr(folder, "change_table", slowly)
+    folding = asyncio.create_task(folder.fold(force_checkpoint=True))
+    await is_folding.wait()
+    shore.machine.disk.break_always(Fault.REFUSED)
+    await shore.publish(0, "C")
+    shore.machine.disk.heal()
+    await until(lambda: desk.stream.is_storing and not consumer.state.num_ack_pending)
+    go_on.set()
+    await folding
+    desk.outlet.take()
+    desk.pull(consumer, b"C", batch=10, no_wait=True)
+    await until(lambda: consumer.state.num_ack_pending)
+    await desk.rest()
+    shore.collect()
+    for seq in sorted(promised.held):
+        shore._ack(0, "C", seq)
+    asked = {b"a.0.C.%d" % seq: [seq] for seq in shore.stored[0]}
+    for reply, (seq,) in asked.items():
+        promised.asked[reply] = [seq]
+        desk.consumers.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, reply, b"", b"+ACK"))
+        desk.consumers.flush()
+    await desk.rest()
+    shore.take_confirmations()
+    assert promised.confirmed == shore.stored[0]
+    await shore.stop(power_cut=True)
+    await shore.check()
+    await shore.close()

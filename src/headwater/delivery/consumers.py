@@ -205,13 +205,16 @@ class StreamConsumers:
         return found
 
     def on_rebuilt(self) -> None:
-        """Go back to the states that are durable; those that never were are written whole."""
+        """Go back to the states that are durable; from there on each is written whole.
+
+        A checkpoint may be under way with states that hold more than was recorded, and that is taken back
+        here. Only a whole state holds on top of such a one as well: a change tells nothing of it.
+        """
         self._gone.update(name for name in self.stream.recorded_names if name not in self._by_name)
         for consumer in self._by_name.values():
             recorded = self.stream.recorded(consumer.name) if consumer.is_recorded else []
             if recorded:
                 consumer.restore(recorded)
-                continue
             consumer.state.must_be_written()
             consumer.backlog.lose_count()
             self.changed(consumer)
