@@ -39,8 +39,8 @@ SYNC_THREADS = 8
 WORK_THREADS = 4
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 15.0
-PATIENCE_S = 10.0
-"""So long may our own nats-server take until it listens."""
+PATIENCE_S = 60.0
+"""So long may our own nats-server take until it listens, and others hold the place that is the engine's."""
 LONGEST_END_S = 15.0
 """How long an engine that lost its store may take to close what it has open."""
 

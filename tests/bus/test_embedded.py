@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from headwater.bus.embedded import (
     CONFIG_NAME,
     EmbeddedOptions,
     EmbeddedServer,
+    config_text,
     find_server,
     free_port,
     room_above,
@@ -317,3 +319,34 @@ def test_a_server_takes_more_than_clients_may_publish() -> None:
     for limit in (1024, 1 << 20, 8 << 20):
         assert room_above(limit) > len(base64.b64encode(b"x" * limit)) + (64 << 10)
     assert room_above(64 << 20) == 64 << 20
+
+
+async def test_who_is_early_and_says_nothing_does_not_keep_the_engine_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are expected, and no error: the log has one only for those whom an open server has no room for."""
+    server = EmbeddedServer(EmbeddedOptions(tmp_path, port=0))
+    await server.start()
+
+    async def hold() -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                await reader.read()
+                writer.close()
+            await asyncio.sleep(0)
+
+    holders = [asyncio.create_task(hold()) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    engine = engine_of(server)
+    await engine.connect()
+    for holder in holders:
+        holder.cancel()
+    await asyncio.gather(*holders, return_exceptions=True)
+    await server.open(engine.flush)
+    await until(lambda: server._is_open)
+    await engine.close()
+    await server.stop()
+    assert "timeout: 0.5" in config_text(server.options, 1, 2, is_open=False)
+    assert "timeout" not in config_text(server.options, 1, 2, is_open=True)
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []

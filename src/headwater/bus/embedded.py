@@ -43,6 +43,11 @@ _ANYONE = "client"
 """The user of those who give no credentials."""
 _EXPECTED_WARNING = "Plaintext passwords"
 """The server says so of its configuration, which nobody else can read."""
+_FULL = "maximum connections exceeded"
+"""The server says so of everybody who comes before it is open."""
+_OPENED = "Reloaded server configuration"
+CLOSED_LOGIN_S = 0.5
+"""Who takes the engine's place in a server that is not open, and says nothing, has to leave so soon."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,9 @@ def config_text(options: EmbeddedOptions, port: int, leaf_port: int, *, is_open:
 
     Until it is open, its only connection is the engine's: who comes earlier finds no room, as if there were
     no server yet. Clients may take a refused login for final; only those who come before the engine meet it.
+    Whoever comes before and says nothing must not keep the engine's place for long.
     """
+    users = json.dumps(_users(options, is_open=is_open))
     lines = [
         f"listen: {HOST}:{port}",
         "server_name: headwater",
@@ -97,7 +104,7 @@ def config_text(options: EmbeddedOptions, port: int, leaf_port: int, *, is_open:
         f'write_deadline: "{options.write_deadline_s}s"',
         *([f"max_payload: {options.max_payload}"] if options.max_payload else []),
         *(() if is_open else ("max_connections: 1",)),
-        f"authorization {{ users: {json.dumps(_users(options, is_open=is_open))} }}",
+        f"authorization {{ {'' if is_open else f'timeout: {CLOSED_LOGIN_S}, '}users: {users} }}",
         f"no_auth_user: {_ANYONE}",
         "leafnodes {",
         f"  listen: {HOST}:{leaf_port}",
@@ -159,6 +166,8 @@ class EmbeddedServer:
         self._stopping = False
         self._attached: Callable[[], Awaitable[None]] | None = None
         """Returns once the engine answers; None until it was said for the first time."""
+        self._is_open = False
+        """Whether the server that runs has said that it lets others in."""
 
     @property
     def client_url(self) -> str:
@@ -222,6 +231,7 @@ class EmbeddedServer:
         Nobody but the engine may try the client port, for it has room for one connection.
         """
         self._last_words.clear()
+        self._is_open = False
         self._write_config(is_open=False)
         self._process = await asyncio.create_subprocess_exec(
             *bound_to_us([self._path, "-c", str(self._config)]),
@@ -307,7 +317,8 @@ class EmbeddedServer:
             level, text = (found[1], found[2]) if found else ("ERR", line)
             # The server takes note of a slow consumer; to us it is trouble, for it may be the engine.
             quiet = logging.WARNING if "Slow Consumer" in text else logging.DEBUG
-            if _EXPECTED_WARNING in text:
+            self._is_open = self._is_open or _OPENED in text
+            if _EXPECTED_WARNING in text or (_FULL in text and not self._is_open):
                 level = "DBG"
             logger.log(_LEVELS.get(level, quiet), "nats-server: %s", text)
 
