@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ class HungCalls:
     def __init__(self) -> None:
         self._healed = threading.Event()
         self.count = 0
+        self.fails = False
+        """Whether they fail once they are healed."""
 
     def before(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return the call, made to hang first."""
@@ -26,6 +29,8 @@ class HungCalls:
         def hang(*given: Any, **named: Any) -> Any:
             self.count += 1
             self._healed.wait(120)
+            if self.fails:
+                raise DiskError(Path("hung"), "read", 5)
             return call(*given, **named)
 
         return hang

@@ -13,13 +13,17 @@ import pytest
 
 from doors import opened_domain, services
 from headwater.control import domain as domain_module
+from headwater.control import reopening
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog, CatalogError
 from headwater.control.directories import Directories
 from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError
 from headwater.model.stream import Storage, StreamConfig
+from headwater.stream import stream as stream_module
 from headwater.stream.stream import Stream
+from hung_streams import HungCalls
+from stream.streams import everything, publish
 from waits import until
 
 
@@ -642,3 +646,49 @@ async def test_a_stream_whose_opening_hangs_is_offline_until_it_is_open_and_dela
             assert (("opened", "b") in seen.events) == (not deleted)
         async with opened_domain(tmp_path, shared) as domain:
             assert domain.names() == (["a", "c"] if deleted else ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("hangs", ["_prepare", "open"])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_stream_that_is_made_again_while_one_of_its_name_is_still_being_opened_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str, fails: bool
+) -> None:
+    """The opening goes on in the deleted stream's directory, and shows, declares and touches nothing else."""
+    async with services(tmp_path) as shared:
+        async with opened_domain(tmp_path, shared) as domain:
+            await domain.create_stream(config("b", description="old"))
+            await publish(domain.stream("b"), (b"b.1", b"old"))
+            old = domain.stream("b").directory
+        monkeypatch.setattr(domain_module, "OPEN_WITHIN_S", 0.1)
+        monkeypatch.setattr(reopening, "FIRST_PAUSE_S", 0.05)
+        hung = HungCalls()
+        hung.fails = fails
+        owner, name = (Domain, "_prepare") if hangs == "_prepare" else (stream_module, "Store")
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, hung.before(getattr(owner, name)))
+            try:
+                async with opened_domain(tmp_path, shared) as domain:
+                    seen = Seen()
+                    domain.observe(seen)
+                    await until(lambda: hung.count == 1)
+                    patch.undo()
+                    monkeypatch.setattr(reopening, "FIRST_PAUSE_S", 0.05)
+                    await domain.delete_stream("b")
+                    await domain.create_stream(config("b", description="new"))
+                    made = domain.stream("b")
+                    await publish(made, (b"b.1", b"new"))
+                    hung.heal()
+                    await until(lambda: not domain._openings and not domain._removals)
+                    await asyncio.sleep(0.3)
+                    await publish(made, (b"b.2", b"newer"))
+                    assert domain.stream("b") is made
+                    assert not domain.offline
+                    assert seen.events == [("opened", "b")]
+                    assert not old.exists()
+            finally:
+                hung.heal()
+        async with opened_domain(tmp_path, shared) as domain:
+            assert (domain.names(), dict(domain.offline)) == (["b"], {})
+            assert domain.stream("b").config.description == "new"
+            assert [message.data for message in await everything(domain.stream("b"))] == [b"new", b"newer"]
+            assert [path.name for path in domain._homes.root.iterdir()] == [domain.stream("b").directory.name]

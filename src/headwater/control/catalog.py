@@ -365,14 +365,17 @@ class Catalog:
         return max(row.revision, known) + 1
 
     def replace(self, row: StreamRow) -> None:
-        """Have the row of a declared stream be this one, whatever lies beside its data."""
+        """Have the row of a declared stream be this one, whatever lies beside its data.
+
+        One that was deleted meanwhile, and another of its name, stay as they are.
+        """
         values = (row.config, row.revision, row.directory)
         whole = (row.account, row.name, row.config, row.created_ns, row.identity, row.directory, row.revision)
         with self._transaction() as db:
             db.execute(
                 "UPDATE streams SET config = ?, revision = ?, directory = ?, crc = ?"
-                " WHERE account = ? AND name = ?",
-                (*values, _sum("streams", whole), row.account, row.name),
+                " WHERE account = ? AND name = ? AND identity = ?",
+                (*values, _sum("streams", whole), row.account, row.name, row.identity),
             )
 
     def _declare(self, row: StreamRow) -> None:
@@ -430,11 +433,16 @@ class Catalog:
         self._declare_consumer(new, old.file)
         self.put_consumer(new)
 
-    def put_consumer(self, row: ConsumerRow) -> None:
-        """Have the row of a consumer be this one, whatever lies beside its stream's data."""
+    def put_consumer(self, row: ConsumerRow, of: str = "") -> None:
+        """Have the row of a consumer be this one, whatever lies beside its stream's data.
+
+        With the identity that it is a consumer of, a stream that has the name since is left alone.
+        """
         values = (row.account, row.stream, row.name, row.config, row.created_ns, row.revision)
         with self._transaction() as db:
-            db.execute(*self._put("consumers", values))
+            whose = "SELECT identity FROM streams WHERE account = ? AND name = ?"
+            if not of or db.execute(whose, (row.account, row.stream)).fetchone() == (of,):
+                db.execute(*self._put("consumers", values))
 
     def forget_consumer(self, account: str, stream: str, name: str) -> None:
         """Forget a consumer; forgetting an unknown one changes nothing."""

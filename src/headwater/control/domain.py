@@ -104,7 +104,8 @@ class Domain:
         """Streams that are not in the catalog, all of them offline."""
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._openings: set[asyncio.Task[None]] = set()
+        self._openings: dict[str, asyncio.Task[None]] = {}
+        """The streams that are being opened, by their names."""
         self._closings: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()
         self.late = LateStreams()
@@ -165,6 +166,9 @@ class Domain:
         swept = await asyncio.to_thread(self._homes.sweep, rows, deleted)
         self._remove(self._homes, swept.waiting)
         self._remove(self._in_memory, await asyncio.to_thread(self._in_memory.clear))
+        for row in rows:
+            self._rows[row.name] = row
+            self._configs[row.name] = _readable(row)
         turn = asyncio.Semaphore(_OPEN_AT_ONCE)
 
         async def open_one(row: StreamRow) -> None:
@@ -178,12 +182,21 @@ class Domain:
     async def _begin_opening(self, row: StreamRow) -> None:
         """Open a stream; one whose disk hangs is offline until it is open, and the others go on."""
         opening = asyncio.create_task(self._open(row), name=f"open {row.name}")
-        self._openings.add(opening)
-        opening.add_done_callback(self._openings.discard)
+        self._openings[row.name] = opening
+        opening.add_done_callback(lambda done: self._has_ended(row.name, done))
         await asyncio.wait({opening}, timeout=OPEN_WITHIN_S)
-        if not opening.done():
+        if not opening.done() and self._is_declared(row):
             logger.error("stream %r is still being opened; the others are served meanwhile", row.name)
             self._offline[row.name] = "it is still being opened"
+
+    def _has_ended(self, name: str, opening: asyncio.Task[None]) -> None:
+        if self._openings.get(name) is opening:
+            del self._openings[name]
+
+    def _is_declared(self, row: StreamRow) -> bool:
+        """Return whether a row is still that of its name: it may be deleted, and another made, meanwhile."""
+        known = self._rows.get(row.name)
+        return known is not None and known.identity == row.identity
 
     def _show(self, orphan: Orphan) -> None:
         """Show a stream that the catalog does not know as offline; nothing of it is touched."""
@@ -201,24 +214,20 @@ class Domain:
         self._configs[row.name] = _readable(row)
 
     async def _open(self, row: StreamRow) -> None:
-        self._rows[row.name] = row
-        self._configs[row.name] = _readable(row)
+        """Open a declared stream; of one that is deleted meanwhile, the directory waits for this to end."""
         try:
             row, directory = await asyncio.to_thread(self._prepare, row)
-            self._rows[row.name] = row
             config, _ = decode_config(row.config.encode())
+            if not self._is_declared(row):
+                return
+            self._rows[row.name] = row
             self._configs[row.name] = config
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
         except Exception as error:  # whatever is wrong with one stream, the others must open
-            if self._offline.get(row.name) != str(error):
-                is_known = isinstance(error, Error)
-                logger.error("stream %r is offline: %s", row.name, error, exc_info=not is_known)
-            self._offline[row.name] = str(error)
-            self._failed.add(row.name)
-            self._reopening.start()
+            self._cannot_open(row, error)
             return
-        if self._rows.get(row.name) is not row:
-            await stream.close()  # it was deleted meanwhile
+        if not self._is_declared(row):
+            await stream.close()
             return
         self._offline.pop(row.name, None)
         if row.name in self._failed:
@@ -226,14 +235,26 @@ class Domain:
             logger.info("stream %r is open again", row.name)
         self._opened(stream)
 
+    def _cannot_open(self, row: StreamRow, error: Exception) -> None:
+        """Show a stream as offline, and try it again before long."""
+        if not self._is_declared(row):
+            return
+        if self._offline.get(row.name) != str(error):
+            is_known = isinstance(error, Error)
+            logger.error(
+                "stream %r is offline: %s", row.name, error, exc_info=error if not is_known else None
+            )
+        self._offline[row.name] = str(error)
+        self._failed.add(row.name)
+        self._reopening.start()
+
     async def _reopen(self) -> bool:
         """Try each stream again that is offline; return whether any still is."""
         for name in sorted(self._failed):
-            async with self._lock(name):
-                if name in self._offline and name in self._rows:
-                    await self._open(self._rows[name])
-                else:
-                    self._failed.discard(name)
+            if name not in self._offline or name not in self._rows:
+                self._failed.discard(name)
+            elif name not in self._openings:
+                await self._begin_opening(self._rows[name])
         return bool(self._failed)
 
     def _prepare(self, row: StreamRow) -> tuple[StreamRow, Path]:
@@ -253,9 +274,9 @@ class Domain:
 
     async def close(self) -> None:
         """Close every stream; what is under way on a stream ends first."""
-        for opening in self._openings:
-            opening.cancel()
         await self._reopening.close()
+        for opening in self._openings.values():
+            opening.cancel()
         await self.late.close()
         await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
         if self._removals:
@@ -459,14 +480,17 @@ class Domain:
             except (sqlite3.Error, DiskError) as error:
                 raise _failed("stream_delete", str(error)) from error
             stream = self._streams.pop(name, None)
-            closing = await self._close(stream) if stream is not None else None
+            under_way = await self._close(stream) if stream is not None else None
             del self._configs[name], self._rows[name]
             self._offline.pop(name, None)
+            self._failed.discard(name)
             self._orphans.discard(name)
-            if closing is None or closing.done():
+            # One that is still being opened goes on in its directory, which must not be another's before.
+            under_way = under_way or self._openings.get(name)
+            if under_way is None or under_way.done():
                 await self._discard(row)
             else:
-                self._in_background(self._discard(row, closing))
+                self._in_background(self._discard(row, under_way))
 
     def _record_deletion(self, row: StreamRow) -> None:
         """Have the stream be deleted for good, even if the engine ends now."""
@@ -481,10 +505,10 @@ class Domain:
             is_there = False
         self._catalog.delete(self._folder, row.name, tombstone=is_there)
 
-    async def _discard(self, row: StreamRow, closing: asyncio.Task[None] | None = None) -> None:
+    async def _discard(self, row: StreamRow, under_way: asyncio.Task[None] | None = None) -> None:
         """Throw the directories of a removed stream away; should that fail, the next open does."""
-        if closing is not None:
-            await asyncio.wait({closing})
+        if under_way is not None:
+            await asyncio.wait({under_way})
         in_memory = self._in_memory.root / row.directory
         if in_memory.exists():
             self._remove(self._in_memory, [await asyncio.to_thread(self._in_memory.discard, in_memory)])

@@ -123,5 +123,6 @@ class Reconciliation:
             return
         logger.warning("consumer %r of %r is newer than the catalog, and is used", found.name, row.name)
         self._catalog.put_consumer(
-            ConsumerRow(row.account, row.name, found.name, found.config, found.created_ns, found.revision)
+            ConsumerRow(row.account, row.name, found.name, found.config, found.created_ns, found.revision),
+            of=row.identity,
         )
