@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 from collections.abc import Callable
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from headwater.errors import ApiError, DiskError
+from headwater.stream import committer
 from headwater.stream.stream import Stream
 from headwater.table.table import Table
 from stream.streams import Workshop, config_of, everything, headers, publish
+from waits import until
 
 SUB = headers(Nats_Rollup="sub")
 
@@ -168,5 +172,47 @@ async def test_subjects_hold_what_they_should_whatever_comes(
     assert reads.on_loop == 0
     assert {subject: await held(stream, subject.decode()) for subject in model} == model
     assert (await stream.state()).messages == sum(map(len, model.values()))
+    await stream.close()
+    workshop.close()
+
+
+async def test_what_is_refused_after_it_was_held_back_is_never_promised(
+    tmp_path: Path, reads: FileReads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for publishes learns of theirs, however much is still held back behind them."""
+    monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, max_msgs_per_subject=100, allow_rollup_hdrs=True)
+    locate, may_locate = stream._older._find, [asyncio.Event(), asyncio.Event()]
+    waits = iter(may_locate)
+
+    async def slowly(wanted: Any) -> None:
+        await next(waits).wait()
+        await locate(wanted)
+
+    monkeypatch.setattr(stream._older, "_find", slowly)
+    stream.offer([(b"s.1", b"", SUB, b"refused")])
+    promised, settled = stream.promise(), asyncio.create_task(stream.settled())
+    stream.offer([(b"s.2", b"", SUB, b"stored")])
+    later = stream.promise()
+    append, refusals = stream._store.log.append, [DiskError(tmp_path, "write", 28)]
+
+    def refuse_once(encoded: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return append(encoded)
+
+    monkeypatch.setattr(stream._store.log, "append", refuse_once)
+    await asyncio.sleep(0)
+    may_locate[0].set()
+    await until(lambda: not refusals and stream.is_storing)
+    may_locate[1].set()
+    await later
+    with pytest.raises(ApiError):
+        await promised
+    with pytest.raises(ApiError):
+        await settled
+    assert await held(stream, "s.1") == [b"0", b"1", b"2"]
+    assert await held(stream, "s.2") == [b"stored"]
     await stream.close()
     workshop.close()

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyroaring import BitMap64
 
@@ -42,13 +43,28 @@ class Search:
     """The subjects that have no more messages than that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Publishes that are held back, and who waits for them to be durable."""
+
+    items: Sequence[Item]
+    promises: list[asyncio.Future[None]]
+
+
 class OlderMessages:
     """Holds publishes back whose older messages are still to be found; runs on the event loop."""
 
-    def __init__(self, store: Store, apply: Callable[[Sequence[Item]], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        apply: Callable[[Sequence[Item]], None],
+        promise: Callable[[], asyncio.Future[None]],
+    ) -> None:
+        """Hand publishes on to `apply`; `promise` then says whether they become durable."""
         self._store = store
         self._apply = apply
-        self._held: deque[Sequence[Item]] = deque()
+        self._promise = promise
+        self._held: deque[Held] = deque()
         self._task: asyncio.Task[None] | None = None
         self.nbytes = 0
         """How much is held back."""
@@ -63,7 +79,7 @@ class OlderMessages:
         """Return whether these publishes are held back: they are offered by themselves later."""
         if self._task is None and not self._wanted(items):
             return False
-        self._held.append(items)
+        self._held.append(Held(items, []))
         self.nbytes += _nbytes(items)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"locate {self._store.config.name}")
@@ -74,16 +90,41 @@ class OlderMessages:
         while self._task is not None:
             await asyncio.wait({self._task})
 
+    def promises(self) -> list[asyncio.Future[None]]:
+        """Return what is done once each of those held back now is durable, and fails if it cannot be made so.
+
+        What came behind may be offered much later. By then nobody could tell any more.
+        """
+        return [self._promised(held) for held in self._held]
+
+    def promise(self) -> asyncio.Future[None]:
+        """Return the same of those that came last."""
+        return self._promised(self._held[-1])
+
+    def _promised(self, held: Held) -> asyncio.Future[None]:
+        promise: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        held.promises.append(promise)
+        return promise
+
     async def _run(self) -> None:
         try:
             while self._held:
-                items = self._held[0]
-                await self._find(self._wanted(items))
-                self._held.popleft()
+                items = self._held[0].items
+                await self._locate(items)
+                held = self._held.popleft()
                 self.nbytes -= _nbytes(items)
                 self._apply(items)
+                if held.promises:
+                    self._promise().add_done_callback(partial(_keep, held.promises))
         finally:
             self._task = None
+
+    async def _locate(self, items: Sequence[Item]) -> None:
+        """Find what these publishes will take out; nothing that goes wrong here may hold them up for ever."""
+        try:
+            await self._find(self._wanted(items))
+        except Exception:
+            logger.exception("stream %s: older messages were not found", self._store.config.name)
 
     async def _find(self, wanted: Mapping[bytes, int]) -> None:
         """Have the index know where these messages lie; where reading fails, the publish will say so."""
@@ -193,6 +234,18 @@ def _through(search: Search, subject: bytes, found: Sequence[tuple[int, int]]) -
     if subject in search.complete or len(found) < search.wanted[subject]:
         return search.stop_seq
     return found[-1][0]
+
+
+def _keep(promises: Sequence[asyncio.Future[None]], stored: asyncio.Future[None]) -> None:
+    """Say of promises what became of what they are about."""
+    for promise in promises:
+        if promise.done():
+            continue
+        if (error := stored.exception()) is None:
+            promise.set_result(None)
+        else:
+            promise.set_exception(error)
+            promise.exception()  # nobody need be waiting
 
 
 def _nbytes(items: Sequence[Item]) -> int:

@@ -60,11 +60,11 @@ class Stream:
         self.created_ns = created_ns
         self._store = store
         self._intake = Intake(store)
-        self._older = OlderMessages(store, self._offer)
-        self._older.stored_subject = self._intake.mapped
         self._acks = PubAcks(config.name, store.services.domain)
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
+        self._older = OlderMessages(store, self._offer, self._committer.promise)
+        self._older.stored_subject = self._intake.mapped
         self._reader = Reader(store)
         self._expirer = Expirer(store, self._intake, self._committer)
         self.folder = Folder(store, self._committer)
@@ -324,16 +324,16 @@ class Stream:
             refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             refused.set_exception(api_error("stream_store_failed", err=str(self.congestion)))
             return refused
-        return asyncio.ensure_future(self._promise()) if self._older.is_holding else self._committer.promise()
-
-    async def _promise(self) -> None:
-        await self._older.drained()
-        await self._committer.promise()
+        return self._older.promise() if self._older.is_holding else self._committer.promise()
 
     async def settled(self) -> None:
         """Return once everything offered so far is durable and can be read."""
         if self._older.is_holding:
-            await self._older.drained()
+            # All from now on: what is refused while others are waited for must not be missed.
+            promises = [self._committer.promise(), *self._older.promises()]
+            await asyncio.wait(promises)
+            for promise in promises:
+                promise.result()
         await self._written()
 
     async def _written(self) -> None:
