@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
+
+from headwater.errors import DiskError
+
+logger = logging.getLogger(__name__)
 
 
 class Fence(Protocol):
@@ -28,3 +33,15 @@ class NoFence:
 
 
 NO_FENCE = NoFence()
+
+
+def check_committed(fence: Fence) -> None:
+    """Raise `FencedError` if the store is not ours, after a change that cannot be taken back any more.
+
+    An owner's record that cannot be read says nothing. The change was made, the record was read before it,
+    and it is read again soon: to report a failure would leave us with another state than the disk has.
+    """
+    try:
+        fence.check()
+    except DiskError as error:
+        logger.warning("it is not known whether the store is still ours: %s", error)

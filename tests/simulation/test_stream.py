@@ -131,6 +131,25 @@ async def test_a_full_disk_refuses_publishers_but_not_readers_until_there_is_roo
     await check_after_restart(voyage)
 
 
+async def test_a_stream_goes_on_when_segments_below_its_checkpoint_could_not_be_removed(
+    tmp_path: Path,
+) -> None:
+    machine = Machine(tmp_path)
+    voyage = Voyage(machine)
+    await voyage.open()
+    await voyage.publish(3)
+    machine.disk.break_at(machine.disk._counts["remove"] + 1, Fault.REFUSED, "remove")
+    await voyage.tried(lambda: voyage.stream.folder.fold(force_checkpoint=True))
+    assert voyage.errors == 1
+    assert voyage.stream._store.log.segment_count > 1
+    machine.disk.break_at(machine.disk._counts["sync"] + 1, Fault.REFUSED, "sync")
+    await voyage.publish(1)
+    await voyage.check_it_goes_on()
+    await voyage.close()
+    machine.cut_power()
+    await check_after_restart(voyage)
+
+
 @pytest.mark.parametrize("seed", range(12))
 async def test_many_faults_and_cuts_in_any_order_break_no_promise(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from errno import EIO
 from pathlib import Path
 
 import pytest
 
+from headwater.errors import DiskError
 from headwater.stan import journal as journal_module
 from headwater.stan import records
 from headwater.stan.journal import Journal
@@ -34,8 +36,13 @@ async def test_what_waits_is_written_before_the_end(tmp_path: Path) -> None:
     assert kept.server() == {"a": "b"}
 
 
+@pytest.mark.parametrize(
+    "error",
+    [sqlite3.OperationalError("disk I/O error"), DiskError(Path("epoch"), "read", EIO)],
+    ids=["sqlite", "owner's record"],
+)
 async def test_a_write_that_fails_is_tried_again_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(journal_module, "RETRY_S", 0.001)
     kept = Records(tmp_path / "stan.db")
@@ -46,7 +53,7 @@ async def test_a_write_that_fails_is_tried_again_in_order(
         nonlocal failures
         if failures:
             failures -= 1
-            raise sqlite3.OperationalError("disk I/O error")
+            raise error
         write(ops)
 
     monkeypatch.setattr(kept, "write", failing)

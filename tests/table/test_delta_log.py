@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from headwater.errors import DiskError
+from headwater.table import schema
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
 from table.samples import BreakableDisk
@@ -113,6 +114,28 @@ def test_a_commit_that_cannot_be_written_may_be_tried_again(
     assert caught.value.retryable
     log.commit([file(0)], [], {"fold": 10})
     assert DeltaLog.open(tmp_path, disk).load_files() == [file(0)]
+
+
+def test_errors_of_delta_rs_are_errors_of_the_disk(
+    tmp_path: Path, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DeltaError("Kernel error: Io error: Input/output error (os error 5)")
+
+    log.commit([file(0)], [], {"headwater-fold": 20})
+    again = DeltaLog.open(tmp_path, BreakableDisk())
+    monkeypatch.setattr(DeltaTable, "transaction_version", refuse)
+    monkeypatch.setattr(DeltaTable, "get_add_actions", refuse)
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", refuse)
+    monkeypatch.setattr(schema, "CHECKPOINT_COMMITS", 1)
+    with pytest.raises(DiskError):
+        again.transaction("headwater-fold")
+    with pytest.raises(DiskError):
+        again.load_files()
+    with pytest.raises(DiskError):
+        again.maintain()
+    monkeypatch.undo()
+    assert again.transaction("headwater-fold") == 20
 
 
 def test_another_writers_commit_is_not_taken_back(tmp_path: Path, log: DeltaLog, disk: BreakableDisk) -> None:

@@ -25,7 +25,7 @@ from headwater.control.declaration import ConsumerDeclaration, ConsumerFile, Dec
 from headwater.control.sqlite_file import open_database
 from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError, Error, FencedError
-from headwater.fence import NO_FENCE, Fence
+from headwater.fence import NO_FENCE, Fence, check_committed
 from headwater.model.names import directory_name
 
 logger = logging.getLogger(__name__)
@@ -248,11 +248,14 @@ class Catalog:
             try:
                 self._own()
                 yield self._db
+                self._fence.check()
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                # SQLite rolls some failed commits back by itself.
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
-        self._fence.check()
+        check_committed(self._fence)
 
     def _own(self) -> None:
         """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""

@@ -77,10 +77,12 @@ class Log:
         """Return how many segments there are."""
         return len(self._lengths)
 
-    def replay(self) -> Iterator[tuple[Position, StoredBatch]]:
-        """Yield every intact batch in order; what is damaged is skipped and recorded."""
+    def replay(self, from_segment: int = 0) -> Iterator[tuple[Position, StoredBatch]]:
+        """Yield every intact batch from a segment on, in order; what is damaged is skipped and recorded."""
         self._found = []
         for number, length in list(self._lengths.items()):
+            if number < from_segment:
+                continue
             for item in scan(self._disk, self._directory, number, length):
                 if isinstance(item, Damage):
                     self._found.append(item)

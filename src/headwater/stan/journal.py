@@ -7,7 +7,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from headwater.errors import FencedError
+from headwater.errors import DiskError, FencedError
 from headwater.stan.records import Op, Records
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Journal:
                 # Another engine keeps the state now; whoever waits for ours waits in vain, as it must.
                 logger.error("cannot keep the state of NATS Streaming: %s", error)
                 return False
-            except sqlite3.Error:
+            except (sqlite3.Error, DiskError):
                 logger.exception("cannot keep the state of NATS Streaming; trying again")
             if self._closing:
                 return False

@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from headwater.checksum import crc32
 from headwater.control.sqlite_file import open_database
 from headwater.errors import Error, FencedError, NewerFormatError
-from headwater.fence import NO_FENCE, Fence
+from headwater.fence import NO_FENCE, Fence, check_committed
 from headwater.stan.clients import Client
 from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
 
@@ -214,11 +214,14 @@ class Records:
                 for statement, values in ops:
                     self._db.execute(statement, values)
                 self._own()
+                self._fence.check()
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                # SQLite rolls some failed commits back by itself.
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
-        self._fence.check()
+        check_committed(self._fence)
 
     def _own(self) -> None:
         """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""

@@ -39,6 +39,7 @@ class Replay:
         view: View,
         folded: int,
         forgiving: bool = False,
+        from_segment: int = 0,
     ) -> None:
         self.ledger = ledger
         self.view = view
@@ -51,13 +52,15 @@ class Replay:
         files = view.table.files if forgiving else ()
         self._in_table = max([folded, *(file.last_seq for file in files)])
         """Up to where the table may hold what the log does not."""
+        self._from_segment = from_segment
+        """The checkpoint holds what is in segments below; those that could not be removed are still there."""
         self.adoptions: list[Adopted] = []
         """Files that the log says are part of the stream."""
 
     def run(self) -> None:
         """Return once ledger and head hold exactly what the log does."""
         last: Position | None = None
-        for position, batch in self._log.replay():
+        for position, batch in self._log.replay(self._from_segment):
             if self._is_damaged:
                 self._account_for_loss(_before(batch) - 1)
             self._apply(batch)

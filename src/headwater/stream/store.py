@@ -139,7 +139,8 @@ class Store:
         elif config.first_seq:
             ledger.first_seq, ledger.last_seq = config.first_seq, config.first_seq - 1
         view = View(Head(self.log), self.table, services.cache, self._threads)
-        replay = Replay(config, self.log, ledger, view, self.table.transaction(FOLD) or 0, self.forgiving)
+        folded, from_segment = self.table.transaction(FOLD) or 0, taken.segment if taken else 0
+        replay = Replay(config, self.log, ledger, view, folded, self.forgiving, from_segment)
         replay.run()
         return replay
 

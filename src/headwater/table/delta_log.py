@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from errno import EIO
 from pathlib import Path
 from typing import Any
@@ -71,15 +72,16 @@ class DeltaLog:
             delta = _loaded(directory)
             _require_ours(directory, delta)
             return cls(directory, disk, delta)
-        delta = DeltaTable.create(
-            directory,
-            schema.TABLE if tells_sources else schema.TABLE_1,
-            partition_by=list(schema.PARTITIONS if tells_sources else (schema.PARTITION,)),
-            name=name or None,
-            configuration=schema.CONFIGURATION,
-            commit_properties=CommitProperties(custom_metadata={ACTIONS: "2"}),
-            post_commithook_properties=_NO_HOOKS,
-        )
+        with _refused_by_disk(commits / commit_name(0), "commit"):
+            delta = DeltaTable.create(
+                directory,
+                schema.TABLE if tells_sources else schema.TABLE_1,
+                partition_by=list(schema.PARTITIONS if tells_sources else (schema.PARTITION,)),
+                name=name or None,
+                configuration=schema.CONFIGURATION,
+                commit_properties=CommitProperties(custom_metadata={ACTIONS: "2"}),
+                post_commithook_properties=_NO_HOOKS,
+            )
         disk.sync_file(commits / commit_name(0))
         disk.sync_dir(commits)
         return cls(directory, disk, delta)
@@ -97,12 +99,14 @@ class DeltaLog:
     def transaction(self, app: str) -> int | None:
         """Return the number last committed under this name."""
         if app not in self._transactions:
-            self._transactions[app] = self._delta.transaction_version(app)
+            with _refused_by_disk(self._commits, "read"):
+                self._transactions[app] = self._delta.transaction_version(app)
         return self._transactions[app]
 
     def load_files(self) -> list[DataFile]:
         """Return the files of the newest version, ascending by first sequence."""
-        return schema.data_files(pa.table(self._delta.get_add_actions(flatten=True)))
+        with _refused_by_disk(self._commits, "read"):
+            return schema.data_files(pa.table(self._delta.get_add_actions(flatten=True)))
 
     def commit(
         self, add: Sequence[DataFile], remove: Sequence[DataFile], transactions: Mapping[str, int]
@@ -131,8 +135,9 @@ class DeltaLog:
         """Return once at most two checkpoints, and the commits after the older one, are left."""
         if self._version - self._checkpoint_version < schema.CHECKPOINT_COMMITS or self._broken:
             return
-        self._delta.update_incremental()
-        self._delta.create_checkpoint()
+        with _refused_by_disk(self._commits / checkpoint_name(self._version), "write"):
+            self._delta.update_incremental()
+            self._delta.create_checkpoint()
         self._disk.sync_file(self._commits / checkpoint_name(self._version))
         self._disk.sync_file(self._commits / POINTER)
         self._disk.sync_dir(self._commits)
@@ -140,7 +145,8 @@ class DeltaLog:
         self._checkpoint_version = self._version
         self._remove_covered()
         # delta-rs walks every commit since it was opened at each further commit.
-        self._delta = DeltaTable(self._directory)
+        with _refused_by_disk(self._commits, "read"):
+            self._delta = DeltaTable(self._directory)
 
     def _write(self, commit_id: str, actions: Sequence[Any], transactions: Mapping[str, int]) -> None:
         """Write the next commit, if and only if nobody else did."""
@@ -223,6 +229,15 @@ class DeltaLog:
 def _is_commit(content: bytes, commit_id: str) -> bool:
     """Return whether these bytes are the commit with this id."""
     return commit_id.encode() in content
+
+
+@contextmanager
+def _refused_by_disk(path: Path, operation: str) -> Iterator[None]:
+    """Run a span in which an error of delta-rs is one of the disk, which may heal."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise DiskError(path, operation, getattr(error, "errno", None) or EIO) from error
 
 
 def _loaded(directory: Path) -> DeltaTable:
