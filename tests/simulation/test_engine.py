@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulation.engine import shim
+from simulation.engine.simulate import chosen
+from simulation.engine.simulate import outcomes as simulated
 
-TESTS = Path(__file__).parent.parent
 SEEDS = os.environ.get("SIM_SEED", "")
 RUNS = int(os.environ.get("SIM_RUNS", "0"))
 BOUNDED_S = 45.0
 """How long runs are begun for when nobody asks for a number of them."""
-WALL_S = 240.0
 MUST_HAPPEN = (
     "publish stored",
     "delivered",
@@ -74,27 +69,13 @@ MUST_HAPPEN_AMONG_MANY = (
 MANY = 40
 
 
-def simulate(*arguments: str, **environment: str) -> list[dict[str, Any]]:
-    """Return the outcomes of runs in a process on the shim; ask for one that can be had here."""
+@pytest.fixture(autouse=True, scope="module")
+def _needs_shim() -> None:
+    """Say why there can be no simulation here; where tests are built upon, that is a failure."""
     if why := shim.why_not():
         if os.environ.get("CI"):
             pytest.fail(why)
         pytest.skip(why)
-    built = shim.build(Path(tempfile.gettempdir()))
-    done = subprocess.run(
-        [sys.executable, "-m", "simulation.engine.run", *arguments],
-        env={
-            **shim.environment(built),
-            "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
-    assert outcomes, done.stderr[-3000:]
-    return outcomes
 
 
 def told(outcome: dict[str, Any]) -> str:
@@ -106,12 +87,8 @@ def told(outcome: dict[str, Any]) -> str:
 
 @pytest.mark.xfail(reason="known findings D1, D5 and D12 are being fixed; it must pass then", strict=False)
 def test_an_engine_keeps_its_promises_whatever_breaks(capsys: pytest.CaptureFixture[str]) -> None:
-    if SEEDS:
-        outcomes = simulate("--seeds", SEEDS)
-    elif RUNS:
-        outcomes = simulate("--runs", str(RUNS))
-    else:
-        outcomes = simulate("--runs", "1000", "--most-s", str(BOUNDED_S))
+    seeds = [int(seed) for seed in SEEDS.split(",") if seed] or chosen(RUNS or 1000)
+    outcomes = list(simulated(seeds, most_s=0.0 if SEEDS or RUNS else BOUNDED_S))
     counts: Counter[str] = Counter()
     for outcome in outcomes:
         counts.update(outcome.get("counts", {}))
@@ -129,5 +106,12 @@ def test_an_engine_keeps_its_promises_whatever_breaks(capsys: pytest.CaptureFixt
 
 
 def test_without_faults_everybody_gets_everything() -> None:
-    (outcome,) = simulate("--runs", "1", "--lasts", "30", "--calm")
+    (outcome,) = simulated(chosen(1), "--lasts", "30", "--calm")
     assert not outcome["problem"], told(outcome)
+
+
+def test_a_seed_repeats_a_run() -> None:
+    (seed,) = chosen(1)
+    first, _, second = simulated([seed, seed + 1, seed], "--lasts", "15")
+    assert first["fingerprint"] == second["fingerprint"], f"seed {seed}"
+    assert first["counts"] == second["counts"], f"seed {seed}"

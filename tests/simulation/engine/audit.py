@@ -72,6 +72,10 @@ class Audit:
         for copy in self.topology.copies:
             if copy.target is model:
                 self._copied(copy, found)
+        if model.copies and any(seq not in found and not model.why_gone(seq) for seq in promised):
+            # What was copied while we read here is let go here.
+            for copy in model.copies:
+                self._copied(copy, await self._scan(copy.target.name))
         for seq, sent in promised.items():
             if seq not in found and not model.why_gone(seq):
                 model.fail(f"{seq} ({sent.data[:40]!r}) was acknowledged at {sent.acked_s:.3f} s and is gone")
@@ -139,6 +143,7 @@ class Audit:
         for copy in self.topology.copies:
             self.found[copy.target.name] = await self._scan(copy.target.name)
             self._copied(copy, self.found[copy.target.name])
+            self.found[copy.origin.name] = await self._scan(copy.origin.name)
             for seq, sent in copy.origin.stored.items():
                 if not copy.has(copy.origin, sent) and not self._need_not_have(copy, seq):
                     return f"{copy.target.name} does not get {seq} of {copy.origin.name}"

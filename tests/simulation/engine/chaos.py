@@ -51,7 +51,7 @@ class Chaos:
         world = self.world
         for _ in range(self.rng.randrange(1, 4)):
             fault = self.rng.choice((Fault.REFUSED, Fault.TORN, Fault.LATE))
-            world.shim.arm(world.shim.operations + self.rng.randrange(1, 150), fault)
+            world.shim.arm(world.shim.operations + self.rng.randrange(1, 80), fault)
             world.note(f"{fault.name} is armed")
 
     async def _fill(self) -> None:
@@ -95,7 +95,7 @@ class Chaos:
         world = self.world
         life = world.life
         if world.is_running and self.rng.random() < 0.85:
-            world.shim.kill_at(world.shim.operations + self.rng.randrange(1, self.rng.choice((20, 200, 600))))
+            world.shim.kill_at(world.shim.operations + self.rng.randrange(1, self.rng.choice((10, 80, 300))))
             for _ in range(100):
                 await asyncio.sleep(0.1)
                 if not world.is_running or world.life != life:
@@ -113,13 +113,15 @@ class Chaos:
         world = self.world
         world.shim.heal()
         await asyncio.wait_for(world.stop(), READY_S)
+        if world.problem is not None:
+            raise BrokenPromiseError(f"the engine does not stop in order: {world.problem!r}")
         world.start()
         if not await self._is_ready():
             raise BrokenPromiseError(f"the engine does not start on a healthy disk: {world.problem!r}")
 
     async def _jump(self) -> None:
         world = self.world
-        seconds = self.rng.choice((-3600, -30, -1, 1, 30, 600))
+        seconds = self.rng.choice((-30, -1, 1, 30, 600))
         world.counts["clock forward" if seconds > 0 else "clock back"] += 1
         world.jump(seconds * SECOND)
 
@@ -169,7 +171,7 @@ class Chaos:
     async def _trouble_at_start(self) -> None:
         """Have something break while the engine opens its store."""
         shim = self.world.shim
-        at = shim.operations + self.rng.randrange(1, self.rng.choice((30, 300)))
+        at = shim.operations + self.rng.randrange(1, self.rng.choice((20, 120)))
         self.world.counts["fault at start"] += 1
         if self.rng.random() < 0.5:
             shim.kill_at(at)

@@ -75,6 +75,7 @@ class Publisher(Actor):
         self._subjects = subjects
         self._timeout_s = timeout_s
         self._count = 0
+        self.last_refusal = ""
         self._prefix = stream.config["subjects"][0].removesuffix(">")
 
     async def act(self) -> None:
@@ -89,6 +90,7 @@ class Publisher(Actor):
         if stored is None and msg_id and not self.is_over:
             jumped = self.world.clock_offset_ns
             await asyncio.sleep(self.rng.random() * 3)
+            message.may_repeat |= self.stream.config["duplicate_window"] < 60 * SECOND
             message.may_repeat |= jumped != self.world.clock_offset_ns or self.world.loop.slow > 0
             stored = await self._offer(message)
             self.world.counts["publish retried"] += 1
@@ -107,6 +109,7 @@ class Publisher(Actor):
         if "error" in answer:
             world.counts["publish refused"] += 1
             message.is_refused = True
+            self.last_refusal = str(answer["error"])
             return False
         world.counts["publish duplicate" if answer.get("duplicate") else "publish stored"] += 1
         if answer["stream"] != self.stream.name:

@@ -14,6 +14,8 @@ LIFE: ContextVar[int] = ContextVar("LIFE", default=0)
 """Which life of the engine a callback belongs to; 0 is everybody outside of it."""
 QUICK_S = 0.004
 SLOW_S = 3.0
+TURN_S = 0.000_002
+"""What a turn of the loop takes at the least: who waits for time to pass must not wait in vain."""
 
 
 class StalledError(Exception):
@@ -65,6 +67,14 @@ class SimLoop(asyncio.SelectorEventLoop):
         """Called before the loop looks for what is due."""
         self.turns = 0
         super().__init__(_NoSelector(self))
+        self.life_of: dict[asyncio.Task[Any], int] = {}
+        self.set_task_factory(self._made)
+
+    def _made(self, _: object, work: Any, context: Context | None = None) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=self, context=context)
+        self.life_of[task] = (context or contextvars.copy_context()).get(LIFE, 0)
+        task.add_done_callback(self.life_of.pop)
+        return task
 
     def time(self) -> float:
         return self._now_s
@@ -72,8 +82,7 @@ class SimLoop(asyncio.SelectorEventLoop):
     def pass_time(self, seconds: float) -> None:
         """Let virtual time pass."""
         self.turns += 1
-        if seconds > 0:
-            self._now_s += seconds
+        self._now_s += max(seconds, TURN_S)
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None

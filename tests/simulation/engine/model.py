@@ -84,7 +84,7 @@ class StreamModel:
     def acknowledged(self, message: Sent, seq: int) -> None:
         """Take note of an acknowledgement."""
         known = self.stored.get(seq)
-        if known is not None and known is not message:
+        if known is not None and known.data != message.data:
             self.fail(f"sequence {seq} was given to {known.data[:40]!r} and to {message.data[:40]!r}")
         if message.seq and message.seq != seq and not message.may_repeat:
             self.fail(f"{message.data[:40]!r} was stored at {message.seq} and again at {seq}")

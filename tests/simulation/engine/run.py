@@ -1,7 +1,8 @@
-"""One seeded run, and many of them: each in a process of its own, forked from one that has everything loaded.
+"""One seeded run, in a process of its own: forked from one that has everything loaded and never changes.
 
-python -m simulation.engine.run --seeds 1,2,3        # these
-python -m simulation.engine.run --runs 1000          # so many, chosen at random
+The process reads seeds from its input, one in each line, and writes one line of JSON for each (simulate.py).
+It must run on the shim. It does nothing between two runs, so that each begins in the same memory: some sets
+of the engine are ordered by addresses, and a seed must repeat a run wherever it stands in a list of seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import itertools
 import json
 import logging
 import os
-import random
 import shutil
 import signal
 import sys
@@ -31,10 +31,12 @@ from simulation.engine.clients import Actor
 from simulation.engine.topology import Topology
 from simulation.engine.world import World
 
-LASTS_S = 80.0
+LASTS_S = 45.0
 """How long things break, in virtual time."""
-WALL_S = 240
+WALL_S = 400
 """No run takes so long on any machine: it hangs."""
+LINE = 12
+"""How long a line with a seed is."""
 FIXED = "HEADWATER_SIM_FIXED"
 """Set where addresses are the same in each run."""
 Outcome = dict[str, Any]
@@ -66,10 +68,22 @@ class Run:
             "problem": problem,
             "trace": trace,
             "history": world.history[-60:],
+            "waiting": self._waiting() if problem else [],
             "counts": {**world.counts, **world.shim.counts()},
             "virtual_s": round(world.loop.time(), 1),
             "fingerprint": f"{world.shim.operations}-{world.loop.turns}-{world.loop.time():.9f}",
         }
+
+    def _waiting(self) -> list[str]:
+        """Return where the tasks of the engine stand."""
+        found = []
+        for task, life in self.world.loop.life_of.items():
+            if life in self.world.loop.dead_lives:
+                continue
+            if (stack := task.get_stack(limit=8)) and "headwater" in stack[-1].f_code.co_filename:
+                frames = [f"{Path(f.f_code.co_filename).name}:{f.f_lineno} {f.f_code.co_name}" for f in stack]
+                found.append(f"{task.get_name()}: {' > '.join(frames)}")
+        return sorted(found)
 
     async def _guarded(self) -> None:
         main = asyncio.ensure_future(self._all())
@@ -121,10 +135,10 @@ class Run:
         if world.rng.random() < 0.5:
             world.kill()
             world.recover_disk(power_cut=world.rng.random() < 0.7)
+            world.start()
+            await asyncio.wait_for(world.ready.wait(), 300)
         else:
-            await world.stop()
-        world.start()
-        await asyncio.wait_for(world.ready.wait(), 300)
+            await self.chaos.restart_in_order()
         await self.audit.at_rest()
 
     async def _store_again(self) -> None:
@@ -135,7 +149,7 @@ class Run:
                     break
                 await asyncio.sleep(3)
             else:
-                publisher.stream.fail("it takes no messages although the disk is healthy")
+                publisher.stream.fail(f"it takes no messages on a healthy disk: {publisher.last_refusal}")
 
     async def _audit(self) -> None:
         """Compare after a restart; a stream that a fault kept from opening is opened in a healthy restart."""
@@ -147,11 +161,11 @@ class Run:
 
 def one(seed: int, options: argparse.Namespace, root: Path) -> Outcome:
     """Return the outcome of one run in this process, which is of no use afterwards."""
+    began = time.perf_counter()
     logging.basicConfig(level=options.log, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
     sys.unraisablehook = lambda _: None
-    gc.disable()
-    return Run(root, seed, options.lasts, options.calm).go()
+    outcome = Run(root, seed, options.lasts, options.calm).go()
+    return {**outcome, "wall_s": round(time.perf_counter() - began, 2)}
 
 
 def workplace() -> Path:
@@ -168,8 +182,22 @@ def workplace() -> Path:
     raise AssertionError
 
 
+def run(seed: int, options: argparse.Namespace) -> None:
+    """Write the outcome of one run, in a child of the process that waits for seeds."""
+    signal.alarm(WALL_S)
+    faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
+    root = workplace()
+    try:
+        outcome = one(seed, options, root)
+    except BaseException:
+        outcome = {"seed": seed, "problem": "the simulator failed", "trace": traceback.format_exc()}
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    print(json.dumps(outcome), flush=True)
+
+
 def without_random_addresses() -> None:
-    """Start this program again with addresses that are the same each time: some sets are ordered by them."""
+    """Start this program again with addresses that are the same each time."""
     if os.environ.get(FIXED):
         return
     os.environ[FIXED] = "1"
@@ -177,55 +205,27 @@ def without_random_addresses() -> None:
         os.execv(sys.executable, [sys.executable, "-m", "simulation.engine.run", *sys.argv[1:]])
 
 
-def forked(seed: int, options: argparse.Namespace) -> Outcome:
-    """Return the outcome of one run in a process of its own."""
-    began = time.perf_counter()
-    reading, writing = os.pipe()
-    root = workplace()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        signal.alarm(WALL_S)
-        try:
-            outcome = one(seed, options, root)
-        except BaseException:
-            outcome = {"seed": seed, "problem": "the simulator failed", "trace": traceback.format_exc()}
-        with os.fdopen(writing, "w") as pipe:
-            json.dump(outcome, pipe)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        text = pipe.read()
-    _, status = os.waitpid(child, 0)
-    shutil.rmtree(root, ignore_errors=True)
-    outcome = json.loads(text) if text else {"seed": seed, "problem": f"the process ended with {status}"}
-    return {**outcome, "wall_s": round(time.perf_counter() - began, 2)}
-
-
-def main() -> int:
-    """Run seeds, print one line of JSON for each."""
+def main() -> None:
+    """Fork a run for each seed."""
     without_random_addresses()
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", default="")
-    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--lasts", type=float, default=LASTS_S)
-    parser.add_argument("--most-s", type=float, default=0.0, help="begin no run after so many seconds")
     parser.add_argument("--calm", action="store_true", help="break nothing")
     parser.add_argument("--log", default="CRITICAL")
     options = parser.parse_args()
-    seeds = [int(seed) for seed in options.seeds.split(",") if seed]
-    chosen = random.SystemRandom()
-    seeds = seeds or [chosen.randrange(1, 1 << 31) for _ in range(options.runs)]
-    began = time.perf_counter()
-    failures = 0
-    for seed in seeds:
-        if options.most_s and time.perf_counter() - began > options.most_s:
-            break
-        outcome = forked(seed, options)
-        failures += bool(outcome["problem"])
-        print(json.dumps(outcome), flush=True)
-    return 1 if failures else 0
+    gc.disable()
+    gc.freeze()
+    while line := os.read(0, LINE):
+        child = os.fork()
+        if child == 0:
+            run(int(line), options)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            os.write(
+                1, b'{"seed": %d, "problem": "the process ended with status %d"}\n' % (int(line), status)
+            )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

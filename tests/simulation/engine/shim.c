@@ -35,7 +35,7 @@ static struct entry *fds[FDS];
 static char root[PATHS];
 static size_t root_length;
 static int paused = 1, dead, full;
-static uint64_t operations, kill_at, seed = 88172645463325252ull;
+static uint64_t operations, kill_at, seed = 88172645463325252ull, read_seed = 1;
 static uint32_t rates[CLASSES][FAULTS]; /* of 65536 */
 static uint64_t done[CLASSES], broken[CLASSES][FAULTS];
 static struct { uint64_t at; int fault; } armed[64];
@@ -63,6 +63,7 @@ void sim_begin(const char *path, uint64_t new_seed) {
     paused = dead = full = 0;
     kill_at = 0;
     seed = new_seed * 2654435761u + 88172645463325252ull;
+    read_seed = seed;
     trace_length = range_count = 0;
     for (int fd = 0; fd < FDS; fd++) leave(fd); /* what a life before has open goes past us */
     memset(rates, 0, sizeof rates);
@@ -118,27 +119,35 @@ static void lost(uint64_t ino) {
 }
 
 /* --- decisions --- */
-static uint32_t chance(void) {
-    seed ^= seed << 13; seed ^= seed >> 7; seed ^= seed << 17;
-    return (uint32_t)(seed >> 24);
+static uint32_t next(uint64_t *state) {
+    *state ^= *state << 13; *state ^= *state >> 7; *state ^= *state << 17;
+    return (uint32_t)(*state >> 24);
 }
+static uint32_t chance(void) { return next(&seed); }
 static int changes(int class) { return class != C_OPEN && class != C_READ; }
 static int grows(int class) { return class == C_CREATE || class == C_WRITE || class == C_LINK || class == C_MKDIR; }
+static int decide_read(int class) {
+    /* With a chance of its own: how often delta-rs reads is not the same each time. */
+    done[class]++;
+    int fault = rates[class][F_REFUSED] && (next(&read_seed) & 65535) < rates[class][F_REFUSED] ? F_REFUSED : F_NONE;
+    if (fault) broken[class][fault]++;
+    return fault;
+}
 static int decide(int class) {
+    if (!changes(class)) return dead ? F_NONE : decide_read(class);
+    if (dead) return F_DEAD;
     operations++;
-    if (dead) return changes(class) ? F_DEAD : F_NONE;
     done[class]++;
     int fault = F_NONE;
-    if (kill_at && operations >= kill_at && changes(class)) fault = F_KILL;
+    if (kill_at && operations >= kill_at) fault = F_KILL;
     for (int i = 0; !fault && i < 64; i++)
-        if (armed[i].at && operations >= armed[i].at && (changes(class) || armed[i].fault == F_REFUSED)) {
+        if (armed[i].at && operations >= armed[i].at) {
             fault = armed[i].fault;
             armed[i].at = 0;
         }
     if (!fault && full && grows(class)) fault = F_FULL;
     for (int f = F_REFUSED; !fault && f <= F_LATE; f++)
         if (rates[class][f] && (chance() & 65535) < rates[class][f]) fault = f;
-    if (!changes(class) && fault) fault = F_REFUSED;
     if (fault) broken[class][fault]++;
     if (fault == F_KILL) { dead = 1; kill_at = 0; }
     return fault;

@@ -30,7 +30,7 @@ from headwater.replication.transfer import transfer
 from headwater.replication.work import Receipt, Work
 from headwater.seat import Seat, Server, seated
 from headwater.settings import Settings
-from simulation.engine.bus import MemoryClient, MemoryLifeline, MemoryServer
+from simulation.engine.bus import REPLICATORS, MemoryClient, MemoryLifeline, MemoryServer
 from simulation.engine.loop import LIFE, SimLoop
 from simulation.engine.power import Medium
 from simulation.engine.shim import Shim
@@ -346,7 +346,7 @@ class World:
 
     def start_replicator(self) -> None:
         """Start a replicator, once there is a store id."""
-        self._replicator_life = 1_000_000 + next(self._lives)
+        self._replicator_life = REPLICATORS + next(self._lives)
         self.spawn(self._replicate(), self._replicator_life)
 
     def end_replicator(self) -> None:
