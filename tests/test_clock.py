@@ -41,3 +41,24 @@ def test_the_steady_time_of_the_machine_follows_no_step(monkeypatch: pytest.Monk
     assert abs(first - clock.now_ns()) < 3600 * 1_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: 0)
     assert clock.steady_ns() >= first
+
+
+def test_what_the_wall_clock_was_set_by_is_the_same_from_look_to_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    assert {clock.stepped_ns() for _ in range(100)} == {0}, "two clocks are never read at once"
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 3600 * 1_000_000_000)
+    stepped = {clock.stepped_ns() for _ in range(100)}
+    assert len(stepped) == 1
+    assert abs(stepped.pop() - 3600 * 1_000_000_000) < 1_000_000_000
+    monkeypatch.undo()
+    assert len({clock.stepped_ns() for _ in range(100)}) == 1
+
+
+def test_a_driven_clock_knows_its_steps() -> None:
+    clock = DrivenClock()
+    clock.advance(7)
+    clock.step(-5)
+    assert clock.stepped_ns() == -5

@@ -389,7 +389,7 @@ class Consumer:
         await self.stream.consistent()
         await self.backlog.count()
         now_ns = self._clock.now_ns()
-        stepped_ns = now_ns - self._clock.steady_ns()
+        stepped_ns = self._clock.stepped_ns()
         until = self.config.pause_until or 0
         return ConsumerInfo(
             stream_name=self.stream.name,
