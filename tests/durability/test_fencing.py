@@ -35,12 +35,13 @@ class Publisher:
         self._name = name
         self.acked: dict[int, bytes] = {}
         self.refused = 0
+        self._is_stopping = False
         self._task = asyncio.create_task(self._publish())
 
     async def _publish(self) -> None:
         js = self._client.jetstream(timeout=2)
         number = 0
-        while True:
+        while not self._is_stopping:
             number += 1
             data = b"%s %d" % (self._name.encode(), number)
             try:
@@ -52,8 +53,11 @@ class Publisher:
                 await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
+        # Not by a cancellation alone: nats-py may swallow it where a request ends at the same time.
+        self._is_stopping = True
         self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        outcomes = await asyncio.gather(self._task, return_exceptions=True)
+        assert not [outcome for outcome in outcomes if isinstance(outcome, AssertionError)]
 
 
 @asynccontextmanager
