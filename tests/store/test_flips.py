@@ -17,6 +17,7 @@ from headwater.control.catalog import CatalogError
 from headwater.control.domain import Domain
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
+from rounds import choose_seed
 from store import stores
 
 ROUNDS = int(os.environ.get("TEST_FLIPS", "3"))
@@ -43,8 +44,7 @@ def positions(chance: random.Random, size: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_flipped_bit_is_reported_or_has_no_effect(tmp_path: Path, kind: str) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+    seed = choose_seed()
     chance = random.Random(seed)
     whole = tmp_path / "whole"
     whole.mkdir()

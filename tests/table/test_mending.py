@@ -12,6 +12,7 @@ from headwater.errors import CorruptionError
 from headwater.table import Table
 from headwater.table.commit_file import checkpoint_name, commit_name
 from headwater.table.mending import SUMS, read_sums
+from rounds import choose_seed
 from table.samples import columns, everything
 
 DISK = RealDisk(sync=False)
@@ -81,8 +82,7 @@ def test_a_flipped_bit_of_a_checkpoint_or_its_pointer_changes_no_table(tmp_path:
     expected = everything(table)
     commits = tmp_path / "_delta_log"
     assert read_sums(tmp_path, DISK).version == 50
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+    seed = choose_seed()
     chance = random.Random(seed)
     for name in (checkpoint_name(50), "_last_checkpoint"):
         whole = (commits / name).read_bytes()
