@@ -336,3 +336,38 @@ async def test_reading_goes_on_when_everybody_who_paused_it_wants_it_again() -> 
         await sink.got(1)
         await connection.close()
         await other.close()
+
+
+async def test_a_request_that_is_cancelled_as_its_answer_arrives_is_cancelled() -> None:
+    """Whoever asks in a loop would go on for ever if the cancellation were forgotten."""
+    async with nats_server() as server:
+        connection = Connection(ConnectOptions((server.client_url,)))
+        await connection.connect()
+        connection.subscribe(b"asked", KeptSink())
+        asking = asyncio.create_task(connection.request(b"asked", b"", 60))
+        await until(lambda: connection._inbox.waiting)
+        next(iter(connection._inbox.waiting.values())).set_result((b"", b"", b"", b"answer"))
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await connection.close()
+
+
+async def test_no_answer_is_asked_for_where_only_engines_speak() -> None:
+    async with nats_server() as server:
+        connection, sink = Connection(ConnectOptions((server.client_url,))), KeptSink()
+        await connection.connect()
+        connection.subscribe(b"orders.*", sink)
+        connection.subscribe(b"$HEADWATER.id.PLAN", sink)
+        internal = b"$HEADWATER.id.COMMIT"
+        connection.publish(b"orders.1", b"plain", internal)
+        connection.publish(b"orders.2", b"with headers", internal, HEADERS)
+        connection.publish(b"orders.3", b"$HEADWATER. as data", b"_INBOX.1")
+        connection.publish(b"$HEADWATER.id.PLAN", b"from a replicator", b"$HEADWATER.id.INBOX.1")
+        assert await sink.got(4) == [
+            (b"orders.1", b"", b"", b"plain"),
+            (b"orders.2", b"", HEADERS, b"with headers"),
+            (b"orders.3", b"_INBOX.1", b"", b"$HEADWATER. as data"),
+            (b"$HEADWATER.id.PLAN", b"$HEADWATER.id.INBOX.1", b"", b"from a replicator"),
+        ]
+        await connection.close()

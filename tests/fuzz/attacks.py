@@ -1,4 +1,4 @@
-"""What a hostile or careless client sends: requests, publishes, acks, transfers, receipts and plans.
+"""What a hostile or careless client sends: requests, publishes, acks, transfers, receipts, plans, streaming.
 
 Everything comes from one seeded generator, so a run can be repeated.
 """
@@ -10,10 +10,15 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from google.protobuf.descriptor import FieldDescriptor
+
 from headwater.api.endpoints import ENDPOINTS
 from headwater.replication.work import Question, Receipt, encode
+from headwater.wire import stan_messages as stan
 
 T = TypeVar("T")
+CLUSTER = "fuzzed"
+"""The cluster id of the engine under attack."""
 STREAMS = ("S0", "S1", "S2", "KV_b", "M0")
 CONSUMERS = ("C0", "C1", "C2")
 NASTY_NAMES = (
@@ -207,6 +212,40 @@ WORDS = (
     "s2",
     "last",
 )
+STAN_REQUESTS = (
+    (stan.ConnectRequest, f"_STAN.discover.{CLUSTER}"),
+    (stan.Ping, f"_STAN.discover.{CLUSTER}.pings"),
+    (stan.PubMsg, f"_STAN.pub.{CLUSTER}"),
+    (stan.PubMsg, f"_STAN.pub.{CLUSTER}"),
+    (stan.SubscriptionRequest, f"_STAN.sub.{CLUSTER}"),
+    (stan.UnsubscribeRequest, f"_STAN.unsub.{CLUSTER}"),
+    (stan.UnsubscribeRequest, f"_STAN.subclose.{CLUSTER}"),
+    (stan.CloseRequest, f"_STAN.close.{CLUSTER}"),
+    (stan.Ack, ""),
+)
+STAN_USUAL: dict[str, tuple[Any, ...]] = {
+    "clientID": ("me", "you", "them"),
+    "connID": (b"1", b"2", b"3"),
+    "subject": ("news", "news.local", "S0.1", "s.2", "sports"),
+    "inbox": ("_INBOX.f.stan.1", "_INBOX.f.stan.2", "$HEADWATER.x.REPLICATION.COMMIT"),
+    "heartbeatInbox": ("_INBOX.f.beat", "_STAN.discover.fuzzed", "$HEADWATER.x.REPLICATION.PLAN"),
+    "qGroup": ("", "workers"),
+    "durableName": ("", "kept"),
+    "guid": ("g1", "g2"),
+    "protocol": (0, 1),
+    "maxInFlight": (1, 100),
+    "ackWaitInSecs": (1, 30),
+    "startPosition": (0, 1, 2, 3, 4),
+    "startSequence": (1, 2),
+    "pingInterval": (1, 5),
+    "pingMaxOut": (2, 3),
+}
+STAN_RANGES = {
+    FieldDescriptor.TYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.TYPE_INT64: (-(2**63), 2**63 - 1),
+    FieldDescriptor.TYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
+}
 GIVEN_UP = 8
 """Tries for a subject that fits into a line of the protocol."""
 
@@ -240,9 +279,42 @@ class Attacks:
             (3, self._transfer),
             (4, self._receipt),
             (3, self._question),
+            (20, self._streaming),
         ]
         self._weights = [weight for weight, _ in makers]
         self._makers = [maker for _, maker in makers]
+
+    def _streaming(self) -> Attack:
+        """Return a request of a NATS Streaming client: some are right, of clients that come and go."""
+        kind, subject = self._pick(STAN_REQUESTS)
+        if kind is stan.PubMsg:
+            subject += f".{self._channel()}"
+        elif kind is stan.Ack:
+            subject = f"_INBOX.{self._text()[:30] or 'x'}.a.{self._random.randrange(9)}"
+        fields = kind.DESCRIPTOR.fields
+        body = kind(**{field.name: self._stan_value(field.name, field.type) for field in fields})
+        return Attack(f"stan {kind.DESCRIPTOR.name}", subject.encode(), b"", self._stan_body(body))
+
+    def _stan_body(self, message: Any) -> bytes:
+        if self._random.random() < 0.1:
+            return self._garbage()
+        return self._mutated(bytes(message.SerializeToString()))
+
+    def _stan_value(self, name: str, kind: int) -> Any:
+        """Return a value of a field: one that takes a request further in most cases."""
+        if self._random.random() < 0.7 and name in STAN_USUAL:
+            return self._pick(STAN_USUAL[name])
+        low, high = STAN_RANGES.get(kind, (0, 1))
+        values: dict[int, Callable[[], Any]] = {
+            FieldDescriptor.TYPE_STRING: lambda: self._pick((*NASTY_NAMES, self._text(), self._subject())),
+            FieldDescriptor.TYPE_BYTES: self._garbage,
+            FieldDescriptor.TYPE_BOOL: lambda: self._random.random() < 0.5,
+        }
+        number = self._pick((0, 1, -1, 30, low, high))
+        return values.get(kind, lambda: min(max(number, low), high))()
+
+    def _channel(self) -> str:
+        return self._pick(STAN_USUAL["subject"]) if self._random.random() < 0.8 else self._subject()
 
     def next(self) -> Attack:
         """Return the next attack that a server would pass on."""

@@ -16,7 +16,7 @@ import pytest
 
 from doors import Asker
 from engines import RunningEngine, engine
-from fuzz.attacks import CONSUMERS, STREAMS, Attack, Attacks
+from fuzz.attacks import CLUSTER, CONSUMERS, STREAMS, Attack, Attacks
 from fuzz.bystander import Bystander
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
@@ -27,6 +27,7 @@ from rounds import SEED_VARIABLE, choose_seed
 
 ATTACKS = int(os.environ.get("TEST_ATTACKS") or 3000)
 BATCH = 40
+NOBODY = b"_INBOX.f.nobody.%d"
 LIMIT_S = 1800.0
 """A run that takes longer has stalled."""
 
@@ -68,7 +69,7 @@ async def furnish(asker: Asker) -> None:
 
 
 def send(connection: Connection, attack: Attack, number: int) -> None:
-    reply = b"" if number % 5 == 0 else b"_INBOX.f.nobody.%d" % number
+    reply = (b"", b"$HEADWATER.x.REPLICATION.COMMIT")[number % 2] if number % 5 == 0 else NOBODY % number
     try:
         connection.publish(attack.subject, attack.body, reply, attack.headers)
     except BusError:
@@ -86,7 +87,7 @@ async def test_no_attack_ends_or_stalls_the_engine_or_touches_anything_outside(t
         "--replicator",
         "submitted",
         "--stan",
-        "fuzzed",
+        CLUSTER,
         "--memory-dir",
         str(tmp_path / "e" / "store" / "m"),
     )

@@ -77,6 +77,14 @@ async def test_bytes_that_are_no_request_are_refused(server: Streaming) -> None:
     ]
 
 
+async def test_nobody_has_the_engine_speak_where_only_engines_do(server: Streaming) -> None:
+    client = await server.client()
+    inside = "$HEADWATER.x.REPLICATION.COMMIT"
+    _, subscribed = await client.try_subscribe("foo", inbox=inside)
+    assert subscribed.error == refusals.INVALID_SUBSCRIBE
+    assert (await client.connect(clientID="other", heartbeatInbox=inside)).error == refusals.INVALID_CONNECT
+
+
 async def test_an_id_is_refused_while_its_owner_answers(tmp_path: Path) -> None:
     async with streaming(tmp_path, stan_probe_s=60.0) as server:
         first = await server.client()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyroaring import BitMap64
 
 from doors import Wanted, opened_door
 from headwater.stan import records, refusals
+from headwater.stan.flow import Flow
 from headwater.stan.records import Records
+from headwater.stan.subscription import SharedFlow
 from headwater.wire.stan_messages import FIRST
 from stan_door import stan_on, streaming
 from waits import until
@@ -76,8 +77,9 @@ async def test_what_was_perhaps_delivered_before_a_crash_says_that_it_comes_agai
         # As if the engine had died before it recorded that the last two were sent.
         kept = Records(tmp_path / "stan.db")
         assert kept.server()["stopped"] == "yes"
-        forget = "UPDATE flows SET last_sent = 1, pending = ?"
-        kept.write([(forget, (BitMap64().serialize(),)), *([records.keep("stopped", "no")] * crashed)])
+        rows = [SharedFlow(row.number, row.key, Flow(1)) for row in kept.flows()]
+        moved = [records.move_flow(shared) for shared in rows]
+        kept.write([*moved, *([records.keep("stopped", "no")] * crashed)])
         kept.close()
         async with stan_on(door) as server:
             await client.publish("foo", b"y")

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from headwater.bus.credentials import authorization, connect_fields
 from headwater.bus.lifeline import Info, Lifeline
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
-from headwater.bus.sink_guard import flush_guarded
+from headwater.bus.permissions import INTERNAL_PREFIX
+from headwater.bus.sink_guard import drop_internal_replies, flush_guarded
 from headwater.errors import BusError, Error
 from headwater.version import VERSION
 from headwater.wire import frames
@@ -83,7 +84,7 @@ class Connection:
         self._on_denied = on_denied
         self._on_error = on_error
         self._lifeline = Lifeline(options, self, CLIENT_PORT)
-        self._parser = FrameParser()
+        self._parser = FrameParser(INTERNAL_PREFIX)
         self._sinks: dict[bytes, Sink] = {}
         self._subscriptions: dict[bytes, Subscription] = {}
         self._last_sid = 0
@@ -172,7 +173,9 @@ class Connection:
         reply, answer = self._inbox.expect(subject)
         try:
             self.publish(subject, data(reply) if callable(data) else data, reply, headers)
-            frame = await asyncio.wait_for(answer, timeout_s)
+            # Not wait_for: in Python 3.11 that forgets a cancellation that comes together with the answer.
+            async with asyncio.timeout(timeout_s):
+                frame = await answer
         finally:
             self._inbox.waiting.pop(reply, None)
         if not frame[3] and frame[2].startswith(b"NATS/1.0 503"):
@@ -209,7 +212,7 @@ class Connection:
 
     def begin(self) -> None:
         """Drop the unfinished frame of the link before."""
-        self._parser = FrameParser()
+        self._parser = FrameParser(INTERNAL_PREFIX)
 
     def hello(self, info: Info, address: Address) -> bytes:
         """Return CONNECT and PING."""
@@ -242,6 +245,8 @@ class Connection:
             return parser.feed(data, self._sinks)
         finally:
             for sink in parser.touched:
+                if parser.is_suspect:
+                    drop_internal_replies(sink)
                 flush_guarded(sink)
 
     def event(self, verb: bytes, rest: bytes) -> None:

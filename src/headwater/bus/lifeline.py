@@ -105,7 +105,8 @@ class Lifeline:
         if self.link is None:
             raise ConnectionError("not connected")
         self.link.write(PING)
-        await asyncio.wait_for(self.link.expect_pong(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await self.link.expect_pong()
 
     @property
     def alternatives(self) -> bool:

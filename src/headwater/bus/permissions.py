@@ -12,6 +12,7 @@ from typing import Any
 Json = dict[str, Any]
 
 INTERNAL = "$HEADWATER.>"
+INTERNAL_PREFIX = INTERNAL.removesuffix(">").encode()
 _SERVED = ("$JS.API.>", "$JS.*.API.>")
 _ANSWERS = ("_INBOX.>", "$JSC.R.>", "_R_.>", "$JS.S.>", "$JS.M.>")
 """Where answers and deliveries go: inboxes of clients, and those of nats-server's own sources and mirrors."""

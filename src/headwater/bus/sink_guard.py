@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from headwater.wire.frames import Sink
+from headwater.bus.permissions import INTERNAL_PREFIX
+from headwater.wire.frames import Frame, Sink
 
 logger = logging.getLogger(__name__)
 
@@ -16,3 +17,19 @@ def flush_guarded(sink: Sink) -> None:
     except Exception:
         logger.exception("%s failed on what it received", type(sink).__name__)
         sink.items.clear()
+
+
+def drop_internal_replies(sink: Sink) -> None:
+    """Take the reply subject from those who ask for an answer where only engines and replicators speak.
+
+    nats-server checks the subject of a publish and not its reply. Whoever may not publish internally could
+    have the engine do so. Only what came in internally itself is answered there.
+    """
+    sink.items[:] = [_without_internal_reply(frame) for frame in sink.items]
+
+
+def _without_internal_reply(frame: Frame) -> Frame:
+    subject, reply, headers, data = frame
+    if reply.startswith(INTERNAL_PREFIX) and not subject.startswith(INTERNAL_PREFIX):
+        return subject, b"", headers, data
+    return frame

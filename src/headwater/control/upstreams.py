@@ -321,7 +321,8 @@ class Upstreams:
                 break
             wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._restless) else left_s
             try:
-                await asyncio.wait_for(self._restless.grown.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._restless.grown.wait()
                 if not self._restless.is_new:
                     await asyncio.sleep(SETTLE_S)
             except TimeoutError:

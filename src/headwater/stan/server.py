@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from headwater.bus.connection import Connection
+from headwater.control.subject_rules import is_internal
 from headwater.errors import ApiError
 from headwater.model.subject import valid_literal
 from headwater.stan import records, refusals
@@ -264,7 +265,8 @@ class StanServer:
             request = decode(wire.ConnectRequest, frame[3])
         except MalformedError:
             request = None
-        if request is None or not valid_literal(request.heartbeatInbox):
+        inbox = request.heartbeatInbox if request is not None else ""
+        if request is None or not valid_literal(inbox) or is_internal(inbox):
             self._refuse_client(frame, refusals.INVALID_CONNECT)
             return
         if not valid_client_id(request.clientID):

@@ -256,7 +256,8 @@ class Copying:
                     "stream %s: %s; trying again", self._store.config.name, error, exc_info=not is_known
                 )
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), pause_s)
+                    async with asyncio.timeout(pause_s):
+                        await self._closing.wait()
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
                 continue
             adoptions.done(files[-1].last_seq)

@@ -49,8 +49,11 @@ class Sink(Protocol):
 class FrameParser:
     """Turns socket reads into frames in sinks and control events."""
 
-    def __init__(self) -> None:
+    def __init__(self, suspect: bytes = b"") -> None:
         self.touched: list[Sink] = []
+        self.is_suspect = False
+        """Whether the bytes to watch for were in what the last read completed."""
+        self._suspect = suspect
         self._carry = Carry()
         self._appends: dict[bytes, Callable[[Frame], None]] = {}
 
@@ -67,6 +70,8 @@ class FrameParser:
         self.touched = []
         self._appends = {}
         buf = self._carry.join(data) if self._carry else data
+        # One search for each read costs less than a look at each frame.
+        self.is_suspect = bool(self._suspect) and self._suspect in buf
         if not buf:
             return []
         start = self._bulk(buf, sinks) if buf.startswith(b"MSG ") else 0
