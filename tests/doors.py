@@ -18,7 +18,7 @@ from headwater.bus.connection import Connection
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
 from headwater.clock import Clock, SystemClock
-from headwater.control.account import AccountLimits
+from headwater.control.account import NO_LIMITS, AccountLimits
 from headwater.control.catalog import Catalog
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
@@ -224,7 +224,15 @@ async def opened_door(
             catalog = Catalog(store / "catalog.db")
             async with domain_of(catalog, store, shared, wanted.limits) as domain:
                 leaf = _leaf(server, wanted)
-                consumers = Consumers("$G", catalog, connection, Outlet(leaf), clock, wanted.domain_name)
+                consumers = Consumers(
+                    "$G",
+                    catalog,
+                    connection,
+                    Outlet(leaf),
+                    clock,
+                    wanted.domain_name,
+                    limits=wanted.limits or NO_LIMITS,
+                )
                 if leaf is not None:
                     leaf.on_interest = consumers.on_interest
                     await leaf.connect()

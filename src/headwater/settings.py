@@ -146,6 +146,40 @@ class Settings:
     max_storage_bytes: int = _setting(
         "File storage an account may take; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
     )
+    max_streams: int = _setting(
+        "Streams an account may have; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
+    )
+    max_consumers: int = _setting(
+        "Consumers that a stream of the account may have; -1 is no limit.",
+        "Limits",
+        -1,
+        low=-1,
+        per_seat=True,
+    )
+    max_ack_pending: int = _setting(
+        "Most unacknowledged messages a consumer of the account may ask for; -1 is no limit.",
+        "Limits",
+        -1,
+        low=-1,
+        per_seat=True,
+    )
+    memory_max_stream_bytes: int = _setting(
+        "Largest max_bytes of a stream with memory storage, which then must have one; -1 is no limit.",
+        "Limits",
+        -1,
+        low=-1,
+        per_seat=True,
+    )
+    storage_max_stream_bytes: int = _setting(
+        "Largest max_bytes of a stream with file storage, which then must have one; -1 is no limit.",
+        "Limits",
+        -1,
+        low=-1,
+        per_seat=True,
+    )
+    max_bytes_required: bool = _setting(
+        "Whether each stream of the account must have a max_bytes.", "Limits", False, per_seat=True
+    )
     max_duplicate_window_s: float = _setting(
         "Longest duplicate window a stream may ask for; 0 is no limit.", "Limits", 0.0, low=0
     )

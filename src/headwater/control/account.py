@@ -32,6 +32,12 @@ class AccountLimits:
         return cls(
             max_memory=settings.max_memory_bytes,
             max_storage=settings.max_storage_bytes,
+            max_streams=settings.max_streams,
+            max_consumers=settings.max_consumers,
+            max_ack_pending=settings.max_ack_pending,
+            memory_max_stream_bytes=settings.memory_max_stream_bytes,
+            storage_max_stream_bytes=settings.storage_max_stream_bytes,
+            max_bytes_required=settings.max_bytes_required,
             max_replicas=settings.max_replicas,
         )
 
@@ -63,6 +69,9 @@ class AccountLimits:
         wanted = config.max_bytes if config.max_bytes >= 0 else 1
         if limit >= 0 and reserved(config.storage, others) + wanted > limit:
             raise api_error("memory_resources_exceeded" if memory else "storage_resources_exceeded")
+
+
+NO_LIMITS = AccountLimits()
 
 
 def reserved(storage: Storage, configs: Iterable[StreamConfig]) -> int:

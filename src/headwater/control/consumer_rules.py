@@ -11,17 +11,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from headwater.control.account import AccountLimits
+from headwater.control.account import NO_LIMITS, AccountLimits
 from headwater.control.consumer_config_rules import DEFAULT_INACTIVE_THRESHOLD, check_config, complete
 from headwater.errors import ApiError, api_error
 from headwater.model import names
 from headwater.model.api_level import REQUIRED, required_consumer_level, stored_metadata
 from headwater.model.consumer import AckPolicy, Action, ConsumerConfig, CreateRequest, DeliverPolicy
 from headwater.model.stream import Retention, StreamConfig
-from headwater.model.subject import collides
+from headwater.model.subject_set import SubjectSet
 from headwater.model.unique import unique_id
 
-_NO_LIMITS = AccountLimits()
 _NAME_LENGTH = 8
 _FIXED = {
     "deliver_policy": "deliver policy",
@@ -87,7 +86,7 @@ def check_create(
     stream: StreamConfig,
     existing: Mapping[str, ConsumerConfig],
     *,
-    limits: AccountLimits = _NO_LIMITS,
+    limits: AccountLimits = NO_LIMITS,
     has_interest: Callable[[str], bool] = lambda subject: False,
 ) -> ConsumerConfig:
     """Return the config to be stored, or raise the error that nats-server answers.
@@ -212,12 +211,13 @@ def _check_workqueue(
 def _is_partition(config: ConsumerConfig, existing: Mapping[str, ConsumerConfig]) -> bool:
     """Return whether no other consumer takes a subject that this one takes."""
     name = config.durable_name or config.name
+    ours = SubjectSet(config.filters)
     for other in existing.values():
         if other.name == name or other.direct or other.sourcing:
             continue
         if config.filters and not other.filters:
             return False
-        if any(collides(ours, theirs) for ours in config.filters for theirs in other.filters):
+        if any(True for theirs in other.filters for _ in ours.colliding(theirs)):
             return False
     return True
 

@@ -10,6 +10,7 @@ import msgspec
 
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
+from headwater.control.account import NO_LIMITS, AccountLimits
 from headwater.control.catalog import Catalog, ConsumerRow
 from headwater.control.consumer_rules import CreateAddress, check_address, check_create
 from headwater.control.restored_consumer import RestoredConsumer
@@ -24,7 +25,7 @@ from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
-from headwater.model.stream import MAX_SEQUENCE, StreamConfig
+from headwater.model.stream import MAX_SEQUENCE, Retention, StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
 from headwater.wire.ack_subject import AckScope
@@ -32,6 +33,8 @@ from headwater.wire.consumer_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
 MOST_SUBJECTS = 1 << 30
+FILTERS_AT_ONCE = 200
+"""So many filters are compared in one turn of the event loop."""
 
 
 class Consumers:
@@ -48,11 +51,13 @@ class Consumers:
         *,
         folder: str = "",
         names_domain: bool = False,
+        limits: AccountLimits = NO_LIMITS,
     ) -> None:
         """With `names_domain` ack subjects have the newer form, and acks in the older one are not ours."""
         self._folder = folder or account
         """What the account is called in the store."""
         self._catalog = catalog
+        self._limits = limits
         self._connection = connection
         self.outlet = outlet
         self._clock = clock
@@ -170,7 +175,7 @@ class Consumers:
         request = check_address(request, address)
         consumers = self.of(stream)
         async with consumers.declaring:
-            config = check_create(request, stream.config, consumers.configs, has_interest=self._has_interest)
+            config = await self._check(request, consumers)
             known = consumers.get(config.name)
             if known is None:
                 return await self._create(consumers, config)
@@ -181,8 +186,27 @@ class Consumers:
                 await self._reset(known, 0)
             return await known.info()
 
-    def _has_interest(self, subject: str) -> bool:
-        return self.outlet.listens(subject.encode())
+    async def _check(self, request: CreateRequest, consumers: StreamConsumers) -> ConsumerConfig:
+        """Return the config to be stored; very many filters are compared on a thread."""
+        config, existing = consumers.stream.config, consumers.configs
+        filters = len(request.config.filters)
+        if filters and config.retention is Retention.WORKQUEUE:
+            filters += sum(len(other.filters) for other in existing.values())
+        if filters <= FILTERS_AT_ONCE:
+            return check_create(request, config, existing, limits=self._limits, has_interest=self._is_heard)
+        old = existing.get(request.config.name)
+        is_heard = old is not None and self._is_heard(old.deliver_subject)
+        return await asyncio.to_thread(
+            check_create,
+            request,
+            config,
+            dict(existing),
+            limits=self._limits,
+            has_interest=lambda subject: is_heard,
+        )
+
+    def _is_heard(self, subject: str) -> bool:
+        return bool(subject) and self.outlet.listens(subject.encode())
 
     async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> ConsumerInfo:
         stream = consumers.stream
@@ -231,8 +255,8 @@ class Consumers:
             case DeliverPolicy.NEW:
                 return after, []
             case DeliverPolicy.LAST:
-                found = [m for f in filters if (m := await stream.last(f)) is not None]
-                return (max(m.seq for m in found), []) if found else (first, [])
+                seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
+                return (seqs[-1], []) if seqs else (first, [])
             case DeliverPolicy.LAST_PER_SUBJECT:
                 seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
                 return (seqs[0], seqs) if seqs else (max(state.last_seq, first), [])

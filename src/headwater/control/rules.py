@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from headwater.control.account import AccountLimits
+from headwater.control.account import NO_LIMITS, AccountLimits
 from headwater.control.subject_rules import (
     check_overlap,
     check_republish,
@@ -40,7 +40,6 @@ MAX_METADATA_LENGTH = 128 * 1024
 DEFAULT_DUPLICATE_WINDOW = 120 * SECOND
 _SHORTEST = 100 * MILLISECOND
 _LIMITS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers")
-_NO_LIMITS = AccountLimits()
 
 
 class ConsumerBounds(NamedTuple):
@@ -57,7 +56,7 @@ def check_create(
     *,
     name: str | None = None,
     pedantic: bool = False,
-    limits: AccountLimits = _NO_LIMITS,
+    limits: AccountLimits = NO_LIMITS,
     max_duplicate_window: int = 0,
 ) -> StreamConfig:
     """Return the config to be stored, or raise the error that nats-server answers.
@@ -93,7 +92,7 @@ def check_update(
     *,
     name: str | None = None,
     pedantic: bool = False,
-    limits: AccountLimits = _NO_LIMITS,
+    limits: AccountLimits = NO_LIMITS,
     max_duplicate_window: int = 0,
     consumers: Iterable[ConsumerBounds] = (),
 ) -> StreamConfig:
