@@ -309,10 +309,16 @@ WILD = b"\r\n".join(
 
 
 def test_a_demand_on_all_subjects_of_a_pattern_is_costly_and_one_on_a_subject_is_not() -> None:
-    assert module.is_costly((b"a", b"", WILD % (0, b"a.*"), b""))
-    assert module.is_costly((b"a", b"", WILD % (0, b">"), b""))
-    assert not module.is_costly((b"a.*", b"", WILD % (0, b"a.b"), b"*"))
-    assert not module.is_costly((b"a", b"", b"NATS/1.0\r\nX: *\r\n\r\n", b""))
+    assert module.costly_pattern((b"a", b"", WILD % (0, b"a.*"), b"")) == b"a.*"
+    assert module.costly_pattern((b"a", b"", WILD % (0, b">"), b"")) == b">"
+    assert not module.costly_pattern((b"a.*", b"", WILD % (0, b"a.b"), b"*"))
+    assert not module.costly_pattern((b"a", b"", b"NATS/1.0\r\nX: *\r\n\r\n", b""))
+
+
+def test_a_rollup_that_is_published_on_a_pattern_is_costly_and_one_on_a_subject_is_not() -> None:
+    rollup = b"NATS/1.0\r\nNats-Rollup: sub\r\n\r\n"
+    assert module.costly_pattern((b"a.*", b"", rollup, b"")) == b"a.*"
+    assert not module.costly_pattern((b"a.b", b"", rollup, b"*"))
 
 
 async def test_messages_behind_a_costly_one_stay_in_order_and_other_streams_do_not_wait(

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from headwater.stream.subjects import SLICE, SubjectIndex, in_order
+from headwater.stream.selection import SLICE
+from headwater.stream.subjects import SubjectIndex, in_order
 from stream.model import matches
 
 SUBJECTS = [b"a", b"a.1", b"a.2", b"b.1", "ü.1".encode()]
@@ -163,13 +164,13 @@ def large_index(count: int = 4 * SLICE) -> SubjectIndex:
 async def test_wildcards_over_many_subjects_let_others_have_their_turn() -> None:
     index = large_index()
     found, turns = await turns_while(index.matched("s.3.*"))
-    assert found == [subject for subject in index.count if subject.startswith(b"s.3.")]
+    assert found == {subject for subject in index.count if subject.startswith(b"s.3.")}
     assert turns >= 4
     (newest, stale), turns = await turns_while(index.newest("s.>"))
     assert (newest, stale) == (len(index), [])
     assert turns >= 8
-    assert await index.matched("s.3.3") == [b"s.3.3"]
-    assert await index.matched("nothing.*") == []
+    assert await index.matched("s.3.3") == {b"s.3.3"}
+    assert await index.matched("nothing.*") == set()
 
 
 async def test_subjects_that_go_while_they_are_matched_do_no_harm() -> None:
@@ -200,3 +201,26 @@ def test_a_dump_is_not_changed_by_what_comes_after_it() -> None:
     index.subtract(b"s.0.0", 1, BitMap64([1]))
     assert dumped["history"][b"s.0.0"] == ((1, 10),)
     assert SubjectIndex.restore(dumped).history == large_index(100).history
+
+
+async def test_what_was_prepared_is_matched_with_all_that_came_and_went_since() -> None:
+    index = large_index(100)
+    await index.prepare("s.3.*")
+    before = set(index.matching("s.3.*"))
+    index.forget(b"s.3.3")
+    index.add_run([b"s.3.new", b"s.4.new", b"s.3.10"], [101, 102, 103], [1, 1, 1])
+    assert set(index.matching("s.3.*")) == before - {b"s.3.3"} | {b"s.3.new"}
+    index.add_run([b"s.3.3"], [104], [1])
+    assert set(index.matching("s.3.*")) == before | {b"s.3.new"}
+    assert set(index.matching("s.4.*")) > {b"s.4.new"}, "another pattern is looked for"
+    index.unprepare()
+    assert set(index.matching("s.3.*")) == before | {b"s.3.new"}
+
+
+async def test_a_subject_that_comes_while_a_pattern_is_prepared_is_matched() -> None:
+    index = large_index()
+    preparing = asyncio.create_task(index.prepare("s.3.*"))
+    await asyncio.sleep(0)
+    index.add_run([b"s.3.new"], [1_000_000], [1])
+    await preparing
+    assert b"s.3.new" in set(index.matching("s.3.*"))

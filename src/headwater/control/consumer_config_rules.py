@@ -11,6 +11,7 @@ from headwater.control.subject_rules import LONGEST, is_internal
 from headwater.errors import ApiError, api_error
 from headwater.model import names
 from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy
+from headwater.model.nested_subjects import NestedSubjects
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.subject import is_literal, is_subset, valid_subject
 from headwater.model.times import MILLISECOND, SECOND, format_duration
@@ -200,11 +201,11 @@ def _check_filters(config: ConsumerConfig) -> None:
         raise _bad("invalid subject")
     if "" in config.filter_subjects:
         raise api_error("consumer_empty_filter")
+    nested = NestedSubjects(config.filters)
     for index, subject in enumerate(config.filters):
         if not valid_subject(subject):
             raise _bad("invalid subject")
-        others = (*config.filters[:index], *config.filters[index + 1 :])
-        if any(is_subset(subject, other) for other in others):
+        if nested.is_inside_another(index):
             raise api_error("consumer_overlapping_subject_filters")
 
 

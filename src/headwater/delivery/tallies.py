@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from headwater.model.subject import Filter, is_literal
+from headwater.model.patterns import Patterns
+from headwater.model.subject import is_literal
 from headwater.model.subject_trie import SubjectTrie
 
 REMEMBERED = 4096
-MANY = 8
-"""With more filters than so many a tree is faster than one after the other."""
 
 
 class Tally:
@@ -23,22 +22,14 @@ class Tally:
 
     def __init__(self, filters: tuple[str, ...]) -> None:
         self.filters = filters
-        self.takes_all = not filters or ">" in filters
-        self._few = [] if self.takes_all or len(filters) > MANY else [Filter(f) for f in filters]
-        self._many: SubjectTrie[str] = SubjectTrie()
-        if not self.takes_all and not self._few:
-            for pattern in filters:
-                self._many.insert(pattern, pattern)
+        self._patterns = Patterns(filters)
+        self.takes_all = self._patterns.takes_all
         self.stored = 0
         self.users = 0
 
     def takes(self, subject: bytes) -> bool:
         """Return whether the filters take a subject."""
-        if self.takes_all:
-            return True
-        if self._few:
-            return any(f.matches(subject) for f in self._few)
-        return self._many.has(subject)
+        return self._patterns.takes(subject)
 
     def sum(self, subjects: Mapping[bytes, int]) -> int:
         """Return how many of these messages, counted by subject, the filters take."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from headwater.bus.connection import Connection
-from headwater.bus.permissions import INTERNAL
+from headwater.bus.permissions import INTERNAL, INTERNAL_PREFIX
 from headwater.errors import Error
 from headwater.model.stream import StreamConfig
 from headwater.model.subject import collides
@@ -23,8 +23,10 @@ STUCK = Error("the disk does not answer, and too much waits for it")
 HOLD_S = 5.0
 """A stream whose disk gets nothing done for so long keeps the others waiting no longer."""
 STOP_WITHIN_S = 30.0
-INTERNAL_PREFIX = INTERNAL.removesuffix(">").encode()
-_COSTLY = b"\r\nNats-Expected-Last-Subject-Sequence-Subject:"
+_DEMAND = b"\r\nNats-Expected-Last-Subject-Sequence-Subject:"
+_ROLLUP = b"\r\nNats-Rollup:"
+GIVEN_WAY = 8
+"""Turns of the event loop that others get for each message that takes long: an answer takes several."""
 MOST_HELD = 4096
 """So many messages of one stream wait behind those that take long to check; more are refused."""
 CROWDED = Error("too many messages wait behind demands with wildcards")
@@ -46,7 +48,7 @@ class StreamSink:
     def flush(self) -> None:
         """Offer what one socket read brought, at once unless some of it takes long to check."""
         items, self.items = self.items, []
-        if self._offering is not None or any(map(is_costly, items)):
+        if self._offering is not None or any(map(costly_pattern, items)):
             self._hold(items)
             return
         self.stream.offer(items)
@@ -61,14 +63,19 @@ class StreamSink:
             self._offering = asyncio.create_task(self._offer_held(), name=f"offer to {self.stream.name}")
 
     async def _offer_held(self) -> None:
-        """Offer what is held in order, and give way to everybody else after each message that takes long."""
+        """Offer what is held in order, and give way to everybody else before each message that takes long."""
         try:
             while self._held:
-                stop = next((n for n, item in enumerate(self._held) if is_costly(item)), len(self._held))
-                items, self._held = self._held[: stop + 1], self._held[stop + 1 :]
+                pattern = costly_pattern(self._held[0])
+                if pattern:
+                    await self.stream.prepare(pattern.decode(errors="replace"))
+                    for _ in range(GIVEN_WAY):
+                        await asyncio.sleep(0)
+                stop = next((n for n, item in enumerate(self._held) if n and costly_pattern(item)), None)
+                items, self._held = self._held[:stop], self._held[stop:] if stop else []
                 self.stream.offer(items)
-                await asyncio.sleep(0)
         finally:
+            self.stream.unprepare()
             self._offering = None
 
     async def drained(self) -> None:
@@ -77,13 +84,23 @@ class StreamSink:
             await asyncio.wait({self._offering})
 
 
-def is_costly(item: Frame) -> bool:
-    """Return whether a message demands something of all subjects that match a pattern of its publisher."""
-    at = item[2].find(_COSTLY) if item[2] else -1
-    if at < 0:
-        return False
-    line = item[2][at + len(_COSTLY) :].partition(b"\r\n")[0]
-    return b"*" in line or b">" in line
+def costly_pattern(item: Frame) -> bytes:
+    """Return the pattern of subjects that a message is about, if its publisher names one.
+
+    A demand may name one, and a rollup may be published on one.
+    """
+    header = item[2]
+    if not header:
+        return b""
+    at = header.find(_DEMAND)
+    named = header[at + len(_DEMAND) :].partition(b"\r\n")[0].strip() if at >= 0 else b""
+    if not _is_wild(named) and _ROLLUP in header:
+        named = item[0]
+    return named if _is_wild(named) else b""
+
+
+def _is_wild(subject: bytes) -> bool:
+    return b"*" in subject or b">" in subject
 
 
 class DomainSink:

@@ -26,6 +26,8 @@ class SubjectTrie(Generic[T]):
 
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()
+        self.steps = 0
+        """Branches looked at so far, for whoever must stop to let others have their turn."""
 
     def __bool__(self) -> bool:
         return bool(self._root.following)
@@ -74,6 +76,7 @@ class SubjectTrie(Generic[T]):
         branches = [self._root]
         for index, token in enumerate(tokens):
             following: list[_Branch[T]] = []
+            self.steps += len(branches)
             for branch in branches:
                 below = branch.following
                 if _REST in below and (index < last or token):

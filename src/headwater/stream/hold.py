@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from headwater.model.patterns import Patterns
 from headwater.model.stream import Retention
-from headwater.model.subject import Filter
 
 
 class Holder(Protocol):
@@ -47,7 +47,7 @@ class Hold:
 
     def __init__(self, filters: tuple[str, ...] = (), *, start_seq: int = 1, floor: int = 0) -> None:
         self.filters = () if ">" in filters else filters
-        self._compiled = [Filter(pattern) for pattern in self.filters]
+        self._patterns = Patterns(self.filters)
         self.start_seq = start_seq
         self.floor = floor
         self.released = 0
@@ -55,7 +55,7 @@ class Hold:
 
     def takes(self, subject: bytes) -> bool:
         """Return whether it wants the messages of a subject."""
-        return not self._compiled or any(f.matches(subject) for f in self._compiled)
+        return self._patterns.takes(subject)
 
     def needs(self, seq: int) -> bool:
         """Return whether the message must stay for it."""

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 
 from headwater.model.message import Message
 from headwater.model.run import Run
-from headwater.model.subject import Filter
+from headwater.stream.selection import select, slices
 from headwater.stream.store import Store
 
-FEW_FILTERS = 8
 SCAN_MESSAGES = 4096
 """How many messages a scan hands over at once, at the most."""
 
@@ -59,11 +58,16 @@ class Reader:
         if up_to_seq is not None and up_to_seq < ledger.last_seq:
             seqs = await self._last_before(patterns, up_to_seq)
         else:
-            subjects = {s for pattern in patterns for s in await ledger.subjects.matched(pattern)}
+            subjects = await ledger.subjects.matched(*patterns, limit=limit)
             if len(subjects) > limit:
                 return None
-            seqs = [seq for subject in subjects if (seq := await self.last_on(subject))]
+            seqs = [seq for some in slices(list(subjects)) for seq in await self._newest(some)]
         return sorted(seqs) if len(seqs) <= limit else None
+
+    async def _newest(self, subjects: Sequence[bytes]) -> list[int]:
+        """Return the newest sequence of each subject that the stream holds, and give way to others."""
+        await asyncio.sleep(0)
+        return [seq for subject in subjects if (seq := await self.last_on(subject))]
 
     async def _last_before(self, patterns: Sequence[str], up_to_seq: int) -> list[int]:
         """Return the newest sequence of every matching subject among those up to a sequence."""
@@ -104,7 +108,7 @@ class Reader:
         if not patterns or ">" in patterns:
             return ledger.live_between(start_seq, stop_seq)
         if start_seq <= ledger.first_seq:
-            subjects = {s for pattern in patterns for s in await ledger.subjects.matched(pattern)}
+            subjects = await ledger.subjects.matched(*patterns)
             found = sum(ledger.subjects.count.get(subject, 0) for subject in subjects)
             if stop_seq == last_seq:
                 return found
@@ -116,7 +120,7 @@ class Reader:
     ) -> AsyncIterator[tuple[Run, list[int]]]:
         """Yield runs with their rows that are alive, match, and lie between the sequences."""
         ledger = self._store.ledger
-        filters = [] if ">" in patterns else [Filter(pattern) for pattern in patterns]
+        is_filtered = bool(patterns) and ">" not in patterns
         stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
         seq = max(start_seq, ledger.first_seq)
         while seq <= stop_seq:
@@ -127,19 +131,9 @@ class Reader:
             seqs = run.seqs
             if seqs[-1] > stop_seq:
                 rows = [row for row in rows if seqs[row] <= stop_seq]
-            if filters:
+            if is_filtered:
                 subjects = run.subjects
-                wanted = await _selected({subjects[row] for row in rows}, filters)
+                wanted = await select(patterns, {subjects[row] for row in rows})
                 rows = [row for row in rows if subjects[row] in wanted]
             seq = int(seqs[-1]) + 1
             yield run, rows
-
-
-async def _selected(subjects: set[bytes], filters: Sequence[Filter]) -> set[bytes]:
-    """Return those of the subjects that any filter takes; clients may give thousands of patterns."""
-    found: set[bytes] = set()
-    for chosen in filters:
-        found.update(chosen.among(subjects))
-        if len(filters) > FEW_FILTERS:
-            await asyncio.sleep(0)
-    return found

@@ -309,10 +309,14 @@ class Sequencer:
     def last_of(self, pattern: bytes) -> int:
         """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
         index = self._ledger.subjects
-        newest = 0
-        for subject in index.matching(pattern.decode(errors="replace")):
-            if subject in index.stale:
-                index.settle(subject, self._store.find_last(subject, index.last[subject]))
+        subjects = list(index.matching(pattern.decode(errors="replace")))
+        stale = sorted((index.last[s], s) for s in subjects if s in index.stale) if index.stale else []
+        if stale:
+            subjects = [subject for subject in subjects if subject not in index.stale]
+        newest = max(map(index.last.__getitem__, subjects), default=0)
+        while stale and stale[-1][0] > newest:
+            bound, subject = stale.pop()
+            index.settle(subject, self._store.find_last(subject, bound))
             newest = max(newest, index.last[subject])
         return newest
 

@@ -477,6 +477,14 @@ class Stream:
         found = await self._store.ledger.subjects.matched(filter)
         return {subject: count[subject] for subject in found if subject in count}
 
+    async def prepare(self, pattern: str) -> None:
+        """Look for the subjects of a pattern that a message is about, before that message is offered."""
+        await self._store.ledger.subjects.prepare(pattern)
+
+    def unprepare(self) -> None:
+        """Forget what was looked for."""
+        self._store.ledger.subjects.unprepare()
+
     def subject_counts(self, filter: str) -> dict[bytes, int]:
         """Return how many messages stand on each matching subject."""
         subjects = self._store.ledger.subjects

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from pyroaring import BitMap64
 
 from headwater.model.subject import Filter
+from headwater.stream import selection
+from headwater.stream.selection import select, slices
 
 HISTORY_LIMIT = 64
 """Up to this `max_msgs_per_subject` the sequences of each subject are kept in memory."""
@@ -23,8 +25,6 @@ HISTORY_LIMIT = 64
 
 History = tuple[tuple[int, int], ...]
 """Sequences and sizes; never changed in place, so that a dump need not copy each."""
-SLICE = 20_000
-"""So many subjects are looked at in one turn of the event loop."""
 
 
 class Located(NamedTuple):
@@ -49,6 +49,10 @@ class SubjectIndex:
         self.located: dict[bytes, Located] = {}
         """Where older messages lie that a publish is about to take out."""
         self.history: dict[bytes, History] | None = {} if history else None
+        self._prepared: tuple[str, set[bytes]] | None = None
+        """A pattern and the subjects that it matched when they were looked for."""
+        self._fresh: list[bytes] | None = None
+        """Subjects that came since then."""
 
     def __len__(self) -> int:
         return len(self.count)
@@ -61,6 +65,7 @@ class SubjectIndex:
         if self.history is not None:
             for subject, seq, size in zip(subjects, seqs, sizes, strict=True):
                 self.history[subject] = (*self.history.get(subject, ()), (seq, size))
+        self._note_fresh(subjects)
         self.count.update(subjects)
         self.last.update(zip(subjects, seqs, strict=True))
         if self.stale:
@@ -69,6 +74,7 @@ class SubjectIndex:
     def add_counts(self, counts: Mapping[bytes, tuple[int, int]]) -> None:
         """Take in new messages by how many stand on each subject and the newest sequence of each."""
         assert self.history is None
+        self._note_fresh(counts)
         for subject, (count, last_seq) in counts.items():
             self.count[subject] += count
             self.last[subject] = last_seq
@@ -115,32 +121,51 @@ class SubjectIndex:
         if self.history is not None:
             self.history.clear()
 
+    def _note_fresh(self, subjects: Iterable[bytes]) -> None:
+        if self._fresh is not None:
+            self._fresh += [subject for subject in subjects if subject not in self.count]
+
+    async def prepare(self, pattern: str) -> None:
+        """Look for what a pattern matches without holding up the event loop; `matching` then knows it.
+
+        One pattern is prepared at a time, until `unprepare`. Subjects that come in the meantime count.
+        """
+        if self._prepared is not None and self._prepared[0] == pattern:
+            return
+        self._prepared, self._fresh = None, []
+        found = await select((pattern,), self.count)
+        self._prepared = pattern, found
+
+    def unprepare(self) -> None:
+        """Forget what was prepared."""
+        self._prepared = self._fresh = None
+
     def matching(self, pattern: str) -> Iterator[bytes]:
         """Return the subjects held that the pattern matches."""
         chosen = Filter(pattern)
+        if self._prepared is not None and self._prepared[0] == pattern:
+            found = self._prepared[1]
+            found.update(chosen.among(self._fresh or ()))
+            self._fresh = []
+            return (subject for subject in found if subject in self.count)
         if chosen.is_literal:
             literal = pattern.encode()
             return iter((literal,) if literal in self.count else ())
         return chosen.among(self.count)
 
-    async def matched(self, pattern: str) -> list[bytes]:
-        """Return the subjects held that the pattern matches, in slices between which others have their turn.
+    async def matched(self, *patterns: str, limit: int | None = None) -> set[bytes]:
+        """Return the subjects held that any pattern matches, found without holding up the event loop.
 
-        A subject that comes or goes meanwhile may be among them or not.
+        Beyond `limit` it stops looking.
         """
-        chosen = Filter(pattern)
-        if chosen.is_all or chosen.is_literal:
-            return list(self.matching(pattern))
-        found: list[bytes] = []
-        for some in _slices(list(self.count)):
-            found += chosen.among(some)
-            await asyncio.sleep(0)
-        return found
+        if ">" in patterns:
+            return set(self.count)
+        return await select(patterns, self.count, limit)
 
     async def newest(self, pattern: str) -> tuple[int, list[tuple[int, bytes]]]:
         """Return the newest sequence on matching subjects, and the upper bounds of those that are stale."""
         newest, bounds = 0, []
-        for some in _slices(await self.matched(pattern)):
+        for some in slices(list(await self.matched(pattern))):
             last = [(self.last.get(subject, 0), subject) for subject in some]
             newest = max(newest, max((seq for seq, subject in last if subject not in self.stale), default=0))
             if self.stale:
@@ -172,16 +197,12 @@ class SubjectIndex:
 async def in_order(subjects: Sequence[bytes], count: int) -> list[bytes]:
     """Return the first so many subjects by name, sorted in slices between which others have their turn."""
     parts: list[list[bytes]] = []
-    for some in _slices(subjects):
+    for some in slices(subjects):
         parts.append(sorted(some))
         await asyncio.sleep(0)
     ordered: list[bytes] = []
     rest = heapq.merge(*parts)
-    while len(ordered) < count and (some := list(islice(rest, min(SLICE, count - len(ordered))))):
+    while len(ordered) < count and (some := list(islice(rest, min(selection.SLICE, count - len(ordered))))):
         ordered += some
         await asyncio.sleep(0)
     return ordered
-
-
-def _slices(subjects: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    return (subjects[start : start + SLICE] for start in range(0, len(subjects), SLICE))

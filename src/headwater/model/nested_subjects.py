@@ -1,0 +1,75 @@
+"""Many patterns in a tree, asked whether one lies inside another without comparing each with each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headwater.model.subject import tokens
+
+_ANY, _STARRED, _REST = "*", "**", ">"
+"""A token like `*x` takes every token but `*`, whatever follows its star: all of them are one branch."""
+
+
+class _Limb:
+    """What may follow a run of tokens, and which patterns end here; two are enough to know of another."""
+
+    __slots__ = ("ends", "following", "rests")
+
+    def __init__(self) -> None:
+        self.following: dict[str, _Limb] = {}
+        self.ends: list[int] = []
+        self.rests: list[int] = []
+
+
+class NestedSubjects:
+    """Patterns of a client by where they stand in its list."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._parts = [tokens(pattern) for pattern in patterns]
+        self._root = _Limb()
+        for index, parts in enumerate(self._parts):
+            self._insert(index, parts)
+
+    def is_inside_another(self, index: int) -> bool:
+        """Return whether another pattern takes all that the one at an index takes."""
+        parts = self._parts[index]
+        limbs = [(self._root, 0)]
+        while limbs:
+            limb, at = limbs.pop()
+            if at == len(parts):
+                if _has_other(limb.ends, index):
+                    return True
+                continue
+            if _has_other(limb.rests, index):
+                return True
+            below = limb.following
+            limbs += [(below[key], at + 1) for key in _takers(parts[at]) if key in below]
+        return False
+
+    def _insert(self, index: int, parts: list[str]) -> None:
+        limb = self._root
+        for part in parts:
+            if not part:
+                return  # nothing lies inside a pattern with an empty token
+            if part == _REST:
+                limb.rests.append(index)
+                return
+            limb = limb.following.setdefault(_key(part), _Limb())
+        limb.ends.append(index)
+
+
+def _key(part: str) -> str:
+    return _STARRED if part[0] == _ANY and part != _ANY else part
+
+
+def _takers(part: str) -> tuple[str, ...]:
+    """Return the branches whose tokens take all that a token takes."""
+    if not part or part == _REST:
+        return ()
+    if part == _ANY:
+        return (_ANY,)
+    return (_ANY, _STARRED) if part[0] == _ANY else (part, _ANY, _STARRED)
+
+
+def _has_other(indexes: list[int], index: int) -> bool:
+    return any(other != index for other in indexes[:2])
