@@ -12,6 +12,12 @@ from jetstreams import KINDS, Shell, jetstream
 _numbers = itertools.count(1)
 
 
+@pytest.fixture(autouse=True)
+def _no_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what is piped be as wide as it is, also where whoever runs the tests has set a width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session", params=KINDS)
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Commands against a plain nats-server, then against a Headwater engine."""
