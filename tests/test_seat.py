@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,6 +15,10 @@ import pytest
 from nats.aio.client import Client
 
 from engines import READY_WORDS, RunningEngine
+from headwater.app import serve
+from headwater.bus.embedded import free_port
+from headwater.bus.leaf import LeafConnection
+from headwater.model.times import SECOND, format_time
 from headwater.seat import open_pages, prefixes
 from headwater.settings import Settings
 from servers import RunningServer, nats_server
@@ -195,3 +201,56 @@ async def test_pages_that_are_not_there_are_not_promised(caplog: pytest.LogCaptu
         await open_pages(Settings(http_port=0), 0, {}, stack)
         assert "has no pages" in caplog.text
         assert "pages are served" not in caplog.text
+
+
+@asynccontextmanager
+async def served(store: Path) -> AsyncIterator[Client]:
+    """Run an engine in this process, and give a client of it."""
+    port = free_port()
+    serving = asyncio.create_task(serve(Settings(store=store, port=port, replicator="submitted")))
+    try:
+        await until(lambda: serving.done() or _is_open(port))
+        connection = await nats.connect(f"nats://127.0.0.1:{port}")
+        yield connection
+        await connection.close()
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+async def _is_open(port: int) -> bool:
+    try:
+        connection = await nats.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False)
+    except Exception:
+        return False
+    await connection.close()
+    return True
+
+
+async def test_what_is_due_when_an_engine_starts_waits_for_those_who_are_interested_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that falls due while nobody runs, of a stream that keeps what somebody wants."""
+    due_ns = time.time_ns() + 3 * SECOND
+    async with served(tmp_path) as client:
+        config = {"name": "S", "subjects": ["s.>"], "retention": "interest", "allow_msg_schedules": True}
+        config |= {"allow_rollup_hdrs": True, "allow_msg_ttl": True}
+        made = await client.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode(), timeout=60)
+        assert b"error" not in made.data
+        js = client.jetstream(timeout=60)
+        consumer = await js.pull_subscribe("s.>", "C")
+        schedule = {"Nats-Schedule": f"@at {format_time(due_ns)}", "Nats-Schedule-Target": "s.out"}
+        await js.publish("s.in", b"due", headers=schedule)
+    await until(lambda: time.time_ns() > due_ns)
+    connect = LeafConnection.connect
+
+    async def slowly(leaf: LeafConnection) -> None:
+        await asyncio.sleep(1)
+        await connect(leaf)
+
+    monkeypatch.setattr(LeafConnection, "connect", slowly)
+    async with served(tmp_path) as client:
+        consumer = await client.jetstream(timeout=60).pull_subscribe("s.>", "C")
+        subjects: list[str] = []
+        while "s.out" not in subjects:
+            subjects += [message.subject for message in await consumer.fetch(1, timeout=60)]

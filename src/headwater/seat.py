@@ -123,7 +123,7 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         connection = Connection(server.options)
         await connection.connect()
         stack.push_async_callback(connection.close)
-        domain = await _open_domain(premises, settings, connection, stack)
+        domain, housekeeper = await _open_domain(premises, settings, connection, stack)
         consumers = await _open_consumers(premises, settings, connection, server.leaf, stack)
         domain.observe(consumers)
         stack.push_async_callback(consumers.close)
@@ -142,6 +142,10 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         domain.observe(upstreams)
         upstreams.start()
         stack.push_async_callback(upstreams.close)
+        # Only while consumers and upstreams are there: where messages stay for those who are interested, what
+        # a schedule publishes would be nobody's before, and after.
+        housekeeper.start()
+        stack.push_async_callback(housekeeper.stop)
         ingest = Ingest(connection, name)
         domain.observe(ingest)
         stack.push_async_callback(ingest.stop)
@@ -233,8 +237,8 @@ def prefixes(settings: Settings) -> tuple[str, ...]:
 
 async def _open_domain(
     premises: Premises, settings: Settings, connection: Connection, stack: AsyncExitStack
-) -> Domain:
-    """Return the account's streams, open and looked after."""
+) -> tuple[Domain, Housekeeper]:
+    """Return the account's streams, open, and who looks after them once it is started."""
     services = Services(
         settings=settings,
         clock=premises.clock,
@@ -261,9 +265,7 @@ async def _open_domain(
     stack.push_async_callback(domain.close)
     housekeeper = Housekeeper(settings, premises.clock)
     domain.observe(housekeeper)
-    housekeeper.start()
-    stack.push_async_callback(housekeeper.stop)
-    return domain
+    return domain, housekeeper
 
 
 async def _open_consumers(
