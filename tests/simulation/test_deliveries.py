@@ -22,6 +22,7 @@ from headwater.errors import Error
 from headwater.model.consumer import AckPolicy
 from headwater.model.stream import Retention
 from headwater.stream import committer
+from headwater.stream.stream import Stream
 from simulation.disks import Fault
 from simulation.voyage import Machine
 from stream.streams import config_of, everything
@@ -66,6 +67,7 @@ class Shore:
         self.promised: dict[tuple[int, str], Promised] = {}
         self.stored: list[set[int]] = [set() for _ in STREAMS]
         self._count = 0
+        self._folds: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Open the streams with the states that their logs hold."""
@@ -118,7 +120,7 @@ class Shore:
         index = self.rng.randrange(len(self.desks))
         name = self.rng.choice([name for name, _ in CONSUMERS[STREAMS[index]]])
         deed = self.rng.choice(
-            (self.publish, self.pull, self.pull, self.ack, self.ack, self.ack, self.repeat)
+            (self.publish, self.pull, self.pull, self.ack, self.ack, self.ack, self.repeat, self.fold)
         )
         await deed(index, name)
         if self.rng.random() < 0.3:
@@ -136,6 +138,16 @@ class Shore:
         with suppress(Error):
             await stream.settled()
         self.take_confirmations()
+
+    async def fold(self, index: int, name: str) -> None:
+        """Have a checkpoint written while everything goes on."""
+        fold = asyncio.create_task(self._fold(self.desks[index].stream))
+        self._folds.add(fold)
+        fold.add_done_callback(self._folds.discard)
+
+    async def _fold(self, stream: Stream) -> None:
+        with suppress(Error):
+            await stream.folder.fold(force_checkpoint=True)
 
     async def pull(self, index: int, name: str) -> None:
         """Ask for some messages."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from headwater.errors import DiskError
 from headwater.model import headers as header_block
 from headwater.model.message import Message
+from headwater.model.times import format_time
 from stream.streams import SECOND, Workshop, everything, headers, publish, seqs_of
 from table.samples import columns_of
 
@@ -67,3 +71,30 @@ async def test_the_last_message_of_a_subject_that_expires_leaves_a_marker_which_
         workshop.clock.advance(6 * SECOND)
         assert await stream.expire(workshop.clock.now_ns()) == 2
         assert (await stream.state()).messages == 0
+
+
+async def test_what_cannot_be_read_when_it_is_due_leaves_once_it_can(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that refuses to read for a moment costs no message its end, and no schedule its time."""
+    async with workshop.stream(
+        allow_msg_ttl=True, allow_msg_schedules=True, allow_rollup_hdrs=True
+    ) as stream:
+        at = format_time(workshop.clock.now_ns() + 5 * SECOND)
+        schedule = headers(Nats_Schedule=f"@at {at}", Nats_Schedule_Target="out")
+        await publish(stream, (b"a", b"1", headers(Nats_TTL="5")), (b"in", b"2", schedule), (b"b", b"3"))
+        workshop.clock.advance(5 * SECOND)
+
+        async def refuse(seq: int) -> None:
+            raise DiskError(stream.directory, "read", 5)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stream._store.view, "run_at", refuse)
+            with pytest.raises(DiskError):
+                await stream.expire(workshop.clock.now_ns())
+        due_ns = stream.next_expiry_ns()
+        assert due_ns is not None
+        assert due_ns <= workshop.clock.now_ns()
+        await stream.expire(workshop.clock.now_ns())
+        assert [message.subject for message in await everything(stream)] == [b"b", b"out"]
+        assert stream.next_expiry_ns() is None

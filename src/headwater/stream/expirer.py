@@ -50,9 +50,13 @@ class Expirer:
     async def expire(self, now_ns: int) -> int:
         """Take out what is too old and publish what is due; return how many messages went."""
         self._intake.abandon_idle(now_ns)
-        await self._scheduler.fire(now_ns)
-        gone = await self._expire_old(now_ns) if self._store.config.max_age else 0
-        return gone + await self._expire_due(now_ns)
+        try:
+            await self._scheduler.fire(now_ns)
+        finally:
+            # What cannot be published now keeps nothing that is too old.
+            gone = await self._expire_old(now_ns) if self._store.config.max_age else 0
+            gone += await self._expire_due(now_ns)
+        return gone
 
     async def _expire_old(self, now_ns: int) -> int:
         """Take out the messages older than `max_age`, run by run from the front."""
@@ -77,25 +81,36 @@ class Expirer:
         """Take out the messages whose own time to live has passed."""
         generation, gone = self._store.generation, 0
         due = sorted(self._store.ledger.expiry.pop_due(now_ns, EXPIRE_AT_ONCE))
-        while due:
-            if not self._store.ledger.is_live(due[0]):
-                due.pop(0)
-                continue
-            try:
-                run = await self._store.view.run_at(due[0])
-            except CorruptionError as error:
-                name = self._store.config.name
-                logger.error("stream %s: %d stays beyond its time: %s", name, due.pop(0), error)
-                continue
-            if generation != self._store.generation:
-                return gone  # the index was made anew and has them all
-            assert run is not None
-            reach = bisect_right(due, int(run.seqs[-1]))
-            live = [seq for seq in due[:reach] if self._store.ledger.is_live(seq)]
-            due = due[reach:]
-            removal = Removal()
-            removal.take(run, run.seqs.searchsorted(live), self._store.overhead)
-            gone += self._take_out(removal, run)
+        try:
+            while due and generation == self._store.generation:
+                gone += await self._expire_first(due, generation)
+        finally:
+            # What could not be read stays due. An index that was made anew meanwhile has them all.
+            if generation == self._store.generation:
+                for seq in due:
+                    self._store.ledger.expiry.add(seq, now_ns)
+        return gone
+
+    async def _expire_first(self, due: list[int], generation: int) -> int:
+        """Take out the first of these messages with those of its run; what is done with leaves the list."""
+        if not self._store.ledger.is_live(due[0]):
+            due.pop(0)
+            return 0
+        try:
+            run = await self._store.view.run_at(due[0])
+        except CorruptionError as error:
+            name = self._store.config.name
+            logger.error("stream %s: %d stays beyond its time: %s", name, due.pop(0), error)
+            return 0
+        if generation != self._store.generation:
+            return 0
+        assert run is not None
+        reach = bisect_right(due, int(run.seqs[-1]))
+        live = [seq for seq in due[:reach] if self._store.ledger.is_live(seq)]
+        removal = Removal()
+        removal.take(run, run.seqs.searchsorted(live), self._store.overhead)
+        gone = self._take_out(removal, run)
+        del due[:reach]
         return gone
 
     def _take_out(self, removal: Removal, run: Run) -> int:

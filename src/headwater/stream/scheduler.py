@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from headwater.errors import Error
+from headwater.errors import ApiError, CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.stream.admission import Admitted
@@ -31,14 +31,22 @@ class Scheduler:
         self._intake = intake
 
     async def fire(self, now_ns: int) -> int:
-        """Publish what is due; return how many messages that were."""
-        published = 0
+        """Publish what is due; return how many messages that were.
+
+        A schedule that cannot be published, or whose message is damaged, ends. One that the disk does not let
+        us read now stays due, and the others go on: the first such error is raised after them.
+        """
+        published, failure = 0, None
         for entry in self._store.ledger.schedules.due(now_ns, FIRE_AT_ONCE):
             try:
                 published += await self._fire(entry, now_ns)
-            except Error as error:
+            except (ApiError, CorruptionError) as error:
                 logger.error("stream %s: schedule %r: %s", self._store.config.name, entry.subject, error)
                 self._store.ledger.schedules.remove_on(entry.subject)
+            except Error as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
         return published
 
     async def _fire(self, entry: Due, now_ns: int) -> bool:
