@@ -32,9 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
         setattr(config.option, _SEED.strip("-").replace("-", "_"), str(random.SystemRandom().getrandbits(32)))
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tell parallel workers which tests share servers, and begin with what takes longest."""
+    """Begin with what takes longest."""
     workers.arrange(items, config.rootpath / "tests")
 
 

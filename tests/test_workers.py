@@ -1,4 +1,4 @@
-"""Tests that share a server run in one worker, and long ones begin first."""
+"""Tests of one module run in one worker, and long ones begin first."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers import group_of, rank
+from workers import rank
 
 TESTS = Path(__file__).parent
 
 
-def test_a_module_is_a_group_and_so_is_a_folder_that_shares_servers() -> None:
-    assert group_of("log/test_log.py") == "log/test_log.py"
-    assert group_of("conformance/test_scenarios.py") == group_of("conformance/test_known.py") == "conformance"
-
-
 def test_what_takes_longest_begins_first() -> None:
-    groups = ["log/test_log.py", "on_spark/test_jobs.py", "conformance", "on_spark/test_cinemas.py"]
-    assert sorted(groups, key=rank) == [
+    modules = [
+        "log/test_log.py",
+        "on_spark/test_jobs.py",
+        "conformance/test_scenarios.py",
         "on_spark/test_cinemas.py",
-        "conformance",
+    ]
+    assert sorted(modules, key=rank) == [
+        "conformance/test_scenarios.py",
+        "on_spark/test_cinemas.py",
         "on_spark/test_jobs.py",
         "log/test_log.py",
     ]
@@ -35,7 +35,7 @@ def test_the_tests_of_a_module_run_in_one_worker(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS} {TESTS.parent / 'src'}\n")
     for name in ("test_a.py", "test_b.py", "test_c.py"):
         (tmp_path / name).write_text(body)
-    options = ["-q", "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
+    options = ["-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
     subprocess.run([sys.executable, "-m", "pytest", *options, str(tmp_path)], check=True, cwd=tmp_path)
     for name in ("test_a.txt", "test_b.txt", "test_c.txt"):
         used = (tmp_path / name).read_text().split()

@@ -1,8 +1,8 @@
-"""How tests are shared out to parallel workers (`pytest -n 4 --dist loadgroup --no-loadscope-reorder`).
+"""The order in which parallel workers take test modules.
 
-Tests of one group run in one worker, one after the other, so that they share a server, a site or a Spark. A
-group is a module, or a folder whose tests share something that is expensive to start. Groups start in the
-order of `FIRST`: what takes longest begins first, so that no worker is left with it at the end.
+`pytest -n 4 --dist loadfile --no-loadscope-reorder` runs the tests of one module in one worker, one after the
+other, so that they share a server, a site or a Spark. Modules start in the order of `FIRST`: what takes longest
+begins first, so that no worker is left with it at the end.
 """
 
 from __future__ import annotations
@@ -11,39 +11,32 @@ from pathlib import Path
 
 import pytest
 
-FOLDERS = ("conformance",)
-"""Folders whose tests are one group."""
 FIRST = (
+    "conformance/test_scenarios.py",
     "on_spark/test_cinemas.py",
-    "conformance",
+    "simulation",
     "durability",
     "on_spark",
+    "docs",
     "interop",
-    "simulation",
+    "fuzz",
+    "store",
     "stan",
     "cli",
     "replication",
 )
-"""Groups by the start of their name, longest first; all others come after them."""
+"""Modules by the start of their path, longest first; all others come after them."""
 
 
-def group_of(path: str) -> str:
-    """Return the group of a test module, named by its path below the tests."""
-    folder = path.partition("/")[0]
-    return folder if folder in FOLDERS else path
-
-
-def rank(group: str) -> int:
-    """Return the place of a group in the order of starting."""
-    places = [place for place, first in enumerate(FIRST) if group.startswith(first)]
+def rank(path: str) -> int:
+    """Return the place of a test module, named by its path below the tests, in the order of starting."""
+    places = [place for place, first in enumerate(FIRST) if path.startswith(first)]
     return min(places, default=len(FIRST))
 
 
 def arrange(items: list[pytest.Item], root: Path) -> None:
-    """Mark each test with its group, and bring the groups into the order of starting."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(_below(item.path, root))))
-    items.sort(key=lambda item: rank(group_of(_below(item.path, root))))
+    """Bring the tests into the order of starting."""
+    items.sort(key=lambda item: rank(_below(item.path, root)))
 
 
 def _below(path: Path, root: Path) -> str:
