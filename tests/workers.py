@@ -1,8 +1,8 @@
 """The order in which parallel workers take test modules.
 
 `pytest -n 4 --dist loadfile --no-loadscope-reorder` runs the tests of one module in one worker, one after the
-other, so that they share a server, a site or a Spark. Modules start in the order of `FIRST`: what takes longest
-begins first, so that no worker is left with it at the end.
+other, so that they share a server, a site or a Spark. Modules start in the order of `FIRST`: what takes
+longest begins first, so that no worker is left with it at the end.
 """
 
 from __future__ import annotations
