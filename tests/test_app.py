@@ -285,3 +285,14 @@ async def test_a_message_as_large_as_clients_may_publish_gets_everywhere(
         assert base64.b64decode(got["message"]["data"]) == data
         assert (await nc.request("$JS.API.DIRECT.GET.S", b'{"seq":1}', 30)).data == data
         assert nc.max_payload > len(data)
+
+
+async def test_a_store_of_an_older_release_that_everybody_may_read_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir(mode=0o755)
+    (tmp_path / "store").chmod(0o755)
+    async with engine(tmp_path) as running:
+        assert "is open to every user of this machine" in running.log
+        await running.stop()
+        running.store.chmod(0o750)
+        await running.start()
+        assert running.log.count("is open to every user") == 1

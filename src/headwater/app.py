@@ -50,6 +50,7 @@ async def serve(settings: Settings) -> None:
     store = settings.store
     assert store is not None
     lock = StoreLock(store)
+    _warn_if_open_to_all(store)
     try:
         lock.take()
     except StoreLockedError:
@@ -63,6 +64,12 @@ async def serve(settings: Settings) -> None:
         await _until_lost(ownership, _serve(settings, store, ownership))
     finally:
         lock.release()
+
+
+def _warn_if_open_to_all(store: Path) -> None:
+    """Log that every user may enter the store: those of older releases were made so, and may be meant so."""
+    if store.exists() and store.stat().st_mode & 0o007:
+        logger.warning("%s is open to every user of this machine; to close it: chmod -R o-rwx", store)
 
 
 async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> None:

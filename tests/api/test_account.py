@@ -5,8 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from doors import Asker, Wanted, opened_door
+from doors import Asker, Wanted, connected, normal, opened_door
 from headwater.control.account import AccountLimits
+from servers import nats_server
+
+LIMITED = """
+accounts { A {
+  jetstream { max_mem: 20000, max_file: 30000, max_streams: 3, max_consumers: 2, max_ack_pending: 50
+    mem_max_stream_bytes: 5000, disk_max_stream_bytes: 6000, max_bytes_required: true }
+  users: [ { user: a, password: a } ]
+} }
+no_auth_user: a
+"""
 
 
 async def test_the_account_is_shown_as_nats_server_shows_it(twins: Any) -> None:
@@ -33,3 +43,52 @@ async def test_limits_are_shown_and_hold(tmp_path: Path) -> None:
         await ask.ask("STREAM.CREATE.T", {"name": "T", "max_bytes": 100})
         one_more = await ask.ask("STREAM.CREATE.U", {"name": "U", "max_bytes": 100})
         assert one_more["error"]["err_code"] == 10027
+
+
+async def test_the_limits_of_an_account_hold_as_with_nats_server(tmp_path: Path) -> None:
+    limits = AccountLimits(
+        max_memory=20_000,
+        max_storage=30_000,
+        max_streams=3,
+        max_consumers=2,
+        max_ack_pending=50,
+        memory_max_stream_bytes=5000,
+        storage_max_stream_bytes=6000,
+        max_bytes_required=True,
+    )
+    asked: list[tuple[str, dict[str, Any] | None]] = [
+        ("INFO", None),
+        ("STREAM.CREATE.S", {"name": "S"}),
+        ("STREAM.CREATE.S", {"name": "S", "max_bytes": 6001}),
+        ("STREAM.CREATE.M", {"name": "M", "max_bytes": 5001, "storage": "memory"}),
+        ("STREAM.CREATE.S", {"name": "S", "max_bytes": 6000, "max_consumers": 3}),
+        ("STREAM.CREATE.S", {"name": "S", "max_bytes": 6000}),
+        ("STREAM.UPDATE.S", {"name": "S", "max_bytes": 6001}),
+        ("STREAM.UPDATE.S", {"name": "S"}),
+        ("STREAM.CREATE.M", {"name": "M", "max_bytes": 5000, "storage": "memory"}),
+        ("STREAM.CREATE.T", {"name": "T", "max_bytes": 100}),
+        ("STREAM.CREATE.U", {"name": "U", "max_bytes": 100}),
+    ]
+    consumers: dict[str, dict[str, Any]] = {
+        "a": {"ack_policy": "explicit", "max_ack_pending": 51},
+        "b": {"ack_policy": "explicit"},
+        "c": {"ack_policy": "explicit", "max_ack_pending": 50},
+        "d": {},
+    }
+    for name, more in consumers.items():
+        body = {"stream_name": "S", "config": {"durable_name": name, **more}}
+        asked.append((f"CONSUMER.CREATE.S.{name}", body))
+    config = f"server_name: probe\n{LIMITED}"
+    async with (
+        opened_door(tmp_path, Wanted(limits=limits)) as door,
+        nats_server(config, jetstream=True) as server,
+    ):
+        theirs = await connected(server.client_url)
+        codes = []
+        for subject, request in asked:
+            wanted = normal(await Asker(theirs).ask(subject, request))
+            got = normal(await door.asker.ask(subject, request))
+            assert got == wanted, f"{subject} {request}"
+            codes.append(got.get("error", {}).get("err_code"))
+        assert {10113, 10122, 10026, 10027, 10121} <= set(codes), codes
+        await theirs.close()

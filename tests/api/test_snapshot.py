@@ -134,6 +134,7 @@ async def test_a_snapshot_that_nobody_takes_ends_without_interest(tmp_path: Path
         ({"deliver_subject": "a.*"}, 10015),
         ({"deliver_subject": "a b"}, 10015),
         ({"deliver_subject": "$HEADWATER.x.REPLICATION.COMMIT"}, 10015),
+        ({"deliver_subject": "x" * 4000}, 10015),
         ({"zz": ""}, 10025),
     ],
 )

@@ -22,6 +22,8 @@ from headwater.bus.connection import Connection, Denial, DeniedError, NoResponde
 from headwater.bus.options import ConnectOptions
 from headwater.control.catalog import Catalog
 from headwater.errors import BusError
+from headwater.replication import handover
+from headwater.wire import stan_messages
 from rounds import choose_seed
 from servers import nats_server
 from sinks import KeptSink
@@ -174,4 +176,39 @@ async def test_a_tenant_of_one_account_reaches_nothing_of_another(tmp_path: Path
         assert not [frame for frame in heard.frames if SECRET in frame[3] or SECRET in frame[2]]
         assert "Traceback" not in running.log, running.log[running.log.index("Traceback") :][:3000]
         for connection in (sales, tenant):
+            await connection.close()
+
+
+async def test_no_answer_goes_where_only_engines_speak(tmp_path: Path) -> None:
+    """nats-server lets a client name any subject for an answer, also one that it may not publish on."""
+    async with engine(tmp_path, "--stan", "cluster") as running:
+        insider = Connection(handover.connect_options(str(running.store / handover.NAME), "$G", "test"))
+        stranger = Connection(ConnectOptions((running.client_url,)))
+        heard = KeptSink()
+        for connection in (insider, stranger):
+            await connection.connect()
+        insider.subscribe(b"$HEADWATER.>", heard)
+        await insider.flush()
+        await furnish(Asker(stranger), "S", "s")
+        hello = stan_messages.ConnectRequest(clientID="me", heartbeatInbox="_INBOX.beat").SerializeToString()
+        asked = {
+            "s.1": b"",
+            "$JS.API.INFO": b"",
+            "$JS.API.STREAM.INFO.S": b"",
+            "$JS.API.STREAM.MSG.GET.S": b'{"seq":1}',
+            "$JS.API.DIRECT.GET.S": b'{"seq":1}',
+            "$JS.API.CONSUMER.MSG.NEXT.S.C": b'{"batch":1,"no_wait":true}',
+            "_STAN.discover.cluster": hello,
+        }
+        for subject, body in asked.items():
+            stranger.publish(subject.encode(), body, b"$HEADWATER.x.REPLICATION.COMMIT")
+        del asked["$JS.API.CONSUMER.MSG.NEXT.S.C"]  # it is answered on the subject of the message
+        for subject, body in asked.items():
+            await stranger.request(subject.encode(), body, 60)
+        await insider.flush()
+        assert heard.frames == []
+        push = {"durable_name": "P", "deliver_subject": "$HEADWATER.x.REPLICATION.COMMIT"}
+        made = await Asker(stranger).ask("CONSUMER.CREATE.S.P", {"stream_name": "S", "config": push})
+        assert made["error"]["err_code"] == 10112
+        for connection in (insider, stranger):
             await connection.close()

@@ -77,9 +77,11 @@ async def test_bytes_that_are_no_request_are_refused(server: Streaming) -> None:
     ]
 
 
-async def test_nobody_has_the_engine_speak_where_only_engines_do(server: Streaming) -> None:
+@pytest.mark.parametrize("inside", ["$HEADWATER.x.REPLICATION.COMMIT", "x" * 4000])
+async def test_nobody_has_the_engine_speak_where_only_engines_do_or_no_line_reaches(
+    server: Streaming, inside: str
+) -> None:
     client = await server.client()
-    inside = "$HEADWATER.x.REPLICATION.COMMIT"
     _, subscribed = await client.try_subscribe("foo", inbox=inside)
     assert subscribed.error == refusals.INVALID_SUBSCRIBE
     assert (await client.connect(clientID="other", heartbeatInbox=inside)).error == refusals.INVALID_CONNECT

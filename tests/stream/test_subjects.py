@@ -224,3 +224,29 @@ async def test_a_subject_that_comes_while_a_pattern_is_prepared_is_matched() -> 
     index.add_run([b"s.3.new"], [1_000_000], [1])
     await preparing
     assert b"s.3.new" in set(index.matching("s.3.*"))
+
+
+async def test_the_newest_of_what_was_prepared_is_known_until_something_is_removed() -> None:
+    index = large_index(100)
+    assert index.prepared_newest("s.3.*") is None
+    await index.prepare("s.3.*")
+    newest = max(index.last[subject] for subject in index.matching("s.3.*"))
+    assert index.prepared_newest("s.3.*") == newest
+    index.add_run([b"s.4.new", b"s.3.3"], [101, 102], [1, 1])
+    assert index.prepared_newest("s.3.*") == 102
+    index.add_run([b"s.3.new"], [103], [1])
+    assert b"s.3.new" in set(index.matching("s.3.*"))
+    assert index.prepared_newest("s.3.*") == 103
+    assert index.prepared_newest("s.*.*") is None
+    index.forget(b"s.3.new")
+    assert index.prepared_newest("s.3.*") is None, "what is the newest now must be looked for"
+
+
+async def test_the_newest_is_not_known_if_a_subject_went_while_a_pattern_was_prepared() -> None:
+    index = large_index()
+    preparing = asyncio.create_task(index.prepare("s.3.*"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    index.forget(max(index.count, key=lambda subject: index.last[subject]))
+    await preparing
+    assert index.prepared_newest("s.3.*") is None

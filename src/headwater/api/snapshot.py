@@ -11,12 +11,11 @@ import msgspec
 from headwater.api.archived_consumers import taken
 from headwater.api.context import Context
 from headwater.api.request import Request
-from headwater.control.subject_rules import is_internal
+from headwater.control.subject_rules import can_be_sent_to
 from headwater.errors import Error, api_error
 from headwater.model import headers
 from headwater.model.message import Message
 from headwater.model.stream import StreamState
-from headwater.model.subject import valid_literal
 from headwater.model.unique import unique_id
 from headwater.stream.archive import (
     PART_BYTES,
@@ -56,7 +55,7 @@ async def begin(context: Context, request: Request) -> Json:
     stream = context.domain.stream(request.stream)
     asked = request.decode(_FIELDS, "JSApiStreamSnapshotRequest")
     deliver = asked.get("deliver_subject", "")
-    if not valid_literal(deliver) or is_internal(deliver):
+    if not can_be_sent_to(deliver):
         raise api_error("snapshot_deliver_subject_invalid")
     # Before the state: what a consumer has been delivered is then part of what is archived.
     consumers = [] if asked.get("no_consumers") else taken(context.consumers.of(stream))

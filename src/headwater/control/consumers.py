@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from sqlite3 import IntegrityError
 
 import msgspec
 
@@ -281,7 +282,10 @@ class Consumers:
     def _declare(self, consumer: Consumer) -> None:
         config = encode_config(consumer.config).decode()
         row = ConsumerRow(self._folder, consumer.stream.name, consumer.name, config, consumer.created_ns)
-        self._catalog.declare_consumer(row)
+        try:
+            self._catalog.declare_consumer(row)
+        except IntegrityError:
+            raise api_error("stream_not_found") from None  # deleted meanwhile
 
     async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
         old = consumer.config

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from headwater.bus.permissions import INTERNAL
 from headwater.errors import ApiError, api_error
 from headwater.model.stream import StreamConfig
-from headwater.model.subject import collides, is_subset, valid_subject
+from headwater.model.subject import collides, is_subset, valid_literal, valid_subject
 from headwater.model.subject_set import SubjectSet
 from headwater.model.transform import SubjectTransform, TransformError, check_mapping
 
@@ -22,6 +22,11 @@ LONGEST = 3072
 def is_internal(subject: str) -> bool:
     """Return whether a subject is one of the engine's own, on which no client may have it speak."""
     return is_subset(subject, INTERNAL)
+
+
+def can_be_sent_to(subject: str) -> bool:
+    """Return whether the engine may publish on a subject that a client names; a line too long ends a link."""
+    return valid_literal(subject) and len(subject.encode()) <= LONGEST and not is_internal(subject)
 
 
 def check_subjects(config: StreamConfig) -> StreamConfig:

@@ -18,9 +18,13 @@ class Patterns:
         self.takes_all = not patterns or ">" in patterns
         self._few = [] if self.takes_all or len(patterns) > MANY else [Filter(p) for p in patterns]
         self._many: SubjectTrie[bool] = SubjectTrie()
+        self._literals: set[bytes] = set()
         if not self.takes_all and not self._few:
             for pattern in patterns:
-                self._many.insert(pattern, True)
+                if "*" in pattern or ">" in pattern:
+                    self._many.insert(pattern, True)
+                else:
+                    self._literals.add(pattern.encode())
 
     def takes(self, subject: bytes) -> bool:
         """Return whether any of them takes a subject; without patterns, every subject is taken."""
@@ -28,4 +32,4 @@ class Patterns:
             return True
         if self._few:
             return any(f.matches(subject) for f in self._few)
-        return self._many.has(subject)
+        return subject in self._literals or self._many.has(subject)

@@ -15,9 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 from headwater.bus.connection import Connection
-from headwater.control.subject_rules import is_internal
+from headwater.control.subject_rules import can_be_sent_to
 from headwater.errors import ApiError
-from headwater.model.subject import valid_literal
 from headwater.stan import records, refusals
 from headwater.stan.channels import Channels
 from headwater.stan.clients import Client, Clients
@@ -265,8 +264,7 @@ class StanServer:
             request = decode(wire.ConnectRequest, frame[3])
         except MalformedError:
             request = None
-        inbox = request.heartbeatInbox if request is not None else ""
-        if request is None or not valid_literal(inbox) or is_internal(inbox):
+        if request is None or not can_be_sent_to(request.heartbeatInbox):
             self._refuse_client(frame, refusals.INVALID_CONNECT)
             return
         if not valid_client_id(request.clientID):

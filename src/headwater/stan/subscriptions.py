@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from headwater.clock import Clock
-from headwater.control.subject_rules import is_internal
+from headwater.control.subject_rules import can_be_sent_to
 from headwater.delivery.timers import Timers
-from headwater.model.subject import valid_literal
 from headwater.model.unique import unique_id
 from headwater.stan import records, refusals
 from headwater.stan.channel import Channel
@@ -42,7 +41,7 @@ def check_request(request: Any, clients: Clients) -> None:
         raise RefusedError(refusals.INVALID_START)
     if not valid_channel(request.subject):
         raise RefusedError(refusals.INVALID_CHANNEL)
-    if not valid_literal(request.inbox) or is_internal(request.inbox):
+    if not can_be_sent_to(request.inbox):
         raise RefusedError(refusals.INVALID_SUBSCRIBE)
     if clients.get(request.clientID) is None:
         raise RefusedError(refusals.CLIENT_UNKNOWN)

@@ -309,6 +309,9 @@ class Sequencer:
     def last_of(self, pattern: bytes) -> int:
         """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
         index = self._ledger.subjects
+        known = index.prepared_newest(pattern.decode(errors="replace"))
+        if known is not None:
+            return known
         subjects = list(index.matching(pattern.decode(errors="replace")))
         stale = sorted((index.last[s], s) for s in subjects if s in index.stale) if index.stale else []
         if stale:

@@ -52,7 +52,9 @@ class SubjectIndex:
         self._prepared: tuple[str, set[bytes]] | None = None
         """A pattern and the subjects that it matched when they were looked for."""
         self._fresh: list[bytes] | None = None
-        """Subjects that came since then."""
+        """Subjects of messages that came since then."""
+        self._newest_prepared: int | None = None
+        """The newest sequence on the subjects that were prepared, while none of those has lost a message."""
 
     def __len__(self) -> int:
         return len(self.count)
@@ -88,6 +90,7 @@ class SubjectIndex:
 
     def forget(self, subject: bytes) -> None:
         """Drop a subject that holds no message any more."""
+        self._newest_prepared = None
         self.count.pop(subject, None)
         self.last.pop(subject, None)
         self.stale.discard(subject)
@@ -98,6 +101,7 @@ class SubjectIndex:
 
     def subtract(self, subject: bytes, left: int, gone: BitMap64) -> None:
         """Have a subject hold `left` messages, none of them among the sequences that are gone."""
+        self._newest_prepared = None
         self.count[subject] = left
         if self.history is not None:
             entries = tuple([entry for entry in self.history[subject] if entry[0] not in gone])
@@ -113,6 +117,7 @@ class SubjectIndex:
 
     def clear(self) -> None:
         """Forget everything."""
+        self.unprepare()
         self.count.clear()
         self.last.clear()
         self.stale.clear()
@@ -123,7 +128,7 @@ class SubjectIndex:
 
     def _note_fresh(self, subjects: Iterable[bytes]) -> None:
         if self._fresh is not None:
-            self._fresh += [subject for subject in subjects if subject not in self.count]
+            self._fresh += subjects
 
     async def prepare(self, pattern: str) -> None:
         """Look for what a pattern matches without holding up the event loop; `matching` then knows it.
@@ -132,21 +137,46 @@ class SubjectIndex:
         """
         if self._prepared is not None and self._prepared[0] == pattern:
             return
-        self._prepared, self._fresh = None, []
+        self._prepared, self._fresh, self._newest_prepared = None, [], 0
         found = await select((pattern,), self.count)
+        for some in slices(list(found)):
+            newest = max([self.last.get(subject, 0) for subject in some])
+            if self._newest_prepared is not None:
+                self._newest_prepared = max(self._newest_prepared, newest)
+            await asyncio.sleep(0)
+        if self.stale:
+            self._newest_prepared = None
         self._prepared = pattern, found
 
     def unprepare(self) -> None:
         """Forget what was prepared."""
-        self._prepared = self._fresh = None
+        self._prepared = self._fresh = self._newest_prepared = None
+
+    def prepared_newest(self, pattern: str) -> int | None:
+        """Return the newest sequence on subjects that a prepared pattern matches; None if it is not known."""
+        if self._prepared is None or self._prepared[0] != pattern or self._newest_prepared is None:
+            return None
+        fresh = self._take_fresh(Filter(pattern), self._prepared[1])
+        newest = max([self.last.get(subject, 0) for subject in fresh], default=0)
+        self._newest_prepared = max(self._newest_prepared, newest)
+        return self._newest_prepared
+
+    def _take_fresh(self, chosen: Filter, found: set[bytes]) -> set[bytes]:
+        """Have those of the fresh subjects among the prepared ones that match, and return them."""
+        fresh = set(chosen.among(self._fresh or ()))
+        found |= fresh
+        self._fresh = []
+        return fresh
 
     def matching(self, pattern: str) -> Iterator[bytes]:
         """Return the subjects held that the pattern matches."""
         chosen = Filter(pattern)
         if self._prepared is not None and self._prepared[0] == pattern:
             found = self._prepared[1]
-            found.update(chosen.among(self._fresh or ()))
-            self._fresh = []
+            fresh = self._take_fresh(chosen, found)
+            if self._newest_prepared is not None and fresh:
+                newest = max([self.last.get(subject, 0) for subject in fresh])
+                self._newest_prepared = max(self._newest_prepared, newest)
             return (subject for subject in found if subject in self.count)
         if chosen.is_literal:
             literal = pattern.encode()
