@@ -75,7 +75,7 @@ class StreamModel:
         """Return whether messages stay although everybody has them."""
         return bool(self.config.get("retention", "limits") == "limits")
 
-    # What clients are told.
+    # What clients were answered.
 
     def offered(self, message: Sent) -> None:
         """Take note of an offer."""

@@ -28,6 +28,7 @@ from typing import Any
 from simulation.engine.audit import Audit
 from simulation.engine.chaos import Chaos
 from simulation.engine.clients import Actor
+from simulation.engine.mutations import MUTATIONS
 from simulation.engine.topology import Topology
 from simulation.engine.world import World
 
@@ -164,16 +165,18 @@ def one(seed: int, options: argparse.Namespace, root: Path) -> Outcome:
     began = time.perf_counter()
     logging.basicConfig(level=options.log, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     sys.unraisablehook = lambda _: None
+    if options.mutation:
+        MUTATIONS[options.mutation].apply()
     outcome = Run(root, seed, options.lasts, options.calm).go()
     return {**outcome, "wall_s": round(time.perf_counter() - began, 2)}
 
 
 def workplace() -> Path:
-    """Return a new directory; where nobody else is at work, always of the same name, for paths are hashed."""
+    """Return a new directory, for all runs of this process: paths are hashed, and order some sets."""
     memory = Path("/dev/shm")
     base = memory if memory.is_dir() else Path(tempfile.gettempdir())
     for number in itertools.count():
-        path = base.resolve() / f"headwater-sim-{os.getuid()}-{number}"
+        path = base.resolve() / f"headwater-sim-{os.getuid()}-{number:04}"
         try:
             path.mkdir(mode=0o700)
         except FileExistsError:
@@ -182,17 +185,16 @@ def workplace() -> Path:
     raise AssertionError
 
 
-def run(seed: int, options: argparse.Namespace) -> None:
+def run(seed: int, options: argparse.Namespace, root: Path) -> None:
     """Write the outcome of one run, in a child of the process that waits for seeds."""
     signal.alarm(WALL_S)
     faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
-    root = workplace()
     try:
-        outcome = one(seed, options, root)
+        outcome = one(seed, options, root / "run")
     except BaseException:
         outcome = {"seed": seed, "problem": "the simulator failed", "trace": traceback.format_exc()}
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(root / "run", ignore_errors=True)
     print(json.dumps(outcome), flush=True)
 
 
@@ -211,17 +213,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--lasts", type=float, default=LASTS_S)
     parser.add_argument("--calm", action="store_true", help="break nothing")
+    parser.add_argument("--mutation", default="", choices=["", *MUTATIONS], help="break the engine itself")
     parser.add_argument("--log", default="CRITICAL")
     options = parser.parse_args()
+    root = workplace()
     gc.disable()
     gc.freeze()
     while line := os.read(0, LINE):
         child = os.fork()
         if child == 0:
-            run(int(line), options)
+            run(int(line), options, root)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if status:
+            shutil.rmtree(root / "run", ignore_errors=True)
             os.write(
                 1, b'{"seed": %d, "problem": "the process ended with status %d"}\n' % (int(line), status)
             )

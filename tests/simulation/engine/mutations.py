@@ -1,0 +1,169 @@
+"""Deliberate breakages of the engine, by which the simulator shows that it would find such a bug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from headwater.control.holds import Kept
+from headwater.delivery.consumers import StreamConsumers
+from headwater.delivery.state import ConsumerState
+from headwater.disk import RealAppendFile, RealDisk
+from headwater.log.log import Log
+from headwater.log.segment import records
+from headwater.stan.journal import Journal
+from headwater.stream.committer import Committer
+from headwater.stream.ledger import Ledger
+from headwater.table.delta_log import DeltaLog
+
+
+class Mutation(NamedTuple):
+    """A breakage, and what the simulator says of it."""
+
+    apply: Callable[[], None]
+    found: str
+
+
+def _replace(owner: type, name: str, value: object) -> None:
+    assert hasattr(owner, name), f"{owner.__name__}.{name} is gone"
+    setattr(owner, name, value)
+
+
+def no_file_sync() -> None:
+    """Acknowledge messages whose bytes are not synced."""
+    _replace(RealAppendFile, "sync", lambda self: None)
+
+
+def no_directory_sync() -> None:
+    """Trust that a new name is durable."""
+    _replace(RealDisk, "sync_dir", lambda self, path: None)
+
+
+def no_rollback() -> None:
+    """Go on after a refused write as if it had been done."""
+
+    def forgiving(self: Log, encoded: Any) -> Any:
+        try:
+            return append(self, encoded)
+        except Exception:
+            self._failed = False
+            return positions(self, encoded)
+
+    append = Log.append
+
+    def positions(self: Log, encoded: Any) -> Any:
+        assert self._file is not None
+        return records(self.segment, self._file.size, encoded)[1]
+
+    _replace(Log, "append", forgiving)
+
+
+def early_confirmation() -> None:
+    """Confirm an acknowledgement before it is durable, as D4 did."""
+    record: Callable[..., Any] = StreamConsumers._record
+
+    def first_confirm(self: Any, confirmed: Any = ()) -> None:
+        self.stream._send(b"".join(confirmed))
+        record(self)
+
+    _replace(StreamConsumers, "_record", first_confirm)
+
+
+def lost_delta() -> None:
+    """Drop what changed in a consumer's state now and then, as D3 did."""
+    take: Callable[..., Any] = ConsumerState.take_delta
+    count = 0
+
+    def forgetful(self: Any) -> Any:
+        nonlocal count
+        count += 1
+        change = take(self)
+        return None if count % 3 == 0 else change
+
+    _replace(ConsumerState, "take_delta", forgetful)
+
+
+def early_release() -> None:
+    """Let a queue's messages go by what its target was only offered, as D1 did."""
+
+    async def follow(self: Kept) -> None:
+        self.hold.floor = max(self.hold.floor, self.origin.durable_seq)
+        settled = self.hold.next_release
+        if settled is not None:
+            await self.origin.drop_unneeded(*settled)
+            self.hold.released = max(self.hold.released, settled[1])
+
+    _replace(Kept, "follow", follow)
+
+
+def reused_sequence() -> None:
+    """Begin again below the last sequence after a restart."""
+    restore: Callable[..., Any] = Ledger.restore
+
+    def stepped_back(self: Any, dumped: Any) -> None:
+        restore(self, dumped)
+        if self.messages == 0:
+            self.last_seq = max(0, self.last_seq - 2)
+
+    _replace(Ledger, "restore", stepped_back)
+
+
+def unsynced_commit() -> None:
+    """Trim the log before the Delta commit that holds its messages is durable."""
+    commit: Callable[..., Any] = DeltaLog.commit
+
+    def hasty(self: Any, *args: Any, **named: Any) -> None:
+        disk = self._disk
+        self._disk = _Unsynced(disk)
+        try:
+            commit(self, *args, **named)
+        finally:
+            self._disk = disk
+
+    _replace(DeltaLog, "commit", hasty)
+
+
+class _Unsynced:
+    """A disk that syncs nothing."""
+
+    def __init__(self, disk: Any) -> None:
+        self._disk = disk
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda path: None) if name.startswith("sync") else getattr(self._disk, name)
+
+
+def forgetful_journal() -> None:
+    """Answer NATS Streaming clients without recording the answer."""
+    put: Callable[..., Any] = Journal.put
+
+    def unkept(self: Any, ops: Any, then: Any = None) -> None:
+        put(self, [op for op in ops if "flows" not in op[0]], then)
+
+    _replace(Journal, "put", unkept)
+
+
+def stuck_committer() -> None:
+    """Never store again after the first refusal."""
+
+    async def never(self: Any, group: Any, error: Any) -> None:
+        self.failure = error
+        self._refuse(group, error)
+
+    _replace(Committer, "_recover", never)
+
+
+MUTATIONS = {
+    "no_file_sync": Mutation(
+        no_file_sync, "acknowledged|was served|is offline|gave sequence|ends at|holds|delivered again"
+    ),
+    "no_directory_sync": Mutation(no_directory_sync, "acknowledged|is offline|absent|ends at|does not start"),
+    "no_rollback": Mutation(no_rollback, "."),
+    "early_confirmation": Mutation(early_confirmation, "delivered again|stays although"),
+    "lost_delta": Mutation(lost_delta, "delivered again|never acked|stays although|unacked|pending"),
+    "early_release": Mutation(early_release, "is gone|does not get|not found"),
+    "reused_sequence": Mutation(reused_sequence, "was given|twice|ends at|was served|comes after|is here"),
+    "unsynced_commit": Mutation(unsynced_commit, "acknowledged|is offline|is gone"),
+    "forgetful_journal": Mutation(forgetful_journal, "STAN"),
+    "stuck_committer": Mutation(stuck_committer, "takes no messages|stalled"),
+}
