@@ -9,6 +9,9 @@ _STARTED_NS = time.time_ns() - time.monotonic_ns()
 STEP_NS = 1_000_000_000
 """By how much the wall clock must differ from the steady time to count as set."""
 
+AHEAD_NS = 60_000_000_000
+"""A recorded time further ahead of the clock than this was given by a clock that was set wrong."""
+
 
 class Clock(Protocol):
     """A source of the time that clocks on walls show, and of one that never steps."""

@@ -100,7 +100,7 @@ def test_messages_stored_at_or_before_the_horizon_go_but_for_those_that_never_do
     live = {m.seq for m in pieces.live() if m.seq >= start_seq and m.seq not in never}
     for run in pieces.runs:
         here = [m for m in (run.message(row) for row in range(len(run))) if m.seq in live]
-        removal, oldest_ns = too_old(pieces.ledger, run, start_seq, horizon_ns)
+        removal, oldest_ns, _ = too_old(pieces.ledger, run, start_seq, horizon_ns)
         assert removal == removal_of([m for m in here if m.ts <= horizon_ns])
         stays = [m.ts for m in here if m.ts > horizon_ns]
         assert oldest_ns == (stays[0] if stays else None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from headwater.clock import AHEAD_NS
+
 
 class DedupeWindow:
     """Message ids seen within the last `window_ns`, by the stored timestamps."""
@@ -32,10 +34,21 @@ class DedupeWindow:
         """Forget what has left the window."""
         horizon = now_ns - self.window_ns
         order = self._order
+        if order and order[0][0] > now_ns + AHEAD_NS:
+            self._set_back(now_ns)
         while order and order[0][0] <= horizon:
             _, message_id, seq = order.popleft()
             if self._seqs.get(message_id) == seq:
                 del self._seqs[message_id]
+
+    def _set_back(self, now_ns: int) -> None:
+        """Have ids that a clock set wrong has stored in the future count as stored now.
+
+        They would be remembered until then, and with them all that came since.
+        """
+        for _ in range(len(self._order)):
+            ts, message_id, seq = self._order.popleft()
+            self._order.append((now_ns if ts > now_ns + AHEAD_NS else ts, message_id, seq))
 
     def dump(self) -> list[tuple[int, bytes, int]]:
         """Return what a checkpoint must keep."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
+from typing import NamedTuple
 
+from headwater.clock import AHEAD_NS
 from headwater.errors import CorruptionError
 from headwater.model.run import Run
 from headwater.stream import retention
@@ -21,6 +23,21 @@ EXPIRE_AT_ONCE = 10_000
 """How many messages with a time to live of their own leave in one change, at the most."""
 
 
+class _Passed(NamedTuple):
+    """The messages at the front that no round need look at again: their times have not come."""
+
+    generation: int
+    seq: int = 0
+    """The first sequence behind them."""
+    ahead_ns: int | None = None
+    """The soonest of their times."""
+
+    def beyond(self, seq: int, ahead_ns: int | None) -> _Passed:
+        """Return the same with those of a run that ends before this sequence."""
+        times = [ns for ns in (self.ahead_ns, ahead_ns) if ns is not None]
+        return _Passed(self.generation, seq, min(times, default=None))
+
+
 class Expirer:
     """Takes out what has expired, run by run, so that the stream goes on meanwhile."""
 
@@ -31,10 +48,11 @@ class Expirer:
         self._scheduler = Scheduler(store, intake)
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
+        self._passed: _Passed | None = None
 
     def configure(self) -> None:
         """Take up another config."""
-        self._next_age = None
+        self._next_age = self._passed = None
 
     def next_ns(self) -> int | None:
         """Return when a message may be due to expire or to be published; None if none will."""
@@ -44,6 +62,8 @@ class Expirer:
         if max_age and ledger.messages:
             known = self._next_age is not None and self._next_age[0] == self._store.generation
             oldest_ns = self._next_age[1] if known and self._next_age else ledger.first_ts or 0
+            if oldest_ns > self._store.services.clock.now_ns() + AHEAD_NS:
+                oldest_ns = 0  # it stays, but what came behind it may be older
             due = oldest_ns + max_age if due is None else min(due, oldest_ns + max_age)
         return due
 
@@ -59,23 +79,38 @@ class Expirer:
         return gone
 
     async def _expire_old(self, now_ns: int) -> int:
-        """Take out the messages older than `max_age`, run by run from the front."""
-        horizon_ns = now_ns - self._store.config.max_age
+        """Take out the messages older than `max_age`, run by run from the front.
+
+        Times that have not come, given by a clock that was set wrong, hold up nothing behind them.
+        """
+        horizon_ns, latest_ns = now_ns - self._store.config.max_age, now_ns + AHEAD_NS
         generation = self._store.generation
-        gone = seq = 0
+        passed = self._passed_before(horizon_ns)
+        gone = 0
         oldest_ns: int | None = None
         while oldest_ns is None:
-            run = await self._store.view.run_at(max(seq, self._store.ledger.first_seq))
+            run = await self._store.view.run_at(max(passed.seq, self._store.ledger.first_seq))
             if run is None:
                 # Whatever comes is newer than all that is there.
-                oldest_ns = max(self._store.ledger.last_ts, now_ns)
+                oldest_ns = min(max(self._store.ledger.last_ts, now_ns), latest_ns)
                 break
-            removal, oldest_ns = retention.too_old(self._store.ledger, run, seq, horizon_ns)
-            seq = int(run.seqs[-1]) + 1
+            removal, oldest_ns, ahead_ns = retention.too_old(
+                self._store.ledger, run, passed.seq, horizon_ns, latest_ns
+            )
+            if oldest_ns is None:
+                passed = passed.beyond(int(run.seqs[-1]) + 1, ahead_ns)
             gone += self._take_out(removal, run)
+        self._passed = passed if passed.ahead_ns is not None else None
         # What comes into an empty stream may bring a time of its own, long past.
         self._next_age = (generation, oldest_ns) if self._store.ledger.messages else None
         return gone
+
+    def _passed_before(self, horizon_ns: int) -> _Passed:
+        """Return what the last round found to stay for long, if it still does."""
+        passed, generation = self._passed, self._store.generation
+        if passed is None or passed.generation != generation or (passed.ahead_ns or 0) <= horizon_ns:
+            return _Passed(generation)
+        return passed
 
     async def _expire_due(self, now_ns: int) -> int:
         """Take out the messages whose own time to live has passed."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap64
 
+from headwater.clock import AHEAD_NS
 from headwater.errors import CorruptionError, Error
 from headwater.log import checkpoint
 from headwater.model.columns import Columns, concat, keep
@@ -69,7 +70,9 @@ class Folder:
             return log.size_bytes >= max(LARGE_LOG, CHECKPOINT_RATIO * self._store.checkpoint_bytes)
         if head.nbytes >= settings.fold_bytes or head.messages >= settings.fold_messages:
             return True
-        return now_ns - (head.first_ts or now_ns) >= settings.fold_interval_s * 1e9
+        age_ns = now_ns - (head.first_ts or now_ns)
+        # What seems to come from the future has been there for nobody knows how long.
+        return age_ns >= settings.fold_interval_s * 1e9 or age_ns < -AHEAD_NS
 
     @property
     def has_nothing_to_fold(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from headwater.log.log import Log
 from headwater.log.segment import Position
@@ -22,6 +22,7 @@ class HeadEntry:
     last_seq: int
     first_ts: int
     last_ts: int
+    """The latest time of a message."""
     nbytes: int
     run: Run | None
     position: Position | None
@@ -31,7 +32,8 @@ class HeadEntry:
     def of(cls, run: Run, position: Position | None) -> HeadEntry:
         """Return the entry of a run that has at least one message."""
         seqs, ts = run.seqs, run.ts
-        return cls(int(seqs[0]), int(seqs[-1]), int(ts[0]), int(ts[-1]), run.nbytes, run, position)
+        last_ts = int(ts.max()) if len(ts) > 1 else int(ts[0])
+        return cls(int(seqs[0]), int(seqs[-1]), int(ts[0]), last_ts, run.nbytes, run, position)
 
 
 class Head:
@@ -42,6 +44,8 @@ class Head:
         self._both: tuple[list[HeadEntry], list[int]] = ([], [])
         self._resident = 0
         self._oldest_resident = 0
+        self._ascends = True
+        """Whether no entry is known to be older than one before it."""
         self.messages = 0
         self.nbytes = 0
 
@@ -75,6 +79,8 @@ class Head:
     def append(self, entry: HeadEntry, *, resident: bool = True) -> None:
         """Add the newest entry; a replayed one need not stay resident."""
         assert not self._lasts or entry.first_seq > self._lasts[-1]
+        previous = self._entries[-1] if self._entries else None
+        self._ascends = previous is None or (self._ascends and previous.last_ts <= entry.last_ts)
         self._entries.append(entry)
         self._lasts.append(entry.last_seq)
         self.messages += entry.last_seq - entry.first_seq + 1
@@ -110,10 +116,13 @@ class Head:
         entries, lasts = self._both
         return sum(entry.nbytes for entry in entries[bisect_left(lasts, seq) :])
 
-    def entry_since(self, ts: int) -> HeadEntry | None:
-        """Return the first entry whose newest message is not older than this time."""
-        entries = self._entries
-        index = bisect_left(entries, ts, key=lambda entry: entry.last_ts)
+    def entry_since(self, ts: int, start_seq: int = 0) -> HeadEntry | None:
+        """Return the first entry from a sequence on whose newest message is not older than this time."""
+        entries, lasts = self._both
+        low = bisect_left(lasts, start_seq)
+        if not self._ascends:
+            return next((entry for entry in islice(entries, low, None) if entry.last_ts >= ts), None)
+        index = bisect_left(entries, ts, lo=low, key=lambda entry: entry.last_ts)
         return entries[index] if index < len(entries) else None
 
     def load(self, entry: HeadEntry) -> Run:

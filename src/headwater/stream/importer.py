@@ -88,7 +88,7 @@ class Importer:
     ) -> list[Adopted]:
         """Take in files of copied messages behind all others, in one change; return them in their places."""
         self._check(upstream, expected)
-        last_seq, last_ts = self._store.ledger.last_seq, self._store.ledger.last_ts
+        last_seq, last_ts = self._store.ledger.last_seq, self._sequencer.floor_ts
         placed: list[Adopted] = []
         for file, ts in zip(adopted, _latest(adopted, self._sequencer.now()), strict=True):
             if mirrored and file.first_seq <= last_seq:

@@ -111,7 +111,7 @@ class Intake(Sequencer):
             except Error as error:
                 if not self._config.no_ack:
                     self.group.refuse(reply, _refusal(error))
-            now = max(now, self._ledger.last_ts) + 1
+            now = max(self._now(), now + 1)
         self._flush(pending)
 
     def _offer_one(

@@ -88,9 +88,13 @@ class Reader:
 
     async def seq_at(self, ts: int) -> int:
         """Return the first live sequence with a time not before `ts`; one past the last if there is none."""
-        ledger = self._store.ledger
-        found = await self._store.view.seq_at(ts)
-        return ledger.last_seq + 1 if found is None else ledger.next_live(found)
+        start_seq = self._store.ledger.first_seq
+        while (found := await self._store.view.seq_at(ts, start_seq)) is not None:
+            ledger = self._store.ledger
+            start_seq = ledger.next_live(found)
+            if start_seq == found or start_seq > ledger.last_seq:
+                return start_seq
+        return self._store.ledger.last_seq + 1
 
     async def scan(
         self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None

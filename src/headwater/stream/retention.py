@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from headwater.model.stream import StreamConfig
 from headwater.stream.ledger import Ledger
 from headwater.stream.removal import Removal
 from headwater.stream.subjects import Located
+
+MAX_TIME = (1 << 63) - 1
 
 ReadRun = Callable[[int], Run | None]
 """Returns the first run with a row at or after a sequence."""
@@ -101,11 +104,20 @@ def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, excess: dict[b
     oldest.update(passed)
 
 
-def too_old(ledger: Ledger, run: Run, seq: int, horizon_ns: int) -> tuple[Removal, int | None]:
-    """Return the messages of a run from a sequence on that were stored at or before the horizon.
+class TooOld(NamedTuple):
+    """Which messages of a run are too old, and of what age those are that stay for now."""
 
-    The second value is the time of the oldest one that stays for now; None if the run has none. Messages with
-    a time to live of `never` stay whatever their age.
+    removal: Removal
+    oldest_ns: int | None
+    """The time of the oldest one that stays; None if there is none but those that have not come yet."""
+    ahead_ns: int | None = None
+    """The time of the soonest of those."""
+
+
+def too_old(ledger: Ledger, run: Run, seq: int, horizon_ns: int, now_ns: int = MAX_TIME) -> TooOld:
+    """Return what of a run from a sequence on was stored at or before the horizon.
+
+    Messages with a time to live of `never` stay whatever their age.
     """
     removal = Removal()
     rows = ledger.live_rows(run, seq)
@@ -114,4 +126,8 @@ def too_old(ledger: Ledger, run: Run, seq: int, horizon_ns: int) -> tuple[Remova
         rows = np.array([row for row in rows.tolist() if int(seqs[row]) not in never], dtype=np.intp)
     old = rows[run.ts[rows] <= horizon_ns]
     removal.take(run, old, ledger.overhead)
-    return removal, int(run.ts[rows[len(old)]]) if len(old) < len(rows) else None
+    stays = run.ts[rows]
+    stays = stays[stays > horizon_ns]
+    is_ahead = stays > now_ns
+    here, ahead = stays[~is_ahead], stays[is_ahead]
+    return TooOld(removal, int(here.min()) if len(here) else None, int(ahead.min()) if len(ahead) else None)

@@ -1,6 +1,6 @@
 """Gives messages their sequences and turns every change of a stream into batches of the log.
 
-1. A message gets the next sequence and a time that never runs backwards.
+1. A message gets the next sequence and a time that does not run backwards, unless the clock was set back.
 2. The ledger takes it in, the head holds it, and the limits take out what has no room any more.
 3. All of it is encoded as one batch, or a few, and joins the group that the next sync makes durable.
 """
@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from headwater.clock import AHEAD_NS
 from headwater.errors import Error
 from headwater.log.batch import Batch, encode
 from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention
+from headwater.model.times import format_time
 from headwater.stream import notes, retention
 from headwater.stream.admission import Admitted
 from headwater.stream.group import Group
@@ -42,6 +44,7 @@ class Sequencer:
         self._store = store
         self.group = Group()
         self._complaint = ""
+        self._reported_ts = 0
         self.wants: Callable[[bytes], bool] = lambda subject: False
         """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
         self.on_removed: Callable[[Removal], None] = lambda removal: None
@@ -303,8 +306,17 @@ class Sequencer:
         return removal
 
     def now(self) -> int:
-        """Return the time for the next message: the clock's, but never before the last one's."""
+        """Return the time for the next message: the clock's, but not before the last one's.
+
+        Where that lies far ahead, the clock was set wrong when it came, and is no measure for what comes now.
+        """
         return self._now()
+
+    @property
+    def floor_ts(self) -> int:
+        """Return the time before which no message comes; 0 where the last one bears a wrong one."""
+        last_ts = self._ledger.last_ts
+        return 0 if last_ts > self._store.services.clock.now_ns() + AHEAD_NS else last_ts
 
     def last_of(self, pattern: bytes) -> int:
         """Return the newest sequence on the subjects that a pattern matches, 0 if there is none."""
@@ -324,7 +336,23 @@ class Sequencer:
         return newest
 
     def _now(self) -> int:
-        return max(self._store.services.clock.now_ns(), self._ledger.last_ts + 1)
+        now, last_ts = self._store.services.clock.now_ns(), self._ledger.last_ts
+        if last_ts <= now + AHEAD_NS:
+            return max(now, last_ts + 1)
+        self._report_ahead(last_ts)
+        return now
+
+    def _report_ahead(self, last_ts: int) -> None:
+        """Say once that the newest message bears a time that has not come."""
+        if last_ts != self._reported_ts:
+            self._reported_ts = last_ts
+            name, shown = self._config.name, format_time(last_ts)
+            logger.warning(
+                "stream %s: its last message bears the time %s, which has not come: the clock was set back; "
+                "new messages get the time that it shows now",
+                name,
+                shown,
+            )
 
     def _hold(self, run: OfferedRun) -> HeadEntry:
         entry = HeadEntry.of(run, None)

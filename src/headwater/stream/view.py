@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from itertools import count
 from threading import Lock
 from typing import TypeVar
@@ -138,32 +139,39 @@ class View:
             self._cache.put(key, run)
         return run
 
-    async def seq_at(self, ts: int) -> int | None:
-        """Return the first stored sequence whose time is not before `ts`, alive or not."""
-        return await self._on_thread(self._retrying, self._read_seq_at, ts)
+    async def seq_at(self, ts: int, start_seq: int = 0) -> int | None:
+        """Return the first stored sequence from `start_seq` on whose time is not before `ts`, alive or not.
 
-    def _read_seq_at(self, ts: int) -> int | None:
+        Times ascend but where a clock was set back or a mirror's origin has others: nothing is left out then.
+        """
+        return await self._on_thread(self._retrying, partial(self._read_seq_at, ts), start_seq)
+
+    def _read_seq_at(self, ts: int, start_seq: int) -> int | None:
         # The head first: what a fold takes from it meanwhile is in the table by then.
-        entry = self.head.entry_since(ts)
-        found: int | None = None
+        found = self._seq_in_head(ts, start_seq)
         for file in self.table.files:
+            if file.last_seq < start_seq or (found is not None and file.first_seq > found):
+                continue
             # A file tells its last time rounded up, so it may promise what it does not hold.
-            if file.last_ts >= ts and (found := self._seq_in_file(file, ts)) is not None:
-                break
-        if entry is None or (found is not None and found < entry.first_seq):
-            return found
-        return _seq_since(self._load_entry(entry), ts)
+            if file.last_ts >= ts and (older := self._seq_in_file(file, ts, start_seq)) is not None:
+                return older if found is None else min(older, found)
+        return found
 
-    def _seq_in_file(self, file: DataFile, ts: int) -> int | None:
-        low, high = 0, len(self.table.groups(file)) - 1
-        while low < high:
-            middle = (low + high) // 2
-            run = self._load_group(file, self.table.groups(file)[middle][0])
-            if run.ts[-1] >= ts:
-                high = middle
-            else:
-                low = middle + 1
-        return _seq_since(self._load_group(file, self.table.groups(file)[low][0]), ts)
+    def _seq_in_head(self, ts: int, start_seq: int) -> int | None:
+        while (entry := self.head.entry_since(ts, start_seq)) is not None:
+            if (found := _seq_since(self._load_entry(entry), ts, start_seq)) is not None:
+                return found
+            start_seq = entry.last_seq + 1
+        return None
+
+    def _seq_in_file(self, file: DataFile, ts: int, start_seq: int) -> int | None:
+        latest = self.table.latest_times(file)
+        for (first_seq, last_seq), last_ts in zip(self.table.groups(file), latest, strict=True):
+            if last_seq < start_seq or last_ts < ts:
+                continue
+            if (found := _seq_since(self._load_group(file, first_seq), ts, start_seq)) is not None:
+                return found
+        return None
 
     async def _on_thread(self, call: Callable[..., _T], *args: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
@@ -174,7 +182,10 @@ def _group_at(groups: Groups, seq: int) -> int:
     return min(bisect_left(groups, seq, key=lambda bounds: bounds[1]), len(groups) - 1)
 
 
-def _seq_since(run: Run, ts: int) -> int | None:
-    """Return the first sequence of a run since a time."""
-    row = int(run.ts.searchsorted(ts))
-    return int(run.seqs[row]) if row < len(run.seqs) else None
+def _seq_since(run: Run, ts: int, start_seq: int) -> int | None:
+    """Return the first sequence of a run, not below `start_seq`, with a time not before `ts`."""
+    late = run.ts >= ts
+    if start_seq > run.seqs[0]:
+        late &= run.seqs >= start_seq
+    row = int(late.argmax())
+    return int(run.seqs[row]) if late[row] else None

@@ -31,7 +31,7 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     last_offset: int
     first_ts: int
     last_ts: int
-    """Times of the first and the last row."""
+    """The earliest and the latest time of a row."""
     payload_bytes: int
     """Subjects, headers and data of all messages together."""
     with_headers: int
@@ -72,8 +72,9 @@ class Tally:
         self._tidy = True
         self._subjects: dict[str, tuple[int, int]] = {}
         self._stored = BitMap64()
-        self._first = (0, 0)
-        self._last = (0, 0)
+        self._first = 0
+        self._last = 0
+        self._first_ts = self._last_ts = 0
         self._given_up = False
 
     def add(
@@ -88,8 +89,9 @@ class Tally:
         if self._given_up:
             return
         if not self._rows:
-            self._first = (int(offsets[0]), int(ts[0]))
-        self._last = (int(offsets[-1]), int(ts[-1]))
+            self._first, self._first_ts, self._last_ts = int(offsets[0]), int(ts[0]), int(ts[0])
+        self._last = int(offsets[-1])
+        self._first_ts, self._last_ts = min(self._first_ts, int(ts.min())), max(self._last_ts, int(ts.max()))
         self._rows += len(offsets)
         self._with_headers += len(headers) - headers.null_count
         self._payload_bytes += nbytes(headers) + data_nbytes(datas) + self._count(subjects, offsets)
@@ -127,7 +129,7 @@ class Tally:
 
     def sums(self) -> FileSums | None:
         """Return the sums over all parts; None if that would be too much to tell."""
-        (first, first_ts), (last, last_ts) = self._first, self._last
+        first, last = self._first, self._last
         is_sparse = self._most_subjects is not None and last - first > _SPARSE * self._rows
         if self._given_up or is_sparse or not self._rows:
             return None
@@ -138,8 +140,8 @@ class Tally:
             rows=self._rows,
             first_offset=first,
             last_offset=last,
-            first_ts=first_ts,
-            last_ts=last_ts,
+            first_ts=self._first_ts,
+            last_ts=self._last_ts,
             payload_bytes=self._payload_bytes,
             with_headers=self._with_headers,
             demands=self._demands,

@@ -43,6 +43,7 @@ _CODECS: dict[str, dict[str, Any]] = {
     "s2": {"compression": "zstd", "compression_level": 1},
 }
 _NUMBERS = ("offset", "time", "nanos")
+_TIME_COLUMN = FILE.names.index("time")
 _UNPACKED: Mapping[str, str] = {}
 
 
@@ -302,6 +303,16 @@ def read_footer(path: Path, crc: int | None) -> Footer:
         return Footer(metadata, tuple((b.min, b.max) for b in bounds), places, tuple(crcs))
     except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
         raise CorruptionError(path, path.stat().st_size - len(raw), f"unreadable footer: {error}") from error
+
+
+def latest_times(footer: Footer, latest_ts: int) -> tuple[int, ...]:
+    """Return for each row group the latest time, rounded up; where none is written, that of the file."""
+    metadata, times = footer.metadata, []
+    for index in range(metadata.num_row_groups):
+        facts = metadata.row_group(index).column(_TIME_COLUMN).statistics
+        has_time = facts is not None and facts.has_min_max
+        times.append(facts.max_raw * 1000 + 999 if has_time else latest_ts)
+    return tuple(times)
 
 
 def read_group(

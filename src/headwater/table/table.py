@@ -216,6 +216,12 @@ class Table:
         """Return the first and the last sequence of each row group of the file."""
         return _groups(file, self._footer(file))
 
+    def latest_times(self, file: DataFile) -> tuple[int, ...]:
+        """Return for each row group a time after which none of its messages came."""
+        if file.copied is not None:
+            return (file.last_ts,) * len(self.groups(file))
+        return parquet.latest_times(self._footer(file), file.last_ts)
+
     def known_groups(self, file: DataFile) -> Groups | None:
         """Return the same if nothing must be read for it."""
         with self._footers_lock:
