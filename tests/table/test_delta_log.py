@@ -58,7 +58,7 @@ def test_files_and_transactions_come_back_after_opening(
     log.commit([file(0), file(1)], [], {"headwater-fold": 20, "other": 7})
     log.commit([file(2)], [file(0)], {"headwater-fold": 30})
     again = DeltaLog.open(tmp_path, disk)
-    assert again.load_files() == [file(1), file(2)]
+    assert again.take_files() == [file(1), file(2)]
     assert [again.transaction(app) for app in ("headwater-fold", "other", "nobody")] == [30, 7, None]
     assert again.version == log.version == 2
 
@@ -82,10 +82,10 @@ def test_a_commit_that_cannot_be_synced_is_taken_back(
     with pytest.raises(DiskError):
         log.commit([file(1)], [], {"fold": 20})
     assert log.transaction("fold") == 10
-    assert DeltaLog.open(tmp_path, disk).load_files() == [file(0)]
+    assert DeltaLog.open(tmp_path, disk).take_files() == [file(0)]
     log.commit([file(1)], [], {"fold": 20})
     again = DeltaLog.open(tmp_path, disk)
-    assert (again.load_files(), again.transaction("fold")) == ([file(0), file(1)], 20)
+    assert (again.take_files(), again.transaction("fold")) == ([file(0), file(1)], 20)
 
 
 def test_a_commit_that_cannot_be_taken_back_ends_committing(
@@ -98,7 +98,7 @@ def test_a_commit_that_cannot_be_taken_back_ends_committing(
     with pytest.raises(ConflictError):
         log.commit([file(1)], [], {"fold": 20})
     again = DeltaLog.open(tmp_path, disk)
-    assert (again.load_files(), again.transaction("fold")) == ([file(0)], 10)
+    assert (again.take_files(), again.transaction("fold")) == ([file(0)], 10)
 
 
 def test_a_commit_that_cannot_be_written_may_be_tried_again(
@@ -113,7 +113,7 @@ def test_a_commit_that_cannot_be_written_may_be_tried_again(
             log.commit([file(0)], [], {"fold": 10})
     assert caught.value.retryable
     log.commit([file(0)], [], {"fold": 10})
-    assert DeltaLog.open(tmp_path, disk).load_files() == [file(0)]
+    assert DeltaLog.open(tmp_path, disk).take_files() == [file(0)]
 
 
 def test_errors_of_delta_rs_are_errors_of_the_disk(
@@ -123,6 +123,8 @@ def test_errors_of_delta_rs_are_errors_of_the_disk(
         raise DeltaError("Kernel error: Io error: Input/output error (os error 5)")
 
     log.commit([file(0)], [], {"headwater-fold": 20})
+    DeltaTable(tmp_path).create_checkpoint()  # so that delta-rs is asked
+    log.commit([file(1)], [], {"headwater-fold": 30})
     again = DeltaLog.open(tmp_path, BreakableDisk())
     monkeypatch.setattr(DeltaTable, "transaction_version", refuse)
     monkeypatch.setattr(DeltaTable, "get_add_actions", refuse)
@@ -131,18 +133,32 @@ def test_errors_of_delta_rs_are_errors_of_the_disk(
     with pytest.raises(DiskError):
         again.transaction("headwater-fold")
     with pytest.raises(DiskError):
-        again.load_files()
+        DeltaLog.open(tmp_path, BreakableDisk())
     with pytest.raises(DiskError):
         again.maintain()
     monkeypatch.undo()
-    assert again.transaction("headwater-fold") == 20
+    assert again.transaction("headwater-fold") == 30
+
+
+def test_a_table_that_cannot_be_loaded_for_a_commit_can_be_later(
+    tmp_path: Path, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DeltaError("Kernel error: Io error: Too many open files (os error 24)")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "__init__", refuse)
+        with pytest.raises(DiskError):
+            log.commit([file(0)], [], {"fold": 10})
+    log.commit([file(0)], [], {"fold": 10})
+    assert DeltaLog.open(tmp_path, BreakableDisk()).take_files() == [file(0)]
 
 
 def test_another_writers_commit_is_not_taken_back(tmp_path: Path, log: DeltaLog, disk: BreakableDisk) -> None:
     DeltaLog.open(tmp_path, disk).commit([file(0)], [], {})
     with pytest.raises(ConflictError):
         log.commit([file(1)], [], {})
-    assert DeltaLog.open(tmp_path, disk).load_files() == [file(0)]
+    assert DeltaLog.open(tmp_path, disk).take_files() == [file(0)]
 
 
 def test_a_newest_commit_cut_anywhere_is_moved_aside(
@@ -156,17 +172,17 @@ def test_a_newest_commit_cut_anywhere_is_moved_aside(
     for length in [0, 1, len(whole) // 2, *ends, *(end + 1 for end in ends), len(whole) - 1]:
         newest.write_bytes(whole[:length])
         again = DeltaLog.open(tmp_path, disk)
-        assert (again.load_files(), again.transaction("fold")) == ([file(0)], 10), length
+        assert (again.take_files(), again.transaction("fold")) == ([file(0)], 10), length
         assert not newest.exists()
     newest.write_bytes(whole)
-    assert DeltaLog.open(tmp_path, disk).load_files() == [file(1), file(2)]
+    assert DeltaLog.open(tmp_path, disk).take_files() == [file(1), file(2)]
 
 
 def test_a_commit_of_zeros_is_moved_aside(tmp_path: Path, log: DeltaLog, disk: BreakableDisk) -> None:
     log.commit([file(0)], [], {})
     newest = commits(tmp_path)[-1]
     newest.write_bytes(bytes(newest.stat().st_size))
-    assert DeltaLog.open(tmp_path, disk).load_files() == []
+    assert DeltaLog.open(tmp_path, disk).take_files() == []
     assert len(list((tmp_path / "torn").iterdir())) == 1
 
 
@@ -201,7 +217,7 @@ def test_the_log_stays_short_through_500_commits(tmp_path: Path, log: DeltaLog, 
         most = max(most, len(os.listdir(tmp_path / "_delta_log")))
     assert most <= 3 * 50 + 4
     again = DeltaLog.open(tmp_path, disk)
-    assert (again.load_files(), again.transaction("fold")) == ([file(497), file(498), file(499)], 499)
+    assert (again.take_files(), again.transaction("fold")) == ([file(497), file(498), file(499)], 499)
     assert again.version == 500
 
 
@@ -232,7 +248,7 @@ def test_a_torn_checkpoint_is_moved_aside(tmp_path: Path, log: DeltaLog, disk: B
     checkpoint = next((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
     checkpoint.write_bytes(checkpoint.read_bytes()[:100])
     again = DeltaLog.open(tmp_path, disk)
-    assert len(again.load_files()) == 50
+    assert len(again.take_files()) == 50
     assert not checkpoint.exists()
 
 
@@ -243,7 +259,7 @@ def test_a_torn_pointer_to_the_checkpoint_is_removed(
     committed(log, 50)
     (tmp_path / "_delta_log" / "_last_checkpoint").write_bytes(content)
     again = DeltaLog.open(tmp_path, disk)
-    assert (len(again.load_files()), again.transaction("fold")) == (50, 49)
+    assert (len(again.take_files()), again.transaction("fold")) == (50, 49)
 
 
 def test_rows_that_only_move_are_no_change_of_data(tmp_path: Path, log: DeltaLog) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -17,7 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
-from headwater.table import mending, schema
+from headwater.table import mending, plain_log, schema
 from headwater.table.commit_file import (
     ACTIONS,
     CHECKSUM,
@@ -32,6 +32,7 @@ from headwater.table.commit_file import (
     versions,
 )
 from headwater.table.datafile import DataFile
+from headwater.table.plain_log import LogState
 
 # Checkpoints and clean-up are ours, in `maintain`: they must be synced, and before anything is removed.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -44,18 +45,31 @@ class ConflictError(Error):
 _EPOCH = "headwater.epoch"
 
 
+class _Found(NamedTuple):
+    """What opening has found a table to be."""
+
+    version: int
+    partitions: Sequence[str]
+    files: Sequence[DataFile]
+    transactions: Mapping[str, int]
+    """All there are; without any, delta-rs is asked for each."""
+    delta: DeltaTable | None = None
+
+
 class DeltaLog:
     """The commits of a table; one thread at a time uses it."""
 
-    def __init__(self, directory: Path, disk: Disk, delta: DeltaTable) -> None:
+    def __init__(self, directory: Path, disk: Disk, found: _Found) -> None:
         self._directory = directory
         self._commits = directory / "_delta_log"
         self._disk = disk
-        self._delta = delta
-        self._version = delta.version()
-        self.tells_sources = schema.SOURCE in delta.metadata().partition_columns
+        self._delta = found.delta
+        """The table as delta-rs knows it; None until it is needed."""
+        self._files = found.files
+        self._version = found.version
+        self.tells_sources = schema.SOURCE in found.partitions
         """Whether a file can be one of a source's origin; tables of earlier versions cannot tell that."""
-        self._transactions: dict[str, int | None] = {}
+        self._transactions: dict[str, int | None] = dict(found.transactions)
         self._checkpoint_version = max(checkpoints(disk.list(self._commits)), default=0)
         self._broken = False
         self.epoch = 0
@@ -68,23 +82,12 @@ class DeltaLog:
         disk.mkdir(commits)
         mending.mend(directory, disk)
         names = disk.list(commits)
-        if versions(names) or checkpoints(names):
-            delta = _loaded(directory)
-            _require_ours(directory, delta)
-            return cls(directory, disk, delta)
-        with _refused_by_disk(commits / commit_name(0), "commit"):
-            delta = DeltaTable.create(
-                directory,
-                schema.TABLE if tells_sources else schema.TABLE_1,
-                partition_by=list(schema.PARTITIONS if tells_sources else (schema.PARTITION,)),
-                name=name or None,
-                configuration=schema.CONFIGURATION,
-                commit_properties=CommitProperties(custom_metadata={ACTIONS: "2"}),
-                post_commithook_properties=_NO_HOOKS,
-            )
-        disk.sync_file(commits / commit_name(0))
-        disk.sync_dir(commits)
-        return cls(directory, disk, delta)
+        if not versions(names) and not checkpoints(names):
+            columns = schema.TABLE if tells_sources else schema.TABLE_1
+            partitions = schema.PARTITIONS if tells_sources else (schema.PARTITION,)
+            plain_log.create(directory, disk, name, columns, partitions)
+        known = plain_log.read(directory, disk)
+        return cls(directory, disk, _told(directory) if known is None else _read(*known))
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -98,15 +101,15 @@ class DeltaLog:
 
     def transaction(self, app: str) -> int | None:
         """Return the number last committed under this name."""
-        if app not in self._transactions:
+        if app not in self._transactions and self._delta is not None:
             with _refused_by_disk(self._commits, "read"):
                 self._transactions[app] = self._delta.transaction_version(app)
-        return self._transactions[app]
+        return self._transactions.get(app)
 
-    def load_files(self) -> list[DataFile]:
-        """Return the files of the newest version, ascending by first sequence."""
-        with _refused_by_disk(self._commits, "read"):
-            return schema.data_files(pa.table(self._delta.get_add_actions(flatten=True)))
+    def take_files(self) -> list[DataFile]:
+        """Return, once, the files of the version that was opened, ascending by first sequence."""
+        files, self._files = self._files, ()
+        return list(files)
 
     def commit(
         self, add: Sequence[DataFile], remove: Sequence[DataFile], transactions: Mapping[str, int]
@@ -114,6 +117,7 @@ class DeltaLog:
         """Return once all of it is one durable commit; on an error none of it is."""
         if self._broken:
             raise ConflictError(f"{self._directory} must be opened anew: a commit could not be taken back")
+        self._loaded()  # where that fails, there is nothing to take back
         commit_id = uuid.uuid4().hex
         path = self._commits / commit_name(self._version + 1)
         try:
@@ -135,9 +139,10 @@ class DeltaLog:
         """Return once at most two checkpoints, and the commits after the older one, are left."""
         if self._version - self._checkpoint_version < schema.CHECKPOINT_COMMITS or self._broken:
             return
+        delta = self._loaded()
         with _refused_by_disk(self._commits / checkpoint_name(self._version), "write"):
-            self._delta.update_incremental()
-            self._delta.create_checkpoint()
+            delta.update_incremental()
+            delta.create_checkpoint()
         self._disk.sync_file(self._commits / checkpoint_name(self._version))
         self._disk.sync_file(self._commits / POINTER)
         self._disk.sync_dir(self._commits)
@@ -150,11 +155,12 @@ class DeltaLog:
 
     def _write(self, commit_id: str, actions: Sequence[Any], transactions: Mapping[str, int]) -> None:
         """Write the next commit, if and only if nobody else did."""
-        if self._delta.version() != self._version:
-            self._delta.update_incremental()
+        delta = self._loaded()
+        if delta.version() != self._version:
+            delta.update_incremental()
         said = [*map(as_written, actions), *as_transactions(transactions)]
         metadata = {COMMIT_ID: commit_id, ACTIONS: str(len(said)), CHECKSUM: checksum(said)}
-        self._delta.create_write_transaction(
+        delta.create_write_transaction(
             list(actions),
             "append",
             schema.TABLE if self.tells_sources else schema.TABLE_1,
@@ -166,6 +172,20 @@ class DeltaLog:
             ),
             post_commithook_properties=_NO_HOOKS,
         )
+
+    def _loaded(self) -> DeltaTable:
+        """Return the table as delta-rs knows it, which must be what was read before."""
+        if self._delta is None:
+            with _refused_by_disk(self._commits, "read"):
+                delta = DeltaTable(self._directory)
+            if delta.version() != self._version:
+                self._broken = True
+                raise ConflictError(
+                    f"{self._directory} is at version {delta.version()}, not at {self._version}: "
+                    "somebody else has committed to it"
+                )
+            self._delta = delta
+        return self._delta
 
     def _values(self, file: DataFile) -> dict[str, str | None]:
         assert file.copied is None or self.tells_sources
@@ -211,9 +231,9 @@ class DeltaLog:
                 self._disk.remove(path)
                 self._disk.sync_dir(self._commits)
             self._delta = DeltaTable(self._directory)
+            self._broken = self._delta.version() != self._version
         except (DeltaError, OSError, DiskError):
             return
-        self._broken = self._delta.version() != self._version
 
     def _remove_covered(self) -> None:
         """Remove what is older than the last checkpoint but one, which a slow reader may yet need."""
@@ -224,6 +244,20 @@ class DeltaLog:
         for name in names:
             if name[:20].isdigit() and int(name[:20]) < found[-2]:
                 self._disk.remove(self._commits / name)
+
+
+def _read(state: LogState, files: list[DataFile]) -> _Found:
+    """Return what the commits themselves say."""
+    return _Found(state.version, state.partitions, files, state.transactions)
+
+
+def _told(directory: Path) -> _Found:
+    """Return what delta-rs says of a table."""
+    delta = _loaded(directory)
+    _require_ours(directory, delta)
+    with _refused_by_disk(directory / "_delta_log", "read"):
+        files = schema.data_files(pa.table(delta.get_add_actions(flatten=True)))
+    return _Found(delta.version(), delta.metadata().partition_columns, files, {}, delta)
 
 
 def _is_commit(content: bytes, commit_id: str) -> bool:

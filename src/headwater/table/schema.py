@@ -136,11 +136,11 @@ def data_files(adds: pa.Table) -> list[DataFile]:
     if set(told).issubset(adds.column_names):
         sources = zip(*(adds[name].to_pylist() for name in told), strict=True)
         pairs = zip(files, sources, strict=True)
-        files = [_from_source(file, *each) if each[0] else file for file, each in pairs]
+        files = [from_source(file, *each) if each[0] else file for file, each in pairs]
     return sorted(files, key=lambda file: file.first_seq)
 
 
-def _from_source(file: DataFile, source: str, source_id: str, source_base: int, micros: int) -> DataFile:
+def from_source(file: DataFile, source: str, source_id: str, source_base: int, micros: int) -> DataFile:
     """Return a file of a source's origin with the times that its messages have here."""
     with_headers = file.rows - (file.headerless_rows or 0)
     copied = Copied(source, source_id, source_base, micros, file.first_ts, file.last_ts, with_headers)

@@ -51,7 +51,7 @@ class Table:
         self._log = log
         self._compression = compression
         self._changing = threading.Lock()
-        self._files: tuple[DataFile, ...] = tuple(log.load_files())
+        self._files: tuple[DataFile, ...] = tuple(log.take_files())
         self._footers: OrderedDict[str, parquet.Footer] = OrderedDict()
         self._footers_lock = threading.Lock()
         self._made: set[str] = set()

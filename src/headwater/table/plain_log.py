@@ -1,0 +1,162 @@
+"""A Delta log as plain JSON: its first commit, and the state of a table that has no checkpoint yet.
+
+delta-rs needs milliseconds and memory to load a table, however small. Most tables of a store with many
+streams are small and at rest, and their few commits are read here in a fraction of that. Whatever this
+module does not know is left to delta-rs: then there is no state.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.disk import Disk
+from headwater.table import schema
+from headwater.table.commit_file import ACTIONS, checkpoints, commit_name, versions
+from headwater.table.datafile import DataFile
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TYPES = {
+    pa.int64(): "long",
+    pa.int16(): "short",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    schema.TIME: "timestamp",
+}
+_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+class _UnknownError(Exception):
+    """A commit says something that only delta-rs knows how to read."""
+
+
+@dataclass
+class LogState:
+    """What the commits of a table say together."""
+
+    version: int
+    partitions: tuple[str, ...] = ()
+    transactions: dict[str, int] = field(default_factory=dict)
+    adds: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def take(self, action: Mapping[str, Any]) -> None:
+        """Take in the next action."""
+        ((kind, said),) = action.items()
+        if kind == "add":
+            self._add(said)
+        elif kind == "remove":
+            self.adds.pop(said["path"], None)
+        elif kind == "txn":
+            self.transactions[said["appId"]] = int(said["version"])
+        elif kind == "metaData":
+            self.partitions = _partitions_of(said)
+        elif kind == "protocol":
+            if said != _PROTOCOL:
+                raise _UnknownError(kind)
+        elif kind != "commitInfo":
+            raise _UnknownError(kind)
+
+    def _add(self, said: Mapping[str, Any]) -> None:
+        # A path may hold escapes, and a deletion vector takes rows out of a file.
+        if "%" in said["path"] or said.get("deletionVector"):
+            raise _UnknownError("add")
+        self.adds[said["path"]] = said
+
+    def files(self) -> list[DataFile]:
+        """Return the files of the table, ascending by first sequence."""
+        return sorted(map(_file_of, self.adds.values()), key=lambda file: file.first_seq)
+
+
+def read(directory: Path, disk: Disk) -> tuple[LogState, list[DataFile]] | None:
+    """Return the state and the files of a mended log that has no checkpoint; None if delta-rs must tell."""
+    commits = directory / "_delta_log"
+    names = disk.list(commits)
+    present = sorted(versions(names))
+    if checkpoints(names) or not present or present != list(range(len(present))):
+        return None
+    state = LogState(present[-1])
+    try:
+        for version in present:
+            for line in disk.read_all(commits / commit_name(version)).splitlines():
+                state.take(json.loads(line))
+        return (state, state.files()) if state.partitions else None
+    except (_UnknownError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def create(directory: Path, disk: Disk, name: str, columns: pa.Schema, partitions: Sequence[str]) -> None:
+    """Return once the first commit, of a table without files, is durable."""
+    now_ms = time.time_ns() // 1_000_000
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "name": name or None,
+        "description": None,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": _as_json({"type": "struct", "fields": list(_fields_of(columns))}),
+        "partitionColumns": list(partitions),
+        "createdTime": now_ms,
+        "configuration": schema.CONFIGURATION,
+    }
+    actions = ({"protocol": _PROTOCOL}, {"metaData": metadata})
+    info = {"timestamp": now_ms, "operation": "CREATE TABLE", "operationParameters": {}}
+    lines = [{"commitInfo": info | {ACTIONS: str(len(actions))}}, *actions]
+    content = "".join(_as_json(line) + "\n" for line in lines)
+    disk.write_atomic(directory / "_delta_log" / commit_name(0), content.encode())
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _fields_of(columns: Iterable[pa.Field]) -> Iterable[dict[str, Any]]:
+    """Yield the columns as the metadata of a table names them."""
+    for column in columns:
+        kind = _TYPES[column.type]
+        yield {"name": column.name, "type": kind, "nullable": column.nullable, "metadata": {}}
+
+
+def _partitions_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the partition columns of a table of ours."""
+    partitions = tuple(metadata["partitionColumns"])
+    expected = schema.TABLE if partitions == schema.PARTITIONS else schema.TABLE_1
+    found = [(column["name"], column["type"]) for column in json.loads(metadata["schemaString"])["fields"]]
+    ours = [(column["name"], column["type"]) for column in _fields_of(expected)]
+    if partitions not in (schema.PARTITIONS, (schema.PARTITION,)) or found != ours:
+        raise _UnknownError("metaData")
+    return partitions
+
+
+def _file_of(said: Mapping[str, Any]) -> DataFile:
+    """Return the file that an add action names."""
+    stats, values = json.loads(said["stats"]), said["partitionValues"]
+    least, most, base = stats["minValues"], stats["maxValues"], int(values[schema.PARTITION])
+    file = DataFile(
+        said["path"],
+        base,
+        int(stats["numRecords"]),
+        base + int(least["offset"]),
+        base + int(most["offset"]),
+        int(said["size"]),
+        _micros(least["time"]) * 1000,
+        _micros(most["time"]) * 1000 + 999,
+        least.get("subject"),
+        most.get("subject"),
+        stats["nullCount"].get("headers"),
+    )
+    if not values.get(schema.SOURCE):
+        return file
+    source, source_id, source_base, micros = (values[name] for name in schema.PARTITIONS[1:])
+    return schema.from_source(file, source, source_id, int(source_base), int(micros))
+
+
+def _micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
