@@ -55,10 +55,10 @@ def test_a_store_that_is_in_use_or_none_is_not_checked_with_code_2(store: Path) 
     for command in ("verify", "repair"):
         code, _, said = run(command, str(store))
         assert code == 2
-        assert "while no engine serves it" in said
+        assert "stop the engine first" in said
     lock.release()
     code, _, said = run("verify", str(store / "nothing"))
-    assert (code, said) == (2, f"headwater: {store / 'nothing'} is no directory\n")
+    assert (code, said) == (2, f"headwater: {store / 'nothing'} is not a directory\n")
     assert not (store / "nothing").exists()
 
 

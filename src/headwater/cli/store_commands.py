@@ -1,4 +1,4 @@
-"""`headwater store`: check a store, and repair it, while no engine serves it."""
+"""`headwater store`: check a store, with or without an engine that serves it, and repair it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headwater.control.store_lock import StoreLock
 from headwater.disk import RealDisk
 from headwater.errors import Error, StoreLockedError
 from headwater.store.finding import Finding
+from headwater.store.online import verify_online
 from headwater.store.repair import Options, Repair
 from headwater.store.verify import verify as check_store
 
@@ -31,30 +32,41 @@ _STORE = click.argument("store", type=click.Path(path_type=Path))
 
 @click.group()
 def store() -> None:
-    """Check a store for damage, and repair it; the engine must be stopped.
+    """Check a store for damage, and repair it.
 
-    A store is the directory that `headwater serve --store` names. Neither command touches anything outside of
-    it.
+    A store is the directory that `headwater serve --store` names. Stop the engine first, or check with
+    `headwater store verify --online` while it runs. Neither command changes anything outside the store.
     """
 
 
 @store.command(epilog=_EXITS)
 @_STORE
 @click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Check this stream alone.")
+@click.option(
+    "--online",
+    is_flag=True,
+    help="Check while an engine serves the store. The report names what this leaves out.",
+)
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the report as JSON.")
-def verify(store: Path, only: str, as_json: bool) -> None:
+def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
     """Check every checksum of a store, and that its parts agree; nothing is changed.
 
-    It reads the catalog, what lies beside each stream, every batch of the logs, every message of the tables,
-    consumers, cursors and the records of NATS Streaming. It prints one line for each problem: what it is,
-    where, what it means and what to do.
+    It reads the catalog, the configs next to each stream, every record of the logs, every message of the
+    tables, the positions of consumers, mirrors and sources, and the records of NATS Streaming. It prints one
+    line for each problem: what it is, where, what it means and what to do.
     """
-    with _locked(store):
-        report = check_store(store, RealDisk(), _progress, only)
+    with _readable(store) if online else _locked(store):
+        if online:
+            report = verify_online(store, _progress, only)
+        else:
+            report = check_store(store, RealDisk(), _progress, only)
     if as_json:
-        click.echo(msgspec.json.encode({"streams": report.streams, "findings": report.findings}))
+        said = {"streams": report.streams, "findings": report.findings, "unchecked": report.unchecked}
+        click.echo(msgspec.json.encode(said))
     else:
         _print(report.findings)
+        for left_out in report.unchecked:
+            click.echo(f"not checked online: {left_out}")
         problems = len(report.problems)
         click.echo(f"{report.streams} streams checked, {problems or 'no'} problem{'s' * (problems != 1)}")
     sys.exit(EXIT_PROBLEMS if report.problems else 0)
@@ -123,17 +135,25 @@ def _progress(said: str) -> None:
 @contextmanager
 def _locked(store: Path) -> Iterator[None]:
     """Hold the store's lock for the length of a block; leave if it cannot be had."""
-    if not store.is_dir():
-        _leave(f"{store} is no directory")
-    lock = StoreLock(store)
-    try:
-        lock.take()
+    with _readable(store):
+        lock = StoreLock(store)
+        try:
+            lock.take()
+        except StoreLockedError as error:
+            _leave(f"{error}; stop the engine first, or check with `headwater store verify --online`")
         try:
             yield
         finally:
             lock.release()
-    except StoreLockedError as error:
-        _leave(f"{error}; a store is checked and repaired while no engine serves it")
+
+
+@contextmanager
+def _readable(store: Path) -> Iterator[None]:
+    """Leave with one sentence if the store cannot be read."""
+    if not store.is_dir():
+        _leave(f"{store} is not a directory")
+    try:
+        yield
     except (Error, OSError) as error:
         _leave(str(error))
     finally:

@@ -8,9 +8,12 @@ it.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from pathlib import Path
+
+from headwater.control.wal_file import WalState, state_of, wal_path
 
 BUSY_TIMEOUT_S = 5.0
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -31,8 +34,19 @@ _NETWORK = (
 )
 
 
+logger = logging.getLogger(__name__)
+
+
 def open_database(path: Path) -> sqlite3.Connection:
-    """Return a connection that any thread may use, every commit of which is durable."""
+    """Return a connection that any thread may use, every commit of which is durable.
+
+    A damaged write-ahead log is refused: SQLite would leave out later transactions without an error.
+    """
+    match state_of(path):
+        case WalState.DAMAGED as state:
+            raise sqlite3.DatabaseError(f"{wal_path(path)}: {state}")
+        case WalState.TORN as state:
+            logger.warning("%s: %s; that transaction is left out", wal_path(path), state)
     for alone in (True,) if on_network(path) else (False, True):
         db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         try:

@@ -43,7 +43,7 @@ def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
     say where this one ends, so that open needs no room on the disk.
     """
     disk.mkdir(directory)
-    found = _numbers(directory, disk)
+    found = numbers_in(directory, disk)
     recovered = Recovered(highest=max([from_segment - 1, 0, *found]))
     kept = _of_owners([n for n in found if n >= from_segment], directory, disk)
     length = 0
@@ -63,7 +63,35 @@ def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
     return recovered
 
 
-def _numbers(directory: Path, disk: Disk) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """The segments of a log that another process may be writing, read without changing anything."""
+
+    lengths: dict[int, int]
+    """Number to length of the segments that count; of a sealed one, its seal."""
+    newest: int
+    """The number of the segment that may be appended to, 0 if there is none."""
+    damage: list[Damage]
+
+
+def survey(directory: Path, disk: Disk, from_segment: int, numbers: list[int]) -> Surveyed:
+    """Return which of these segments count from this one on.
+
+    The caller lists the segments first and reads the checkpoint that names `from_segment` second. So a
+    segment that was trimmed before the listing is below it, and is not taken for a missing one.
+    """
+    kept = _of_owners([n for n in numbers if n >= from_segment], directory, disk)
+    if kept and read_header(disk, directory, kept[-1]) is None:
+        kept.pop()  # its header is being written
+    headers = {n: read_header(disk, directory, n) for n in kept}
+    kept = _not_void(kept, headers)
+    lengths = {a: _sealed_length(directory, disk, a, headers[b]) for a, b in pairwise(kept)}
+    if kept:
+        lengths[kept[-1]] = disk.file_size(segment_path(directory, kept[-1]))
+    return Surveyed(lengths, kept[-1] if kept else 0, _missing(kept, headers, from_segment))
+
+
+def numbers_in(directory: Path, disk: Disk) -> list[int]:
     """Return the numbers of the segments in the directory, ascending."""
     return sorted(n for n in map(segment_number, disk.list(directory)) if n is not None)
 

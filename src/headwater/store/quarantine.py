@@ -30,8 +30,24 @@ class Quarantine:
             self._disk.mkdir(target.parent)
             shutil.copytree(path, target)
 
-    def take(self, path: Path) -> None:
-        """Move a file or folder of the store here, under the same path; one that is not there is left out."""
+    def copy_file(self, path: Path) -> None:
+        """Keep a copy of a file of the store here, under the same path; one that is missing is left out."""
+        assert self._store in path.parents
+        if not path.exists():
+            return
+        self.moved.append(path)
+        if not self._dry_run:
+            target = self.folder / path.relative_to(self._store)
+            self._disk.mkdir(target.parent)
+            shutil.copyfile(path, target)
+            self._disk.sync_file(target)
+            self._disk.sync_dir(target.parent)
+
+    def take(self, path: Path, *, again: bool = False) -> None:
+        """Move a file or folder of the store here, under the same path; one that is missing is left out.
+
+        With `again` it goes next to a copy that is here already.
+        """
         assert self._store in path.parents
         if not path.exists():
             return
@@ -39,6 +55,9 @@ class Quarantine:
         if self._dry_run:
             return
         target = self.folder / path.relative_to(self._store)
+        if again and target.exists():
+            # What is here is the file as it was found. The other may have been changed since.
+            target = target.with_name(target.name + ".changed")
         self._disk.mkdir(target.parent)
         self._disk.rename(path, target)
         self._disk.sync_dir(target.parent)

@@ -7,8 +7,10 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+from headwater.control.wal_file import WalState, resealed, state_of, wal_path
 from headwater.errors import NewerFormatError
 from headwater.stan.records import Records, RecordsError, drop_damaged
+from headwater.store.database_copy import CopyDatabase, copy_at_rest
 from headwater.store.finding import Finding, Kind, problem
 from headwater.store.quarantine import Quarantine
 
@@ -20,43 +22,90 @@ def files(store: Path) -> list[Path]:
     return sorted(store.glob("stan.*.db"))
 
 
-def check(store: Path) -> list[Finding]:
+def check(store: Path, copy: CopyDatabase = copy_at_rest) -> list[Finding]:
     """Return which records are damaged; the files are copied first, so that nothing is changed."""
     found = []
     for path in files(store):
         with tempfile.TemporaryDirectory(prefix="headwater-verify-") as scratch:
-            for suffix in ("", "-wal"):
-                if (from_path := path.with_name(path.name + suffix)).exists():
-                    shutil.copyfile(from_path, Path(scratch) / from_path.name)
             try:
+                copy(path, Path(scratch) / path.name)
                 Records(Path(scratch) / path.name).close()
-            except (RecordsError, NewerFormatError) as error:
+            except sqlite3.OperationalError:
+                raise  # it is locked, or cannot be opened: that says nothing about what it holds
+            except (RecordsError, NewerFormatError, sqlite3.Error) as error:
                 what = str(error).replace(scratch, str(store))
                 found.append(problem(Kind.STAN, path, what, _MEANING))
     return found
 
 
 def repair(store: Path, quarantine: Quarantine, dry_run: bool) -> list[str]:
-    """Return what was done: damaged rows go, and where the file cannot be read at all, all of it."""
+    """Return what was done: damaged rows go, and if the file cannot be read at all, all of it."""
     done = []
+    damaged = {found.where for found in check(store)}
     for path in files(store):
-        if not any(found.where == str(path) for found in check(store)):
+        if str(path) not in damaged:
             continue
         if dry_run:
-            done.append(f"{path}: damaged rows would go to quarantine")
+            done.append(f"{path}: damaged rows would be removed, with a copy of the file in quarantine")
             continue
-        kept = path.with_name(path.name + ".damaged")
-        shutil.copyfile(path, kept)
-        try:
-            gone = drop_damaged(path)
-            Records(path).close()
-            quarantine.take(kept)
-            done.append(f"{path}: {gone} damaged rows were taken out; a copy is in quarantine")
-        except (sqlite3.Error, RecordsError):
-            kept.unlink()
-            for suffix in ("", "-wal", "-shm"):
-                quarantine.take(path.with_name(path.name + suffix))
-            done.append(
-                f"{path}: it cannot be read, and is in quarantine; clients subscribe again from their start"
-            )
+        for suffix in ("", "-wal"):
+            quarantine.copy_file(path.with_name(path.name + suffix))
+        done += _mended(path) or _set_aside(path, quarantine)
     return done
+
+
+def _mended(path: Path) -> list[str]:
+    """Return what was done to make the file usable, nothing if it still is not."""
+    done = []
+    try:
+        if state_of(path) is WalState.DAMAGED:
+            done.append(_mend_wal(path))
+        gone = drop_damaged(path)
+        Records(path).close()
+    except (sqlite3.Error, RecordsError, ValueError):
+        return []
+    if gone:
+        done.append(
+            f"{path}: removed {gone} damaged rows; a copy is in quarantine. Clients and subscriptions in them"
+            " must connect and subscribe again, and get messages again from their start position"
+        )
+    return done
+
+
+def _mend_wal(path: Path) -> str:
+    """Have SQLite use as much of a damaged write-ahead log as its rows' checksums confirm."""
+    wal = wal_path(path)
+    with tempfile.TemporaryDirectory(prefix="headwater-repair-") as scratch:
+        tried = Path(scratch) / path.name
+        shutil.copyfile(path, tried)
+        wal_path(tried).write_bytes(resealed_log := resealed(path))
+        try:
+            drop_damaged(tried)
+            Records(tried).close()
+        except (sqlite3.Error, RecordsError):
+            _use_whole_part(path)
+            return (
+                f"{wal}: only the part before the damage could be used. Subscriptions have older positions:"
+                " messages are delivered again. Subscriptions that are newer than that must be made again"
+            )
+    wal.write_bytes(resealed_log)
+    _use_whole_part(path)
+    return f"{wal}: it was damaged; its transactions were recovered, and every row was checked"
+
+
+def _use_whole_part(path: Path) -> None:
+    """Have SQLite move what it can use of the write-ahead log into the file, and remove the log."""
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        db.close()
+
+
+def _set_aside(path: Path, quarantine: Quarantine) -> list[str]:
+    for suffix in ("", "-wal", "-shm"):
+        quarantine.take(path.with_name(path.name + suffix), again=True)
+    return [
+        f"{path}: it cannot be read, and is in quarantine. All clients must connect and subscribe again;"
+        " durable subscriptions begin at the start position that the client asks for"
+    ]

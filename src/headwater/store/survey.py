@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Collection, Iterable
@@ -15,6 +14,7 @@ from headwater.control.declaration import DECLARED, IDENTITY, UNFINISHED, Declar
 from headwater.disk import Disk
 from headwater.errors import DiskError
 from headwater.model.sealed import SealError
+from headwater.store.database_copy import CopyDatabase, copy_at_rest
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 
 CATALOG = "catalog.db"
@@ -98,18 +98,18 @@ _NO_IDENTITY = "The stream is offline, since its directory cannot be recognised"
 _NO_DECLARATION = "The stream is served, but a lost catalog could not be rebuilt from this file"
 
 
-def read_catalog(store: Path) -> CatalogView:
+def read_catalog(store: Path, copy: CopyDatabase = copy_at_rest) -> CatalogView:
     """Return what the catalog of a store says; the file is copied first, so that nothing is changed."""
     path = store / CATALOG
     if not path.exists() or not path.stat().st_size:
         return CatalogView(problem="it is missing or empty")
     with tempfile.TemporaryDirectory(prefix="headwater-verify-") as scratch:
-        for name in (CATALOG, f"{CATALOG}-wal"):
-            if (store / name).exists():
-                shutil.copyfile(store / name, Path(scratch) / name)
         try:
+            copy(path, Path(scratch) / CATALOG)
             catalog = Catalog(Path(scratch) / CATALOG)
-        except CatalogError as error:
+        except sqlite3.OperationalError:
+            raise  # it is locked, or cannot be opened: that says nothing about what it holds
+        except (CatalogError, sqlite3.Error) as error:
             return CatalogView(problem=str(error).replace(scratch, str(store)))
         try:
             return _view(catalog)

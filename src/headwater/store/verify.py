@@ -24,6 +24,8 @@ class Report:
 
     findings: list[Finding] = field(default_factory=list)
     streams: int = 0
+    unchecked: list[str] = field(default_factory=list)
+    """What could not be checked because an engine serves the store."""
 
     @property
     def problems(self) -> list[Finding]:
