@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.cursor import Cursor, CursorVersionError
+from headwater.model.cursor import LOST, Cursor, CursorVersionError
 
 
 @given(st.text(max_size=20), st.integers(0, 2**63 - 1))
@@ -61,3 +61,9 @@ def test_a_message_that_is_later_than_the_cursor_is_not_one_that_it_covers() -> 
     assert not cursor.covers(7, 101)
     assert not cursor.covers(8, 50)
     assert Cursor("origin", 7).covers(7, 101)
+
+
+def test_a_cursor_that_was_lost_is_of_a_version_that_older_releases_refuse() -> None:
+    written = Cursor(LOST, 7).encode()
+    assert msgspec.msgpack.decode(written) == [3, 7]
+    assert Cursor.decode(written) == Cursor(LOST, 7)

@@ -136,11 +136,59 @@ def test_a_damaged_delta_log_is_rebuilt_from_its_files(
     assert stores.checked(tmp_path).problems == []
 
 
-def test_a_damaged_checkpoint_costs_only_the_state_of_consumers(tmp_path: Path, held: stores.Held) -> None:
-    stores.flip(tmp_path / "$G" / "ORDERS" / "checkpoint")
+def checkpoints(store: Path, name: str = "ORDERS") -> list[Path]:
+    home = store / "$G" / name
+    return [home / "checkpoint", home / "checkpoint.copy"]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_one_damaged_checkpoint_of_two_costs_nothing(tmp_path: Path, held: stores.Held, which: int) -> None:
+    stores.flip(checkpoints(tmp_path)[which])
+    assert kinds(tmp_path) == {Kind.CHECKPOINT}
+    assert content(tmp_path) == held
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert content(tmp_path) == held
+
+
+def test_one_damaged_checkpoint_is_repaired_from_the_other(tmp_path: Path, held: stores.Held) -> None:
+    damaged = checkpoints(tmp_path)[0]
+    stores.flip(damaged)
+    done = stores.repaired(tmp_path)
+    assert done.done == ["$G/ORDERS: its checkpoint was damaged; its copy is used, and nothing is lost"]
+    assert done.left == []
+    assert done.quarantine is not None
+    assert (done.quarantine / "$G" / "ORDERS" / "checkpoint").exists()
+    assert content(tmp_path) == held
+
+
+def test_an_old_copy_is_not_used(tmp_path: Path, held: stores.Held) -> None:
+    first, copy = checkpoints(tmp_path)
+    old = copy.read_bytes()
+
+    async def more(domain: Domain) -> None:
+        await stores.publish(domain.stream("ORDERS"), 5)
+        await domain.stream("ORDERS").checkpoint()
+
+    asyncio.run(stores.on(tmp_path, more))
+    copy.write_bytes(old)
+    stores.flip(first)
+    done = stores.repaired(tmp_path)
+    assert "neither its checkpoint nor the copy can be used" in done.done[0]
+    assert done.left == []
+    assert len(content(tmp_path)["ORDERS"]) >= len(held["ORDERS"]) + 5
+
+
+def test_two_damaged_checkpoints_cost_positions_and_repair_says_so(tmp_path: Path, held: stores.Held) -> None:
+    for path in checkpoints(tmp_path):
+        stores.flip(path)
     assert kinds(tmp_path) == {Kind.CHECKPOINT}
     done = stores.repaired(tmp_path)
     assert done.left == []
+    assert (
+        "$G/ORDERS: consumer 'reader': its position is lost; it begins by its deliver policy (all),"
+        " so messages that it had acknowledged are delivered again"
+    ) in done.done
     found = content(tmp_path)
     assert {s: m for s, m in found["ORDERS"].items() if s in held["ORDERS"]} == held["ORDERS"]
     assert set(found["ORDERS"]) - set(held["ORDERS"]) <= {5}
@@ -180,7 +228,7 @@ def test_damaged_records_of_nats_streaming_are_taken_out(tmp_path: Path, held: s
     done = stores.repaired(tmp_path)
     assert done.left == []
     assert done.quarantine is not None
-    assert [p.name for p in done.quarantine.iterdir()] == ["stan.$G.db.damaged"]
+    assert [p.name for p in done.quarantine.iterdir()] == ["stan.$G.db"]
 
 
 def test_two_streams_of_one_name_are_not_mixed_up(tmp_path: Path, held: stores.Held) -> None:

@@ -6,7 +6,7 @@ import logging
 
 from headwater.clock import Clock
 from headwater.control.origins import Origins
-from headwater.model.cursor import Cursor
+from headwater.model.cursor import LOST, Cursor
 from headwater.model.gaps import MADE_ANEW, Gap, Gaps, gaps_name
 from headwater.replication.lost_end import lost_end
 from headwater.replication.planner import Extent
@@ -29,6 +29,8 @@ class Resumption:
         """
         expected = upstream.target.copying.cursor(upstream.id)
         cursor = Cursor.decode(expected)
+        if cursor.identity == LOST:
+            return self._after_loss(upstream, cursor, extent)
         if cursor.identity not in ("", extent.identity):
             return await self._anew(upstream, expected, extent, noting)
         if extent.last_seq < cursor.seq:
@@ -47,6 +49,17 @@ class Resumption:
         if begun and seq < extent.first_seq and noting and extent.takes_out:
             await self._pass_gap(upstream, expected, seq, extent)
         return max(seq, min(extent.first_seq, extent.last_seq + 1))
+
+    def _after_loss(self, upstream: Upstream, cursor: Cursor, extent: Extent) -> int:
+        """Return the start sequence that was set since the cursor was lost; refuse to guess one."""
+        start_seq = upstream.source.opt_start_seq
+        if start_seq in (0, cursor.seq):
+            raise upstream.failure(
+                "how far it was copied was lost with a damaged checkpoint: edit the stream, and set"
+                f" opt_start_seq of source {upstream.source.name!r} to the first sequence that it lacks"
+            )
+        upstream.identity = extent.identity
+        return max(start_seq, min(extent.first_seq, extent.last_seq + 1))
 
     async def _first(self, upstream: Upstream, extent: Extent) -> int:
         """Return where the start options have an upstream begin."""

@@ -2,6 +2,10 @@
 
     version 1: [identity, sequence]
     version 2: [2, identity, sequence, time]
+    version 3: [3, start sequence]
+
+Version 3 says that the cursor was lost with a damaged checkpoint. It holds the start sequence that the
+upstream was configured with then, 0 if none.
 
 A cursor without a time is written as version 1, which every release reads.
 """
@@ -13,6 +17,9 @@ import msgspec
 from headwater.errors import Error
 
 VERSION = 2
+LOST_VERSION = 3
+LOST = "\0lost"
+"""The identity of a cursor that was lost; no origin has it."""
 
 
 class CursorVersionError(Error):
@@ -38,6 +45,8 @@ class Cursor(msgspec.Struct, frozen=True):
 
     def encode(self) -> bytes:
         """Return the cursor as bytes for the target's log."""
+        if self.identity == LOST:
+            return msgspec.msgpack.encode((LOST_VERSION, self.seq))
         whole = (VERSION, self.identity, self.seq, self.ts) if self.ts else (self.identity, self.seq)
         return msgspec.msgpack.encode(whole)
 
@@ -51,4 +60,6 @@ class Cursor(msgspec.Struct, frozen=True):
                 return cls(identity, seq)
             case [int(version), str(identity), int(seq), int(ts)] if version == VERSION:
                 return cls(identity, seq, ts)
+            case [int(version), int(seq)] if version == LOST_VERSION:
+                return cls(LOST, seq)
         raise CursorVersionError("how far it was copied was written by a later release of Headwater")

@@ -21,6 +21,7 @@ from headwater.control.declaration import CONSUMERS
 from headwater.disk import Disk, RealDisk
 from headwater.errors import CorruptionError, DiskError
 from headwater.log import checkpoint
+from headwater.log.checkpoint_copy import copy_path
 from headwater.log.recovery import numbers_in, survey
 from headwater.log.segment import Damage, scan, segment_path
 from headwater.model.sealed import SealError
@@ -36,6 +37,7 @@ Progress = Callable[[str], None]
 OFFLINE = "Stop the engine and run `headwater store verify`, then `headwater store repair`"
 _LOST = "The messages in it cannot be served"
 _AT_START = "The stream will not open at the next start"
+_ONE_OF_TWO = "The engine keeps two copies, and uses the other one if that is whole"
 _LOG_LOST = "Messages in it that the table does not have are lost at the next start"
 
 
@@ -76,10 +78,11 @@ class OnlineCheck:
             except SealError as error:
                 path = self._home / CONSUMERS / str(file)
                 found.append(problem(Kind.DECLARATION, path, error, "A lost catalog would lose it", OFFLINE))
-        try:
-            checkpoint.read(disk, self._home / "checkpoint")
-        except CorruptionError as error:
-            found.append(problem(Kind.CHECKPOINT, self._home / "checkpoint", error, _AT_START, OFFLINE))
+        for path in (self._home / "checkpoint", copy_path(self._home / "checkpoint")):
+            try:
+                checkpoint.read(disk, path)
+            except CorruptionError as error:
+                found.append(problem(Kind.CHECKPOINT, path, error, _ONE_OF_TWO, OFFLINE))
         return found
 
     def _log(self) -> list[Finding]:
@@ -88,9 +91,10 @@ class OnlineCheck:
         numbers = numbers_in(directory, disk)
         try:
             taken = checkpoint.read(disk, self._home / "checkpoint")
+            start = taken.segment if taken else 0
         except CorruptionError:
-            taken = None  # reported already; every segment that is there counts then
-        known = survey(directory, disk, taken.segment if taken else 0, numbers)
+            start = min(numbers, default=0)  # reported already; every segment that is there counts then
+        known = survey(directory, disk, start, numbers)
         damage = list(known.damage)
         for number, length in known.lengths.items():
             try:

@@ -17,13 +17,16 @@ from headwater.control.catalog import Catalog, StreamRow
 from headwater.control.declaration import CONSUMERS, DECLARED, IDENTITY, Identity
 from headwater.control.reconciliation import Reconciliation
 from headwater.disk import Disk
-from headwater.errors import Error
+from headwater.errors import CorruptionError, Error
 from headwater.fence import NO_FENCE, Fence
+from headwater.log import checkpoint, checkpoint_copy
+from headwater.model.cursor import Cursor
 from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.subject import collides
 from headwater.store import stan_check
 from headwater.store.finding import Finding, Kind
+from headwater.store.lost_state import consumer_lines, last_copied, recovered, source_line
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
 from headwater.store.survey import CATALOG, Home, copies, read_homes
@@ -247,34 +250,81 @@ class Repair:
             rebuilt = rebuild(home.path, self._disk, config.name, self._quarantine)
             self._done.append(f"{name}: rebuilt the Delta log with {len(rebuilt.files)} files")
             self._done += [f"{name}: {path} is damaged, and in quarantine" for path in rebuilt.damaged]
-        if Kind.CHECKPOINT in kinds:
-            self._quarantine.take(home.path / "checkpoint")
-            self._done.append(
-                f"{name}: consumers begin again where their configs say; their state was damaged"
-            )
+        forgets = Kind.CHECKPOINT in kinds and self._set_aside_checkpoint(name, home.path)
         if Kind.LOG in kinds:
             # A new checkpoint trims the log, and what is damaged in it.
             self._quarantine.copy(home.path / "log")
             self._done.append(f"{name}: wrote a new checkpoint behind the damaged part of its log")
-        lost = asyncio.run(self._fold(home.path, config, row.created_ns, kinds))
+        if not forgets:
+            kinds = kinds - {Kind.CHECKPOINT}
+        lost, said = asyncio.run(self._fold(home.path, config, row.created_ns, kinds))
+        self._done += [f"{name}: {line}" for line in said]
         if lost:
             self._done.append(f"{name}: recorded as lost: sequences {lost}")
 
-    async def _fold(self, directory: Path, config: StreamConfig, created_ns: int, kinds: set[Kind]) -> str:
-        """Open a stream, record what it lost, and write a new checkpoint; return what it lost."""
+    def _set_aside_checkpoint(self, name: str, home: Path) -> bool:
+        """Have a damaged checkpoint replaced by its copy, or else removed; return whether it is lost."""
+        path = home / "checkpoint"
+        copied = checkpoint_copy.copy_path(path)
+        if _is_readable(self._disk, path):
+            self._quarantine.copy_file(copied)
+            self._done.append(f"{name}: the copy of its checkpoint was damaged; wrote both again")
+            return False
+        if checkpoint_copy.usable(self._disk, path, home / "log") is not None:
+            self._quarantine.copy_file(path)
+            self._done.append(f"{name}: its checkpoint was damaged; its copy is used, and nothing is lost")
+            return False
+        # Both stay until new ones take their place: a stream without a checkpoint looks like a new one.
+        self._quarantine.copy_file(path)
+        self._quarantine.copy_file(copied)
+        self._done.append(
+            f"{name}: neither its checkpoint nor the copy can be used; rebuilt its state from log and table."
+            " Messages that were deleted and not erased yet may be back"
+        )
+        return True
+
+    async def _fold(
+        self, directory: Path, config: StreamConfig, created_ns: int, kinds: set[Kind]
+    ) -> tuple[str, list[str]]:
+        """Open a stream, record what it lost, and write a new checkpoint; return what it lost and forgot."""
         with services(self._fence) as shared:
             forgiving = bool(kinds & set(_FORGIVEN))
             store = await asyncio.to_thread(Store, directory, config, shared, forgiving=forgiving)
             lost = shown(store.ledger.lost)
-            if Kind.CHECKPOINT in kinds:
-                # The log has changes of their states, and the states themselves were in the checkpoint.
-                store.ledger.consumers.clear()
             stream = Stream(config, created_ns, store)
             try:
+                said = await self._forget(stream, store) if Kind.CHECKPOINT in kinds else []
                 await stream.checkpoint()
             finally:
                 await stream.close()
-            return lost
+            return lost, said
+
+    async def _forget(self, stream: Stream, store: Store) -> list[str]:
+        """Recover cursors from the messages, and forget consumers; return what that means for each."""
+        # The log has changes of their states, and the states themselves were in the checkpoint.
+        store.ledger.consumers.clear()
+        said = consumer_lines(self._disk, store.directory)
+        config = store.config
+        missing = [s for s in config.sources if s.index_name not in store.ledger.upstreams]
+        copied: dict[str, Cursor] = {}
+        if missing:
+            async for part in stream.scan(0):
+                copied |= last_copied(message.headers for message in part)
+        for source in missing:
+            cursor = recovered(source, config, copied, not store.ledger.last_seq)
+            store.ledger.upstreams[source.index_name] = cursor.encode()
+            said.append(source_line(source, cursor, copied))
+        if config.mirror is not None:
+            said.append(f"mirror of {config.mirror.name!r}: it is copied from {store.ledger.last_seq + 1} on")
+        store.durable_upstreams = dict(store.ledger.upstreams)
+        return said
+
+
+def _is_readable(disk: Disk, path: Path) -> bool:
+    try:
+        return checkpoint.read(disk, path) is not None
+    except CorruptionError:
+        return False
 
 
 def _at(row: StreamRow, directory: str) -> StreamRow:

@@ -17,11 +17,12 @@ from pathlib import Path
 from headwater.clock import SystemClock
 from headwater.disk import RealDisk
 from headwater.fence import NO_FENCE, Fence
+from headwater.log.checkpoint_copy import SUFFIX
 from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 
-_COPIED = ("checkpoint",)
+_COPIED = ("checkpoint", f"checkpoint{SUFFIX}")
 _CACHE_BYTES = 16 << 20
 
 

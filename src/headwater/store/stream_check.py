@@ -13,7 +13,7 @@ from headwater.control.declaration import CONSUMERS
 from headwater.delivery.state import ConsumerState
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
-from headwater.log import checkpoint
+from headwater.log import checkpoint, checkpoint_copy
 from headwater.model.cursor import Cursor
 from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
@@ -29,6 +29,8 @@ Progress = Callable[[str], None]
 _LOST = "The messages in it cannot be served"
 _LOG_LOST = "What it held and the table does not is recorded as lost when the stream is opened"
 _OFFLINE = "The stream is offline"
+_COPY_USED = "The stream uses the copy of its checkpoint, and nothing is lost"
+_COPY_LOST = "The stream uses its checkpoint, and nothing is lost, but there is no second copy of it"
 
 
 class StreamCheck:
@@ -90,7 +92,12 @@ class StreamCheck:
         try:
             checkpoint.read(self._disk, path)
         except (CorruptionError, DiskError) as error:
-            self._say(Kind.CHECKPOINT, path, _what(error), _OFFLINE)
+            has_copy = checkpoint_copy.usable(self._disk, path, self._home / "log") is not None
+            self._say(Kind.CHECKPOINT, path, _what(error), _COPY_USED if has_copy else _OFFLINE)
+        try:
+            checkpoint.read(self._disk, checkpoint_copy.copy_path(path))
+        except (CorruptionError, DiskError) as error:
+            self._say(Kind.CHECKPOINT, checkpoint_copy.copy_path(path), _what(error), _COPY_LOST)
 
     def _open_table(self, made: Path, config: StreamConfig) -> Table | None:
         try:

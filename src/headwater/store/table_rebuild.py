@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 
 from headwater.disk import Disk
 from headwater.errors import CorruptionError
-from headwater.log import checkpoint
+from headwater.log import checkpoint, checkpoint_copy
 from headwater.log.log import Log
 from headwater.model.adopted import Adopted
 from headwater.store.quarantine import Quarantine
@@ -71,7 +71,7 @@ def read_log(directory: Path, disk: Disk) -> Logged:
     try:
         taken = checkpoint.read(disk, directory / "checkpoint")
     except CorruptionError:
-        taken = None
+        taken = checkpoint_copy.usable(disk, directory / "checkpoint", directory / "log")
     log = Log.open(directory / "log", disk, from_segment=taken.segment if taken else 0)
     try:
         batches: list[LoggedBatch] = []

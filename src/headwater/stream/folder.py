@@ -7,7 +7,8 @@ Fold, step by step, and what a crash after each leaves behind:
 3. The file is committed to the table with the last sequence it reaches. The messages are in both places;
    replay counts them but leaves them to the table.
 4. The head releases them.
-5. The ledger, as it stood at the rotation, is written as the checkpoint. Old segments are still there.
+5. The ledger, as it stood at the rotation, is written as the checkpoint, its copy first. Old segments are
+   still there.
 6. The segments below it are trimmed.
 """
 
@@ -23,7 +24,7 @@ from pyroaring import BitMap64
 
 from headwater.clock import AHEAD_NS
 from headwater.errors import CorruptionError, Error
-from headwater.log import checkpoint
+from headwater.log import checkpoint, checkpoint_copy
 from headwater.model.columns import Columns, concat, keep
 from headwater.stream.committer import Committer
 from headwater.stream.erasure import DeadAges, ErasureBudget, interval_ns
@@ -175,7 +176,9 @@ class Folder:
         payload = encode(dumped)
         # A checkpoint of a deposed owner would name segments that its successor has trimmed.
         store.fence.check()
-        checkpoint.write(store.disk, store.checkpoint_path, segment, payload, store.fence.epoch)
+        # In memory there is nothing that a copy would outlive.
+        write = checkpoint_copy.write_both if store.durable else checkpoint.write
+        write(store.disk, store.checkpoint_path, segment, payload, store.fence.epoch)
         store.checkpoint_bytes = len(payload)
         store.log.trim(segment)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -13,8 +14,9 @@ from uuid import uuid4
 
 from headwater.clock import Clock
 from headwater.disk import Disk
+from headwater.errors import CorruptionError
 from headwater.fence import NO_FENCE, Fence
-from headwater.log import checkpoint
+from headwater.log import checkpoint, checkpoint_copy
 from headwater.log.log import Log
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
@@ -40,6 +42,7 @@ MOST_THREADS = 3
 """So many threads may work for one stream at a time: what hangs there leaves others to the rest."""
 
 _T = TypeVar("_T")
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class Store:
         self.forgiving = forgiving
         self.mended: list[str] = []
         """What opening put right that was damaged."""
-        taken = checkpoint.read(self.disk, self.checkpoint_path)
+        taken = self._read_checkpoint()
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         start = taken.segment if taken else 0
         self.log = Log.open(directory / "log", self.disk, from_segment=start, fence=self.fence)
@@ -114,6 +117,20 @@ class Store:
         coverage.ensure(self, FOLD, ADOPTION)
         self._sweep_staging()
 
+    def _read_checkpoint(self) -> checkpoint.Checkpoint | None:
+        """Return the checkpoint; a damaged one is replaced by its copy, or refused if there is none."""
+        try:
+            return checkpoint.read(self.disk, self.checkpoint_path)
+        except CorruptionError as error:
+            self.fence.check()
+            taken = checkpoint_copy.restored(self.disk, self.checkpoint_path, self.directory / "log")
+            if taken is None and self.forgiving:
+                return None  # all that log and table hold is counted again
+            if taken is None:
+                raise
+            logger.error("stream %s: %s; its copy is used, and nothing is lost", self.config.name, error)
+            return taken
+
     def _sweep_staging(self) -> None:
         """Remove what transfers left behind: nobody waits for their receipts since the engine ended."""
         if self.staging.exists():
@@ -133,7 +150,7 @@ class Store:
         ledger = Ledger(
             self.overhead, dedupe_window_ns=config.duplicate_window, history=keeps_history(config)
         )
-        taken = checkpoint.read(self.disk, self.checkpoint_path)
+        taken = self._read_checkpoint()
         if taken is not None:
             ledger.restore(decode(taken.payload))
         elif config.first_seq:

@@ -1,0 +1,89 @@
+"""What a stream forgets with its checkpoint, and what of it the messages themselves still say.
+
+Each message of a source carries the origin's identity and its sequence there. So the last one of each source
+says how far it was copied, as long as nothing but limits removes messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from headwater.control import declaration
+from headwater.disk import Disk
+from headwater.errors import Error
+from headwater.model.copied import SOURCE_HEADER
+from headwater.model.cursor import LOST, Cursor
+from headwater.model.sealed import SealError
+from headwater.model.stream import Retention, StreamConfig
+from headwater.model.upstream import StreamSource
+from headwater.wire import consumer_json
+
+_LINE = b"\r\n" + SOURCE_HEADER + b": "
+
+
+def said_by(headers: bytes) -> tuple[str, Cursor] | None:
+    """Return the source that a message was copied by, and its place in the origin.
+
+    Only the last of several such headers is ours. Those before it are of origins further up.
+    """
+    at = headers.rfind(_LINE)
+    fields = headers[at + len(_LINE) :].split(b"\r\n", 1)[0].decode(errors="replace").split(" ")
+    if at < 0 or len(fields) < 5 or not fields[1].isdigit():
+        return None
+    return f"{fields[0]} {fields[2]} {fields[3]}", Cursor(
+        fields[5] if len(fields) > 5 else "", int(fields[1])
+    )
+
+
+def last_copied(blocks: Iterable[bytes]) -> dict[str, Cursor]:
+    """Return how far each source was copied, by the headers of the messages in order."""
+    return dict(filter(None, map(said_by, blocks)))
+
+
+def recovered(
+    source: StreamSource, config: StreamConfig, copied: dict[str, Cursor], is_empty: bool
+) -> Cursor:
+    """Return where a source goes on whose cursor is lost; the engine refuses one that is not known."""
+    if is_empty:
+        return Cursor()
+    found = copied.get(source.index_name)
+    # Where messages leave once they are consumed, newer ones may have been here.
+    if found is None or config.retention is not Retention.LIMITS:
+        return Cursor(LOST, source.opt_start_seq)
+    return found
+
+
+def source_line(source: StreamSource, cursor: Cursor, copied: dict[str, Cursor]) -> str:
+    """Return what a person should know about a source whose cursor was lost."""
+    name = f"source {source.name!r}"
+    if cursor.identity == LOST:
+        found = copied.get(source.index_name)
+        hint = f"; the last message that is still here has sequence {found.seq} there" if found else ""
+        return (
+            f"{name}: how far it was copied is lost, so it is not copied any further. Edit the stream and set"
+            f" opt_start_seq of this source to the first sequence to copy{hint}"
+        )
+    if not cursor.seq:
+        return f"{name}: it is copied from its start; nothing was copied before"
+    return (
+        f"{name}: it is copied from sequence {cursor.seq + 1} on, after the last message that is here."
+        " Messages that were copied after that one and removed here are copied again"
+    )
+
+
+def consumer_lines(disk: Disk, home: Path) -> list[str]:
+    """Return what happens to each consumer whose position was lost."""
+    lines = []
+    for file in declaration.newest(declaration.consumer_files(disk, home)).values():
+        try:
+            declared = declaration.read_consumer(disk, home, file)
+            policy = str(consumer_json.decode_config(declared.config.encode()).deliver_policy)
+        except (SealError, Error):
+            continue
+        what = f"consumer {declared.name!r}: its position is lost; it begins by its deliver policy ({policy})"
+        if policy in ("all", "by_start_sequence", "by_start_time"):
+            lines.append(f"{what}, so messages that it had acknowledged are delivered again")
+        else:
+            lines.append(f"{what}, so older messages that it had not acknowledged are NOT delivered")
+    return lines
