@@ -24,6 +24,9 @@ def copy_in_use(path: Path, target: Path) -> None:
     source = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=BUSY_S)
     copied = sqlite3.connect(target)
     try:
+        # A read transaction first: without one, a backup of a locked file would wait without an end.
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         source.backup(copied)
     finally:
         copied.close()

@@ -14,9 +14,13 @@ from headwater.delivery.state import ConsumerState
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
 from headwater.log import checkpoint, checkpoint_copy
-from headwater.model.cursor import Cursor
+from headwater.model.cursor import Cursor, CursorVersionError
+from headwater.model.gaps import gaps_name
 from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
+from headwater.model.times import format_time
+from headwater.model.upstream import hash8
+from headwater.store.copy_check import OpenedStream
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import shadow
 from headwater.stream.store import Services, Store
@@ -43,6 +47,8 @@ class StreamCheck:
         self._home = home
         self._found: list[Finding] = []
         self._scratch = ""
+        self.opened: OpenedStream | None = None
+        """What the stream said about itself, None if it could not be opened."""
 
     def run(self, consumers: list[ConsumerRow], progress: Progress) -> list[Finding]:
         """Return what is wrong with the stream."""
@@ -145,7 +151,18 @@ class StreamCheck:
                     note(self._home, f"recorded as lost: sequences {shown(store.ledger.lost)}")
                 )
             self._check_consumers(store, consumers)
-            self._check_cursors(store)
+            cursors = self._check_cursors(store)
+            ledger, made_ns = store.ledger, self._row.created_ns
+            self.opened = OpenedStream(
+                account=self._row.account,
+                config=config,
+                home=self._home,
+                identity=hash8(format_time(made_ns)),
+                first_seq=ledger.first_seq,
+                last_seq=ledger.last_seq,
+                deleted=ledger.deleted.copy(),
+                cursors=cursors,
+            )
         finally:
             store.close()
 
@@ -158,14 +175,18 @@ class StreamCheck:
                 meaning = "It is left out, or begins where its config says"
                 self._say(Kind.CONSUMER, self._home, f"consumer {row.name!r}: {_what(error)}", meaning)
 
-    def _check_cursors(self, store: Store) -> None:
+    def _check_cursors(self, store: Store) -> dict[str, Cursor]:
+        cursors = {}
         for name, encoded in store.ledger.upstreams.items():
+            if name.endswith(gaps_name("")):
+                continue
             try:
-                Cursor.decode(encoded)
-            except (msgspec.MsgspecError, ValueError) as error:
+                cursors[name] = Cursor.decode(encoded)
+            except (msgspec.MsgspecError, ValueError, CursorVersionError) as error:
                 self._say(
                     Kind.CURSOR, self._home, f"upstream {name!r}: {error}", "It is not copied any further"
                 )
+        return cursors
 
 
 def _what(error: Exception) -> str:

@@ -10,6 +10,7 @@ from headwater.control.catalog import StreamRow
 from headwater.disk import Disk
 from headwater.errors import Error
 from headwater.store import stan_check
+from headwater.store.copy_check import OpenedStream, compare_copies
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import services
 from headwater.store.stream_check import StreamCheck
@@ -45,6 +46,7 @@ def verify(store: Path, disk: Disk, progress: Progress, only: str = "") -> Repor
     ]
     rows = {row.identity: row for row in catalog.rows}
     by_path = {row.home(store): row for row in catalog.rows}
+    opened: list[OpenedStream] = []
     with services() as shared:
         for number, home in enumerate(chosen, 1):
             said = f"{number} of {len(chosen)}: {home.account}/{home.name}"
@@ -62,6 +64,11 @@ def verify(store: Path, disk: Disk, progress: Progress, only: str = "") -> Repor
             check = StreamCheck(disk, shared, row, home.path)
             report.findings += check.run(consumers, lambda step, said=said: progress(f"{said}, {step}"))  # type: ignore[misc]
             report.streams += 1
+            if check.opened is not None:
+                opened.append(check.opened)
+    report.findings += [
+        of_stream(found, target.account, target.config.name) for target, found in compare_copies(opened)
+    ]
     if not only:
         report.findings += stan_check.check(store)
     return report
