@@ -19,7 +19,7 @@ from engines import RunningEngine, engine
 from headwater.app import serve
 from headwater.bus.embedded import free_port
 from headwater.control.store_lock import StoreLock
-from headwater.errors import BusError, StoreLockedError
+from headwater.errors import BusError, DiskError, StoreLockedError
 from headwater.settings import Settings
 from servers import nats_server
 from waits import until
@@ -72,6 +72,12 @@ async def test_an_engine_is_ready_when_it_says_so_and_frees_everything_when_it_e
     StoreLock(tmp_path).take()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_store_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "engine.lock").mkdir()
+    with pytest.raises(DiskError, match=r"^cannot use .*engine.lock: is a directory$"):
+        await serve(Settings(store=tmp_path, port=free_port()))
 
 
 def others_may(path: Path) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,8 +22,9 @@ from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
 from headwater.control.catalog import Catalog
 from headwater.control.ownership import Ownership
+from headwater.control.reserve import Reserve
 from headwater.control.store_lock import StoreLock
-from headwater.errors import Error, StoreLockedError
+from headwater.errors import DiskError, Error, StoreLockedError
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
@@ -49,6 +51,19 @@ async def serve(settings: Settings) -> None:
     """Serve the streams of a store until cancelled."""
     store = settings.store
     assert store is not None
+    try:
+        await _serve_store(settings, store)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        logger.debug("the engine ends", exc_info=True)
+        if error.filename is None:
+            raise Error(f"the engine ends: {os.strerror(error.errno).lower()}") from error
+        raise DiskError(Path(os.fsdecode(error.filename)), "use", error.errno) from error
+
+
+async def _serve_store(settings: Settings, store: Path) -> None:
+    """Serve a store until cancelled, once no other engine does."""
     lock = StoreLock(store)
     _warn_if_open_to_all(store)
     try:
@@ -59,9 +74,10 @@ async def serve(settings: Settings) -> None:
         async with _waiting_pages(settings):
             await lock.wait(lambda owner: _tell_waiting(store, owner))
     try:
-        ownership = Ownership(store)
-        await asyncio.to_thread(ownership.take)
-        await _until_lost(ownership, _serve(settings, store, ownership))
+        ownership, reserve = Ownership(store), Reserve(store)
+        async with reserve.spent():
+            await asyncio.to_thread(ownership.take)
+        await _until_lost(ownership, _serve(settings, store, ownership, reserve))
     finally:
         lock.release()
 
@@ -89,22 +105,23 @@ async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> 
         await asyncio.wait({serving}, timeout=None if not ownership.is_lost else 0)
 
 
-async def _serve(settings: Settings, store: Path, ownership: Ownership) -> None:
+async def _serve(settings: Settings, store: Path, ownership: Ownership, reserve: Reserve) -> None:
     """Serve the streams of a store that is ours until cancelled."""
     async with AsyncExitStack() as stack:
         began = time.monotonic()
         if settings.seats:
-            premises = _open_premises(settings, ownership, stack)
+            premises = await _open_premises(settings, ownership, reserve, stack)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
                     seats.create_task(_keep_seated(premises, seat, began))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            await _sit(_open_premises(settings, ownership, stack), settings, server, began)
+            await _sit(await _open_premises(settings, ownership, reserve, stack), settings, server, began)
             return
-        embedded = await _start_embedded(settings, store, stack)
-        premises = _open_premises(_as_replicator(settings, embedded), ownership, stack)
+        async with reserve.spent():
+            embedded = await _start_embedded(settings, store, stack)
+        premises = await _open_premises(_as_replicator(settings, embedded), ownership, reserve, stack)
         await _sit(premises, settings, _inside(embedded), began, embedded)
 
 
@@ -164,8 +181,20 @@ def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
     )
 
 
-def _open_premises(settings: Settings, ownership: Ownership, stack: AsyncExitStack) -> Premises:
+async def _open_premises(
+    settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
+) -> Premises:
     """Return what the seats share, each part closed when the engine ends."""
+    async with reserve.spent():
+        premises = _open_parts(settings, ownership, reserve, stack)
+    keeping = asyncio.create_task(reserve.keep(), name="reserve")
+    stack.callback(keeping.cancel)
+    return premises
+
+
+def _open_parts(
+    settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
+) -> Premises:
     assert settings.store is not None
     catalog = Catalog(settings.store / "catalog.db", fence=ownership)
     stack.callback(catalog.close)
@@ -191,6 +220,7 @@ def _open_premises(settings: Settings, ownership: Ownership, stack: AsyncExitSta
         has_seats=bool(settings.seats),
         catalog=catalog,
         fence=ownership,
+        reserve=reserve,
         clock=SystemClock(),
         cache=RunCache(settings.read_cache_bytes),
         sync_executor=sync_executor,

@@ -27,6 +27,7 @@ from headwater.control.catalog import Catalog
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.housekeeper import Housekeeper
+from headwater.control.reserve import Reserve
 from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
@@ -70,6 +71,8 @@ class Premises:
     catalog: Catalog
     fence: Fence
     """Says whether the store is still ours."""
+    reserve: Reserve
+    """Room to open streams with when the disk is full."""
     clock: Clock
     cache: RunCache
     sync_executor: Executor
@@ -123,9 +126,10 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         connection = Connection(server.options)
         await connection.connect()
         stack.push_async_callback(connection.close)
-        domain, housekeeper = await _open_domain(premises, settings, connection, stack)
-        consumers = await _open_consumers(premises, settings, connection, server.leaf, stack)
-        domain.observe(consumers)
+        async with premises.reserve.spent():
+            domain, housekeeper = await _open_domain(premises, settings, connection, stack)
+            consumers = await _open_consumers(premises, settings, connection, server.leaf, stack)
+            domain.observe(consumers)
         stack.push_async_callback(consumers.close)
         upstreams = Upstreams(
             domain,
@@ -164,7 +168,8 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
         stack.push_async_callback(api.stop)
         pages: dict[str, Handler] = {}
         if settings.stan:
-            pages |= await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
+            async with premises.reserve.spent():
+                pages |= await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
         if settings.http_port is not None:
             await open_pages(settings, settings.http_port, pages, stack)
         await connection.flush()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ from headwater.bus.embedded import (
 )
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
-from headwater.errors import BusError
+from headwater.errors import BusError, DiskError
 from sinks import KeptSink
 from waits import until
 
@@ -126,6 +127,27 @@ async def test_a_server_that_dies_is_started_again_and_the_connection_comes_back
         assert "died with status -9" in caplog.text
         await leaf.close()
         await connection.close()
+
+
+async def test_a_server_is_started_again_once_the_disk_takes_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusals = 0
+
+    def refused(path: Path, text: str) -> None:
+        nonlocal refusals
+        refusals += 1
+        raise DiskError(path, "write", ENOSPC)
+
+    async with running(EmbeddedOptions(tmp_path, port=0, restart_wait_s=0.01)) as server:
+        pid = server.pid
+        assert pid is not None
+        with monkeypatch.context() as patch:
+            patch.setattr("headwater.private_file.write", refused)
+            os.kill(pid, signal.SIGKILL)
+            await until(lambda: refusals >= 2)
+        await until(lambda: server.pid != pid)
+        assert "cannot start nats-server again: cannot write" in caplog.text
 
 
 async def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from headwater.control import declaration
 from headwater.control.catalog import _MIGRATIONS, VERSION, Catalog, CatalogError, ConsumerRow, StreamRow
+from headwater.control.sqlite_file import open_database
 from headwater.disk import RealDisk
 from headwater.errors import DiskError, FencedError
 from rounds import choose_seed
@@ -145,6 +146,21 @@ def test_a_consumer_that_the_disk_refuses_is_not_there_after_a_restart(tmp_path:
     with pytest.raises(DiskError):
         catalog.declare_consumer(consumer("c"))
     assert catalog.consumers("$G", "a") == []
+
+
+def test_a_full_disk_is_not_taken_for_a_damaged_catalog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> sqlite3.Connection:
+        db = open_database(path)
+        db.execute("PRAGMA max_page_count = 1")
+        return db
+
+    monkeypatch.setattr("headwater.control.catalog.open_database", full)
+    with pytest.raises(DiskError, match=r"cannot write .*catalog.db: the disk is full"):
+        Catalog(tmp_path / "catalog.db")
+    monkeypatch.undo()
+    assert Catalog(tmp_path / "catalog.db").store_id
 
 
 def test_a_deletion_is_recorded_with_the_row_and_forgotten_when_done(tmp_path: Path) -> None:

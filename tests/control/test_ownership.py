@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from headwater.control.ownership import MAGIC, NAME, Owner, Ownership
-from headwater.errors import CorruptionError, FencedError, NewerFormatError
+from headwater.errors import CorruptionError, DiskError, FencedError, NewerFormatError
 
 
 def taken(store: Path) -> Ownership:
@@ -22,6 +24,18 @@ def test_each_take_over_has_a_higher_epoch(tmp_path: Path) -> None:
     last = Ownership(tmp_path)
     last.take(above=70)
     assert last.epoch == 71
+
+
+def test_a_full_disk_leaves_no_empty_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", refused)
+    with pytest.raises(DiskError, match="the disk is full"):
+        taken(tmp_path)
+    monkeypatch.undo()
+    assert not (tmp_path / NAME).exists()
+    assert taken(tmp_path).epoch == 1
 
 
 def test_an_owner_may_go_on_until_another_takes_over_and_never_again_after_that(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import logging
-import os
 import re
 import secrets
 import shutil
@@ -19,9 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headwater import private_file
 from headwater.bus import permissions
 from headwater.bus.launcher import bound_to_us
-from headwater.errors import BusError
+from headwater.errors import BusError, DiskError
 from headwater.wire.frames import MAX_SIZE
 
 logger = logging.getLogger(__name__)
@@ -214,7 +214,7 @@ class EmbeddedServer:
 
     def _write_config(self, *, is_open: bool) -> None:
         text = config_text(self.options, self.port, self.leaf_port, is_open=is_open)
-        _write_private(self._config, text)
+        private_file.write(self._config, text)
 
     async def stop(self) -> None:
         """End the server, with force if it lingers."""
@@ -278,8 +278,9 @@ class EmbeddedServer:
                 await self._launch()
                 if self._attached is not None:
                     await self._open_while_alive()
-            except BusError as error:
-                logger.error("cannot start nats-server again: %s", error.problem)
+            except (BusError, DiskError) as error:
+                problem = error.problem if isinstance(error, BusError) else error
+                logger.error("cannot start nats-server again: %s", problem)
 
     async def _open_while_alive(self) -> None:
         """Open a server that was started again, unless it dies before the engine is attached."""
@@ -337,16 +338,6 @@ async def _usable(port: int) -> None:
             else:
                 return
         await asyncio.sleep(_POLL_S)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that nobody else may read, whole or not at all."""
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    fresh.replace(path)
 
 
 async def _admitted(port: int) -> bool:

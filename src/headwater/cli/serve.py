@@ -65,6 +65,8 @@ def require_directory(store: Path) -> None:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise SettingsError(f"store: the directory {store} cannot be made: {why}") from None
+    if os.statvfs(store).f_flag & os.ST_RDONLY:
+        raise SettingsError(f"store: {store} lies on a read-only file system")
     if not os.access(store, os.R_OK | os.W_OK | os.X_OK):
         raise SettingsError(f"store: this user cannot write in {store}")
 

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
@@ -189,6 +190,8 @@ class Catalog:
             self._is_current = True
             self._check()
         except (sqlite3.Error, UnicodeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise DiskError(path, "write", ENOSPC) from error
             raise CatalogError(f"the catalog {path} cannot be opened: {error}; {REPAIR}") from error
 
     def _require_new(self) -> None:

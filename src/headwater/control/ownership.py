@@ -96,6 +96,10 @@ class Ownership:
             try:
                 os.pwrite(fd, self._record, 0)
                 os.fsync(fd)
+            except OSError:
+                if not os.fstat(fd).st_size:
+                    self._path.unlink()  # one that is empty would be taken for a damaged record
+                raise
             finally:
                 os.close(fd)
             directory = os.open(self._store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from headwater import private_file
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError, SettingsError
 from headwater.loaded_settings import load
@@ -32,12 +33,7 @@ def write(path: Path, settings: Settings, secret: str) -> None:
     text = "# Written by headwater at each start, for its replicators; it holds secrets.\n"
     text += f"replication_secret = {_quoted(secret)}\n"
     text += "".join(f"\n[[seat]]\n{_keys(seat)}" for seat in settings.seats) or _keys(settings)
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    fresh.replace(path)
+    private_file.write(path, text)
 
 
 def seats_of(settings: Settings) -> dict[str, Settings]:

@@ -23,6 +23,7 @@ from headwater import app
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.control.ownership import Ownership
+from headwater.control.reserve import Reserve
 from headwater.control.store_lock import StoreLock
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
@@ -234,7 +235,9 @@ class World:
                 stack.callback(lock.release)
                 ownership = Ownership(self.store)
                 ownership.take()
-                premises = app._open_premises(self.settings, ownership, stack)
+                # A small one: every copy of the medium holds it.
+                reserve = Reserve(self.store, size=32 << 10, needed=8 << 10)
+                premises = await app._open_premises(self.settings, ownership, reserve, stack)
                 options = ConnectOptions(servers=(URL,), name="engine")
                 server = Server(options, options, URL)
                 self.store_id = premises.catalog.store_id
