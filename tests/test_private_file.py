@@ -65,3 +65,14 @@ def test_an_error_other_than_a_full_disk_leaves_the_old_text(
     with pytest.raises(DiskError):
         private_file.write(tmp_path / "a.conf", "two\n")
     assert (tmp_path / "a.conf").read_text().rstrip("\n") == "one"
+
+
+def test_a_file_that_another_owner_wrote_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "server.conf"
+    private_file.write(path, "ours")
+    private_file.write(path, "theirs")
+    private_file.remove(path, "ours")
+    assert path.read_text().strip() == "theirs"
+    private_file.remove(path, "theirs")
+    assert not path.exists()
+    private_file.remove(path, "theirs")

@@ -27,6 +27,15 @@ def write(path: Path, text: str) -> None:
             raise refused from error
 
 
+def remove(path: Path, text: str) -> None:
+    """Remove the file if it still holds this text: a new owner of the store may have written its own."""
+    try:
+        if path.read_bytes().rstrip(b"\n") == text.encode().rstrip(b"\n"):
+            path.unlink(missing_ok=True)
+    except OSError:
+        return
+
+
 def _replace(path: Path, data: bytes) -> None:
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)

@@ -159,6 +159,8 @@ class EmbeddedServer:
         self.leaf_port = 0
         self._path = ""
         self._config = options.directory / CONFIG_NAME
+        self._text = ""
+        """What we wrote into it last, so that another engine's is never removed."""
         self._process: asyncio.subprocess.Process | None = None
         self._last_words: deque[str] = deque(maxlen=20)
         self._reading: asyncio.Task[None] | None = None
@@ -213,8 +215,8 @@ class EmbeddedServer:
             raise BusError(f"nats-server did not let clients in within {READY_TIMEOUT_S:g} s.")
 
     def _write_config(self, *, is_open: bool) -> None:
-        text = config_text(self.options, self.port, self.leaf_port, is_open=is_open)
-        private_file.write(self._config, text)
+        self._text = config_text(self.options, self.port, self.leaf_port, is_open=is_open)
+        private_file.write(self._config, self._text)
 
     async def stop(self) -> None:
         """End the server, with force if it lingers."""
@@ -223,7 +225,7 @@ class EmbeddedServer:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
         await self._end()
-        self._config.unlink(missing_ok=True)
+        private_file.remove(self._config, self._text)
 
     async def _launch(self) -> None:
         """Start the process, closed, and wait until its leaf port answers: the client port follows at once.
