@@ -93,6 +93,26 @@ async def test_what_was_perhaps_delivered_before_a_crash_says_that_it_comes_agai
             )
 
 
+async def test_a_position_behind_the_end_that_a_channel_lost_is_set_back_to_it(tmp_path: Path) -> None:
+    async with opened_door(tmp_path, Wanted(leaf=True)) as door:
+        async with stan_on(door) as server:
+            client = await server.client()
+            heard = await client.subscribe("foo", acks=False, durableName="dur", startPosition=FIRST)
+            await client.publish_all("foo", [b"x"] * 3)
+            await heard.got(3)
+            await client.ping()
+        # As if two more had been sent whose messages a damaged log has lost since.
+        kept = Records(tmp_path / "stan.db")
+        (row,) = kept.flows()
+        flow = Flow(5, [2, 4, 5])
+        kept.write([records.move_flow(SharedFlow(row.number, row.key, flow))])
+        kept.close()
+        async with stan_on(door) as server:
+            await client.publish("foo", b"new")
+            await heard.got(5)
+            assert [(m.sequence, m.data) for m in heard.messages[3:]] == [(2, b"x"), (4, b"new")]
+
+
 async def test_a_group_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with opened_door(tmp_path, Wanted(leaf=True)) as door:
         async with stan_on(door) as server:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, NewerFormatError
 from headwater.model.message import Message
 from headwater.table import parquet
 from headwater.table.parquet import FileStats
@@ -40,6 +40,35 @@ def test_messages_come_back_as_they_were(messages: list[Message], compression: s
         )
         assert (stats.first_ts, stats.last_ts) == (min(m.ts for m in messages), max(m.ts for m in messages))
         assert stats.headerless_rows == sum(not m.headers for m in messages)
+
+
+@pytest.mark.parametrize("spliced", [False, True])
+def test_a_file_of_a_newer_release_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spliced: bool
+) -> None:
+    path = tmp_path / "x.parquet"
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "FILE_VERSION", 2)
+        writer = parquet.FileWriter(path, 1, spliced=spliced)
+        writer.append(columns_of([Message(1, 1, b"a", b"", b"one")]))
+        stats = writer.finish()
+    with pytest.raises(
+        NewerFormatError, match=r"^the data file .* has version 2, this Headwater knows up to 1"
+    ):
+        parquet.read_footer(path, stats.footer_crc)
+
+
+def test_a_file_names_its_version_and_one_that_names_none_is_of_0_1_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [Message(1, 1, b"a", b"", b"one")]
+    parquet.write(tmp_path / "new", columns_of(messages), 1)
+    assert pq.read_metadata(tmp_path / "new").metadata[b"headwater.version"] == b"1"
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "_VERSION", "unknown")
+        stats = parquet.write(tmp_path / "old", columns_of(messages), 1)
+    assert b"headwater.version" not in pq.read_metadata(tmp_path / "old").metadata
+    assert read(tmp_path / "old", stats, 1) == messages
 
 
 def test_a_row_group_ends_at_its_most_rows(tmp_path: Path) -> None:

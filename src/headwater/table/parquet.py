@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headwater.checksum import crc32
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, NewerFormatError
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
 from headwater.model.copied import Copied
 from headwater.table import data_chunk, file_sums
@@ -34,6 +34,9 @@ Compression = Literal["none", "s2"]
 
 MAX_GROUP_ROWS = 16_384
 MAX_GROUP_BYTES = 4 << 20
+FILE_VERSION = 1
+"""Of what a footer says beyond Parquet; a file that names none has this first one."""
+_VERSION = "headwater.version"
 _GROUP_CRCS = "headwater.group_crcs"
 _SUMS = "headwater.sums"
 _MAGIC = b"PAR1"
@@ -162,7 +165,7 @@ class FileWriter:
         """Write what waits and the footer, close the file and return what it holds."""
         self._write_rest()
         assert self.rows > 0, "a file holds at least one message"
-        told = {_GROUP_CRCS: json.dumps(self._group_crcs)}
+        told = {_VERSION: str(FILE_VERSION), _GROUP_CRCS: json.dumps(self._group_crcs)}
         sums = self._tally.sums()
         if sums is not None and len(sums.subjects) <= MOST_SUBJECTS:
             encoded = file_sums.encode(sums)
@@ -296,6 +299,7 @@ def read_footer(path: Path, crc: int | None) -> Footer:
         raise CorruptionError(path, path.stat().st_size - len(raw), "the footer's checksum does not match")
     try:
         metadata = pq.read_metadata(pa.BufferReader(raw))
+        _require_known(path, metadata)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         bounds = [group.column(0).statistics for group in groups]
         crcs = json.loads((metadata.metadata or {})[_GROUP_CRCS.encode()])
@@ -313,6 +317,13 @@ def latest_times(footer: Footer, latest_ts: int) -> tuple[int, ...]:
         has_time = facts is not None and facts.has_min_max
         times.append(facts.max_raw * 1000 + 999 if has_time else latest_ts)
     return tuple(times)
+
+
+def _require_known(path: Path, metadata: pq.FileMetaData) -> None:
+    """Refuse a file that a newer release wrote."""
+    version = int((metadata.metadata or {}).get(_VERSION.encode(), b"1"))
+    if version > FILE_VERSION:
+        raise NewerFormatError(f"the data file {path}", version, FILE_VERSION)
 
 
 def read_group(
