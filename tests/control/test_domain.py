@@ -15,7 +15,7 @@ from doors import opened_domain, services
 from headwater.control import domain as domain_module
 from headwater.control import reopening
 from headwater.control.account import AccountLimits
-from headwater.control.catalog import Catalog, CatalogError
+from headwater.control.catalog import Catalog, CatalogError, StreamRow
 from headwater.control.directories import Directories
 from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError
@@ -547,6 +547,34 @@ async def test_a_failed_update_leaves_the_old_config_in_force_and_in_the_catalog
             patch.setattr(Stream, "reconfigure", broken)
             assert await refused(domain.update_stream(config("a", description="new"))) == 10069
         assert [c.description for c in domain.configs()] == ["old"]
+
+    async def second(domain: Domain) -> None:
+        assert domain.stream("a").config.description == "old"
+
+    await on(tmp_path, first)
+    await on(tmp_path, second)
+
+
+async def test_a_failed_update_is_taken_back_once_the_disk_lets_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domain_module, "TAKE_BACK_S", 0.01)
+    replace = Catalog.replace
+    refusals = 3
+
+    def refusing(self: Catalog, row: StreamRow) -> None:
+        nonlocal refusals
+        if refusals:
+            refusals -= 1
+            raise sqlite3.OperationalError("disk I/O error")
+        replace(self, row)
+
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a", description="old"))
+        monkeypatch.setattr(Catalog, "replace", refusing)
+        assert await refused(domain.update_stream(config("a", description="new"))) == 10069
+        await until(lambda: not domain._retries)
+        assert not refusals
 
     async def second(domain: Domain) -> None:
         assert domain.stream("a").config.description == "old"

@@ -45,6 +45,8 @@ Fill = Callable[[Stream], Coroutine[Any, Any, None]]
 _OPEN_AT_ONCE = 8
 OPEN_WITHIN_S = 30.0
 """An engine that starts waits no longer for a stream."""
+TAKE_BACK_S = 1.0
+"""How often it is tried to take back a config that was refused."""
 CLOSE_WITHIN_S = 30.0
 """Nobody waits longer for a stream to be closed: its disk hangs."""
 _T = TypeVar("_T")
@@ -108,6 +110,7 @@ class Domain:
         """The streams that are being opened, by their names."""
         self._closings: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()
+        self._retries: set[asyncio.Task[None]] = set()
         self.late = LateStreams()
         """The streams that do not answer at the moment."""
 
@@ -277,6 +280,8 @@ class Domain:
         await self._reopening.close()
         for opening in self._openings.values():
             opening.cancel()
+        for retry in self._retries:
+            retry.cancel()
         await self.late.close()
         await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
         if self._removals:
@@ -458,13 +463,38 @@ class Domain:
                 await stream.reconfigure(config)
             except BaseException as error:
                 self._configs[config.name] = old
-                await asyncio.to_thread(self._declare, old)
+                await self._take_back(old)
                 if isinstance(error, OSError | DiskError | sqlite3.Error):
                     raise _failed("stream_update", str(error)) from error
                 raise
             for observer in self._observers:
                 observer.on_changed(stream, old)
             return stream
+
+    async def _take_back(self, old: StreamConfig) -> None:
+        """Declare the old config again, later if the disk refuses: a restart must not find the new one."""
+        if await self._has_declared(old):
+            return
+        task = asyncio.create_task(self._keep_taking_back(old), name=f"take back {old.name}")
+        self._retries.add(task)
+        task.add_done_callback(self._retries.discard)
+
+    async def _keep_taking_back(self, old: StreamConfig) -> None:
+        """Try until it is declared, or something newer is."""
+        while self._configs.get(old.name) is old:
+            await asyncio.sleep(TAKE_BACK_S)
+            async with self._lock(old.name):
+                if self._configs.get(old.name) is not old or await self._has_declared(old):
+                    return
+
+    async def _has_declared(self, config: StreamConfig) -> bool:
+        """Declare a config; return whether the disk let us."""
+        try:
+            await asyncio.to_thread(self._declare, config)
+        except (OSError, DiskError, sqlite3.Error) as error:
+            logger.warning("stream %r: its config cannot be declared yet: %s", config.name, error)
+            return False
+        return True
 
     def _declare(self, config: StreamConfig) -> None:
         self._catalog.update(self._folder, config.name, encode_config(config).decode())
