@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from headwater.model.message import Message
+from headwater.wire.progress_json import REQUESTED_BY
 from simulation.engine.bus import matches
 from simulation.engine.model import SECOND, ConsumerModel, CopyModel, Json, Sent, StreamModel
 from simulation.engine.topology import Topology
@@ -15,8 +16,7 @@ from simulation.engine.world import BrokenPromiseError, World
 SCAN_S = 120.0
 QUIET_S = 900.0
 """So much virtual time everything has to come to rest once nothing breaks any more."""
-FRONT = {"max_msgs", "max_age", "purged"}
-"""Rules that take messages from the front, so that a copy that comes late has a gap."""
+WITH_PROGRESS = f"NATS/1.0\r\n{REQUESTED_BY}: yes\r\n\r\n".encode()
 
 
 class Audit:
@@ -206,10 +206,10 @@ class Audit:
 
     async def _gaps(self, copy: CopyModel) -> None:
         """See that gaps are reported when and only when something is missing."""
-        info = await self.topology.api.ask(f"STREAM.INFO.{copy.target.name}")
+        info = await self.topology.api.ask(f"STREAM.INFO.{copy.target.name}", headers=WITH_PROGRESS)
         assert info is not None
         shown = _upstream_of(info, copy.origin.name)
-        gaps = shown.get("headwater", {}).get("gaps", {})
+        gaps = shown["headwater"].get("gaps", {})
         ranges = [(gap["first_seq"], gap["last_seq"]) for gap in gaps.get("recent", [])]
         complete = gaps.get("count", 0) == len(ranges)
         held = {
@@ -224,7 +224,7 @@ class Audit:
             if begun is None or seq < begun or not complete or copy.has(copy.origin, sent):
                 continue
             if self._only_from_front(copy.origin, seq) and not any(a <= seq <= b for a, b in ranges):
-                copy.target.fail(f"the origin's {seq} is missing, and in no gap of {ranges}")
+                copy.target.fail(f"the origin's {seq} is missing, and in no gap of {ranges}: {shown}")
 
     def _only_from_front(self, origin: StreamModel, seq: int) -> bool:
         """Return whether only a rule that takes from the front can have taken a message."""

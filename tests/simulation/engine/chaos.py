@@ -121,7 +121,7 @@ class Chaos:
 
     async def _jump(self) -> None:
         world = self.world
-        seconds = self.rng.choice((-30, -1, 1, 30, 600))
+        seconds = self.rng.choice((-3600, -30, -1, 1, 30, 600))
         world.counts["clock forward" if seconds > 0 else "clock back"] += 1
         world.jump(seconds * SECOND)
 

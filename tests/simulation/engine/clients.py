@@ -21,10 +21,12 @@ class Asker:
         self._world = world
         self._client = client
 
-    async def ask(self, subject: str, body: object = None, timeout_s: float = 5.0) -> Json | None:
+    async def ask(
+        self, subject: str, body: object = None, timeout_s: float = 5.0, headers: bytes = b""
+    ) -> Json | None:
         """Return the answer, or nothing if none came."""
         encoded = b"" if body is None else json.dumps(body).encode()
-        frame = await self._client.request(f"$JS.API.{subject}", encoded, timeout_s=timeout_s)
+        frame = await self._client.request(f"$JS.API.{subject}", encoded, headers, timeout_s)
         answer: Json | None = json.loads(frame[3]) if frame else None
         kind = "unanswered" if answer is None else "refused" if "error" in answer else "answered"
         self._world.counts[f"api {kind}"] += 1

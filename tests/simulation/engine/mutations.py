@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pyroaring import BitMap64
+
 from headwater.control.holds import Kept
 from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
@@ -134,11 +136,13 @@ class _Unsynced:
 
 
 def forgetful_journal() -> None:
-    """Answer NATS Streaming clients without recording the answer."""
+    """Forget which messages NATS Streaming clients have not acknowledged."""
     put: Callable[..., Any] = Journal.put
+    nothing = BitMap64().serialize()
 
     def unkept(self: Any, ops: Any, then: Any = None) -> None:
-        put(self, [op for op in ops if "flows" not in op[0]], then)
+        kept = [(s, (v[0], nothing, v[2])) if s.startswith("UPDATE flows") else (s, v) for s, v in ops]
+        put(self, kept, then)
 
     _replace(Journal, "put", unkept)
 
@@ -157,13 +161,15 @@ MUTATIONS = {
     "no_file_sync": Mutation(
         no_file_sync, "acknowledged|was served|is offline|gave sequence|ends at|holds|delivered again"
     ),
-    "no_directory_sync": Mutation(no_directory_sync, "acknowledged|is offline|absent|ends at|does not start"),
+    "no_directory_sync": Mutation(
+        no_directory_sync, "acknowledged|is offline|absent|ends at|does not start|answers|delivered again"
+    ),
     "no_rollback": Mutation(no_rollback, "."),
     "early_confirmation": Mutation(early_confirmation, "delivered again|stays although"),
     "lost_delta": Mutation(lost_delta, "delivered again|never acked|stays although|unacked|pending"),
     "early_release": Mutation(early_release, "is gone|does not get|not found"),
     "reused_sequence": Mutation(reused_sequence, "was given|twice|ends at|was served|comes after|is here"),
-    "unsynced_commit": Mutation(unsynced_commit, "acknowledged|is offline|is gone"),
+    "unsynced_commit": Mutation(unsynced_commit, "acknowledged|is offline|is gone|answers"),
     "forgetful_journal": Mutation(forgetful_journal, "STAN"),
     "stuck_committer": Mutation(stuck_committer, "takes no messages|stalled"),
 }

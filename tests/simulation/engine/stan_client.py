@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import Any
 
 from headwater.wire import stan_messages as wire
@@ -24,7 +23,7 @@ class StanClient(Actor):
         super().__init__(world, "stan")
         self.offered: set[bytes] = set()
         self.stored: set[bytes] = set()
-        self.got: Counter[bytes] = Counter()
+        self.acked: set[bytes] = set()
         self.seen: dict[int, bytes] = {}
         self.is_draining = False
         self._count = 0
@@ -117,12 +116,12 @@ class StanClient(Actor):
             raise BrokenPromiseError(f"STAN: {message.data[:40]!r} was delivered, which nobody published")
         if self.seen.setdefault(message.sequence, message.data) != message.data:
             raise BrokenPromiseError(f"STAN: {message.sequence} was {self.seen[message.sequence][:40]!r}")
-        self.got[message.data] += 1
         self.world.counts["stan delivered"] += 1
         if self._ack_inbox and (self.is_draining or self.rng.random() < 0.85):
             body = wire.Ack(subject=CHANNEL, sequence=message.sequence).SerializeToString()
             self.client.publish(self._ack_inbox, body)
+            self.acked.add(message.data)
 
     def missing(self) -> set[bytes]:
-        """Return what was stored and never delivered to the durable."""
-        return self.stored - self.got.keys()
+        """Return what was stored, and was not delivered to the durable until it was acknowledged."""
+        return self.stored - self.acked
