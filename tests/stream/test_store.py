@@ -37,13 +37,18 @@ async def test_opening_reads_no_message_of_the_table(tmp_path: Path) -> None:
         assert (await stream.state()).messages == 100
 
 
-async def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
+async def test_a_damaged_checkpoint_is_replaced_by_its_copy_or_refused_by_name(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"1"))
         await stream.checkpoint()
-    path = tmp_path / "S" / "checkpoint"
-    path.write_bytes(path.read_bytes()[:-1])
+    path, copy = tmp_path / "S" / "checkpoint", tmp_path / "S" / "checkpoint.copy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    async with workshop.stream() as stream:
+        assert (await stream.state()).last_seq == 1
+    for each in (path, copy):
+        each.write_bytes(whole[:-1])
     with pytest.raises(CorruptionError, match="checkpoint"):
         await workshop.open(config_of())
 
