@@ -178,3 +178,23 @@ async def test_a_stream_whose_table_refuses_can_be_closed(tmp_path: Path) -> Non
     async with opened(tmp_path) as stream:
         assert len(await held(stream)) == 50
         assert stream.copying.durable_cursor("up") == b"c1"
+
+
+async def test_a_message_that_is_asked_for_while_its_file_enters_the_table_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as stream:
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.copying.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        assert (await asyncio.wait_for(stream.state(), 60)).messages == 50
+        asked = [asyncio.ensure_future(stream.message(1)), asyncio.ensure_future(stream.next(">", 1))]
+        done, _ = await asyncio.wait(asked, timeout=0.05)
+        assert not done
+        table.is_refusing = False
+        assert await asyncio.wait_for(adopting, 60) == 50
+        for each in asked:
+            message = await asyncio.wait_for(each, 60)
+            assert message is not None
+            assert message.seq == 1

@@ -27,6 +27,9 @@ class Reader:
             row = int(run.seqs.searchsorted(seq)) if run is not None else 0
             if run is not None and row < len(run.seqs) and run.seqs[row] == seq:
                 return run.message(row)
+            if self._store.adoptions.holding(seq) is not None:
+                await self._store.adoptions.ended(seq)
+                continue
             assert not self._store.ledger.is_live(seq), f"live sequence {seq} is not stored"
         return None
 

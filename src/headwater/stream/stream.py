@@ -352,6 +352,8 @@ class Stream:
         """Return the answer to a question once all that it tells of is durable."""
         while True:
             await self._committer.intact()
+            # The ledger names messages of a file that is still on its way into the table.
+            await self._store.adoptions.ended()
             generation = self._store.generation
             answer = await ask()
             if await self._holds(generation):
