@@ -139,6 +139,37 @@ class FullDisk(RealDisk):
         super().write_atomic(path, data)
 
 
+class UnreadableAfter:
+    """A fence whose record can be read so often and no more."""
+
+    epoch = 0
+
+    def __init__(self, checks: int) -> None:
+        self._checks = checks
+
+    def check(self) -> None:
+        """Return, or fail as a disk does."""
+        self._checks -= 1
+        if self._checks < 0:
+            raise DiskError(Path("epoch"), "read", errno.EIO)
+
+
+def test_a_refused_consumer_that_cannot_be_forgotten_at_once_is_forgotten_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog(tmp_path / "catalog.db", FullDisk())
+    home(tmp_path)
+    catalog.create(row("a"))
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog, "_fence", UnreadableAfter(2))  # before and after the row is committed
+        with pytest.raises(DiskError):
+            catalog.declare_consumer(consumer("c"))
+    assert [left.name for left in catalog.consumers("$G", "a")] == ["c"]
+    catalog.create(row("b"))
+    assert catalog.consumers("$G", "a") == []
+    catalog.close()
+
+
 def test_a_consumer_that_the_disk_refuses_is_not_there_after_a_restart(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "catalog.db", FullDisk())
     home(tmp_path)

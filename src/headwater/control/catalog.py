@@ -86,6 +86,9 @@ _COLUMNS = {
 REPAIR = "run `headwater store repair` with the engine stopped"
 
 
+_FORGET_CONSUMER = "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?"
+
+
 class CatalogError(Error):
     """The catalog cannot be used, and the message says why."""
 
@@ -182,6 +185,8 @@ class Catalog:
         self._lock = threading.Lock()
         self._untidy: set[Path] = set()
         """Homes in which a file of a consumer may have been left behind."""
+        self._refused: set[tuple[str, str, str]] = set()
+        """Consumers whose rows may have been left behind."""
         if not path.exists() or not path.stat().st_size:
             self._require_new()
         try:
@@ -250,9 +255,12 @@ class Catalog:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._own()
+                for key in self._refused:
+                    self._db.execute(_FORGET_CONSUMER, key)
                 yield self._db
                 self._fence.check()
                 self._db.execute("COMMIT")
+                self._refused.clear()
             except BaseException:
                 # SQLite rolls some failed commits back by itself.
                 if self._db.in_transaction:
@@ -432,7 +440,8 @@ class Catalog:
                 self._declare_consumer(row, None)
             except BaseException:
                 # Whoever asked is refused: the consumer must not be there after a restart.
-                self._delete_consumer(row.account, row.stream, row.name)
+                self._refused.add((row.account, row.stream, row.name))
+                self._forget_refused()
                 raise
             return
         new = ConsumerRow(row.account, row.stream, row.name, row.config, old.created_ns, old.revision + 1)
@@ -462,10 +471,17 @@ class Catalog:
 
     def _delete_consumer(self, account: str, stream: str, name: str) -> None:
         with self._transaction() as db:
-            db.execute(
-                "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?",
-                (account, stream, name),
-            )
+            db.execute(_FORGET_CONSUMER, (account, stream, name))
+
+    def _forget_refused(self) -> None:
+        """Forget consumers whose declaration was refused; if that is refused too, the next change does it."""
+        if not self._refused:
+            return
+        try:
+            with self._transaction():
+                pass
+        except (sqlite3.Error, Error) as error:
+            logger.warning("refused consumers are not forgotten yet: %s", error)
 
     def _declare_consumer(self, row: ConsumerRow, old: ConsumerFile | None) -> None:
         """Write a consumer's declaration beside the data of its stream."""
@@ -507,6 +523,7 @@ class Catalog:
 
     def close(self) -> None:
         """Release the file."""
+        self._forget_refused()
         with self._lock:
             self._db.close()
 
