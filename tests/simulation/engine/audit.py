@@ -63,12 +63,13 @@ class Audit:
         return found
 
     async def _stream(self, model: StreamModel) -> None:
-        promised = dict(model.stored)
+        promised, asked_s = dict(model.stored), self.world.loop.time()
+        gone = {seq for seq in promised if model.must_be_gone(seq)}
         found = self.found[model.name] = await self._scan(model.name)
         for message in found.values():
-            model.served(message.seq, message.subject, message.headers, message.data)
-            if why := model.must_be_gone(message.seq):
-                model.fail(f"{message.seq} was {why} and is back")
+            model.served(message.seq, message.subject, message.headers, message.data, asked_s)
+            if message.seq in gone:
+                model.fail(f"{message.seq} was {model.must_be_gone(message.seq)} and is back")
         for copy in self.topology.copies:
             if copy.target is model:
                 self._copied(copy, found)

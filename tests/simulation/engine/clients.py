@@ -279,6 +279,7 @@ class Reader(Actor):
             if frame is not None:
                 self._direct(stream, seq, frame)
             return
+        asked_s = self.world.loop.time()
         answer = await self.api.ask(f"STREAM.MSG.GET.{stream.name}", {"seq": seq})
         if answer is None:
             return
@@ -289,7 +290,7 @@ class Reader(Actor):
         found = answer["message"]
         data, headers = base64.b64decode(found.get("data", "")), base64.b64decode(found.get("hdrs", ""))
         self.world.counts["read"] += 1
-        stream.served(found["seq"], found["subject"].encode(), headers, data)
+        stream.served(found["seq"], found["subject"].encode(), headers, data, asked_s)
 
     def _direct(self, stream: StreamModel, seq: int, frame: Frame) -> None:
         if frame[2].startswith(b"NATS/1.0 404"):
@@ -329,7 +330,7 @@ class Remover(Actor):
         body = {"seq": seq, "no_erase": self.rng.random() < 0.5}
         answer = await self.api.ask(f"STREAM.MSG.DELETE.{stream.name}", body)
         if answer is not None and answer.get("success"):
-            stream.deleted.add(seq)
+            stream.deleted[seq] = self.world.loop.time()
             self.world.counts["delete"] += 1
 
     async def _purge(self, stream: StreamModel) -> None:

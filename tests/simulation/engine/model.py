@@ -60,8 +60,8 @@ class StreamModel:
         self.seen_at: dict[bytes, int] = {}
         self.deletable: set[int] = set()
         """Asked to be deleted."""
-        self.deleted: set[int] = set()
-        """Confirmed as deleted."""
+        self.deleted: dict[int, float] = {}
+        """When each message was confirmed as deleted."""
         self.purges: list[Purge] = []
         self.consumers: list[ConsumerModel] = []
         self.copies: list[CopyModel] = []
@@ -94,8 +94,11 @@ class StreamModel:
         message.acked_s = self.world.loop.time()
         self.stored[seq] = message
 
-    def served(self, seq: int, subject: bytes, headers: bytes, data: bytes) -> None:
-        """Hold a message that anybody was served against what was offered and acknowledged."""
+    def served(self, seq: int, subject: bytes, headers: bytes, data: bytes, asked_s: float = 0.0) -> None:
+        """Hold a message that anybody was served against what was offered and acknowledged.
+
+        What was asked for before a deletion was confirmed may be answered after it.
+        """
         known = self.stored.get(seq)
         if known is not None and known.data != data:
             self.fail(f"{seq} was acknowledged as {known.data[:40]!r} and is served as {data[:40]!r}")
@@ -113,7 +116,7 @@ class StreamModel:
             first = self.seen_at.setdefault(data, seq)
             if first != seq and not message.may_repeat:
                 self.fail(f"{data[:40]!r} is stored at {first} and at {seq}")
-        if seq in self.deleted and not self.is_doubtful:
+        if self.deleted.get(seq, math.inf) < asked_s and not self.is_doubtful:
             self.fail(f"{seq} was deleted and is served")
         self.seen[seq] = data
         if known is None:
