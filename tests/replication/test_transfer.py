@@ -42,6 +42,12 @@ HEADERS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no data compressed because this machine's disk is busy."""
+    monkeypatch.setattr("headwater.replication.result.SLOW_BYTES_PER_S", 0.0)
+
+
 @st.composite
 def works(draw: st.DrawFn, directory: Path) -> tuple[Work, list[Message]]:
     """Draw a piece of work on files that are written, and the messages that lie in its files and tail."""
