@@ -15,6 +15,21 @@ class NotedDifference:
 
 NOTED: tuple[NotedDifference, ...] = (
     NotedDifference(
+        title="An account that no engine serves",
+        nats_server="answers each request to `$JS.API.>` with 10039",
+        headwater='nobody answers: the client gets "no responders" (503)',
+        reason="An engine is a client of the accounts it serves and sees no request of any "
+        "other. A nats-server with JetStream of its own beside the engine answers "
+        "10039 there itself.",
+    ),
+    NotedDifference(
+        title="More bytes stored than the account may have, by streams without `max_bytes`",
+        nats_server="further publishes are refused (10002)",
+        headwater="are taken; `max_storage_bytes` and `max_memory_bytes` bound what streams "
+        "reserve by their `max_bytes`",
+        reason="Set `max_bytes_required`, so that each stream reserves what it takes.",
+    ),
+    NotedDifference(
         title="JetStream as the system account sees it (`nats server report jetstream`, `nats server "
         "list`, `nats server account info`, `$SYS.REQ.SERVER.PING.JSZ`, `/jsz`)",
         nats_server="reports its streams and their sizes",
