@@ -92,8 +92,8 @@ serve: install ## run an engine with the story's streams to play with: STORE=.he
 	@$(BIN)/python -m demo.play --store $(STORE) --port $(PORT) -- $(ARGS)
 
 docs: install ## write the generated pages of docs/reference
-	$(BIN)/python -m headwater.cli.settings_page > docs/reference/settings.md
-	$(BIN)/python -m headwater.cli.commands_page > docs/reference/cli.md
+	$(BIN)/python -m headwater.cli.docs.settings_page > docs/reference/settings.md
+	$(BIN)/python -m headwater.cli.docs.commands_page > docs/reference/cli.md
 
 java-check: ## look for the Java 17 that Spark needs: a note where it is missing, an error under CI=true
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { \

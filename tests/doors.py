@@ -22,7 +22,6 @@ from headwater.control.account import NO_LIMITS, AccountLimits
 from headwater.control.catalog import Catalog
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
-from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import Disk, RealDisk
 from headwater.ingest.ingest import Ingest
@@ -30,6 +29,7 @@ from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
+from headwater.upstreams.upstreams import Upstreams
 from headwater.wire.frames import Frame
 from headwater.wire.progress_json import EXTENSION, REQUESTED_BY
 from servers import RunningServer, nats_server

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headwater import errors
+from headwater.cli.docs.settings_page import settings_page
 from headwater.cli.main import headwater
-from headwater.cli.settings_page import settings_page
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "headwater"

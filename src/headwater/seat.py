@@ -28,7 +28,6 @@ from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.housekeeper import Housekeeper
 from headwater.control.reserve import Reserve
-from headwater.control.upstreams import Upstreams
 from headwater.delivery.outlet import Outlet
 from headwater.disk import RealDisk
 from headwater.errors import SettingsError
@@ -41,6 +40,7 @@ from headwater.stan.door import opened as opened_stan
 from headwater.stan.monitoring import Monitoring
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
+from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer
 
 logger = logging.getLogger(__name__)

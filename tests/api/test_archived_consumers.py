@@ -15,7 +15,7 @@ from api.test_restore import CHUNK, restored
 from doors import Asker, Door, Replies, Wanted, opened_door, opened_jetstream
 from headwater.delivery.state import ConsumerState
 from headwater.model.consumer import ConsumerConfig
-from headwater.stream.archive import VERSION, ArchivedConsumer, ArchiveReader, ArchiveWriter, Manifest
+from headwater.table.archive import VERSION, ArchivedConsumer, ArchiveReader, ArchiveWriter, Manifest
 
 S = {"name": "S", "subjects": ["s.>"]}
 PULL = {"durable_name": "pull", "ack_policy": "explicit", "ack_wait": 3_600_000_000_000, "max_deliver": 7}

@@ -12,7 +12,7 @@ import pytest
 from doors import Asker, Door, Replies, Wanted, opened_door
 from headwater.api.snapshot import flow
 from headwater.api.transfers import Patience
-from headwater.stream.archive import ArchiveReader
+from headwater.table.archive import ArchiveReader
 from headwater.wire.frames import Frame
 
 S = {"name": "S", "subjects": ["s.>"]}

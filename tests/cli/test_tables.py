@@ -15,8 +15,8 @@ from headwater.cli.context_commands import context_rows, contexts_sheet
 from headwater.cli.contexts import Context, ContextFolder
 from headwater.cli.health import Figure, Health
 from headwater.cli.render import console, show
-from headwater.cli.stream_messages import gaps_sheet
-from headwater.cli.subject_report import Tally
+from headwater.cli.stream.messages import gaps_sheet
+from headwater.cli.stream.subject_report import Tally
 from stream_infos import STORY
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,7 +15,6 @@ from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.model.message import Message
 from headwater.replication.proof import Prover, UnprovenError
-from headwater.replication.transfer import transfer
 from headwater.replication.work import (
     Question,
     Receipt,
@@ -26,6 +25,7 @@ from headwater.replication.work import (
     encode,
     plan_subject,
 )
+from headwater.replication.worker.transfer import transfer
 
 ROUNDS = 3000
 
@@ -121,6 +121,6 @@ def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have questions for work answered soon when there is none, and origins elsewhere looked at often."""
-    monkeypatch.setattr("headwater.control.upstreams.IDLE_S", 0.05)
-    monkeypatch.setattr("headwater.control.restless.LOOK_NS", 20_000_000)
-    monkeypatch.setattr("headwater.control.upstreams.LOOK_NS", 20_000_000)
+    monkeypatch.setattr("headwater.upstreams.upstreams.IDLE_S", 0.05)
+    monkeypatch.setattr("headwater.upstreams.pending_upstreams.LOOK_NS", 20_000_000)
+    monkeypatch.setattr("headwater.upstreams.upstreams.LOOK_NS", 20_000_000)

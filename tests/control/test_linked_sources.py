@@ -18,8 +18,8 @@ from doors import Door, Wanted
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.times import format_time, parse_time
-from headwater.replication.transfer import transfer
 from headwater.replication.work import Receipt, Work
+from headwater.replication.worker.transfer import transfer
 from headwater.table import schema
 
 ROWS = 1200

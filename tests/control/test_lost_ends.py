@@ -12,8 +12,8 @@ import pytest
 from control.copiers import create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, elsewhere
 from headwater.bus.connection import NoRespondersError
-from headwater.control.durables import Durables
 from headwater.errors import Error
+from headwater.upstreams.durables import Durables
 from waits import until
 
 pytestmark = pytest.mark.usefixtures("impatient")

@@ -19,7 +19,7 @@ from doors import Door, Wanted
 from headwater.bus.connection import NoRespondersError
 from headwater.errors import DiskError
 from headwater.stream import committer
-from headwater.stream import copying as stream_copying
+from headwater.stream.replica import copying as stream_copying
 from simulation.disks import BreakableDisk, Fault
 from waits import until
 
@@ -36,7 +36,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(module, first, 0.01)
         monkeypatch.setattr(module, most, 0.05)
-    monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.02)
+    monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 0.02)
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from control.copiers import ROUNDS, Copier, copying, count_is, create, publish
 from doors import Door
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
-from headwater.control.upstreams import Upstreams
 from headwater.errors import DiskError
 from headwater.replication.work import Work
+from headwater.upstreams.upstreams import Upstreams
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -51,8 +51,8 @@ def says(words: str) -> Callable[[dict[str, Any]], bool]:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a stall noticed after a moment."""
-    monkeypatch.setattr("headwater.control.upstreams.WATCH_S", 0.05)
-    monkeypatch.setattr("headwater.replication.upstream.STALLED_NS", 1)
+    monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 0.05)
+    monkeypatch.setattr("headwater.upstreams.upstream.STALLED_NS", 1)
 
 
 async def asked(door: Door, connection: Connection, name: str) -> tuple[Work, ...]:
@@ -125,7 +125,7 @@ async def test_the_work_of_a_submitted_replicator_that_died_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
     monkeypatch.setattr("doors.Upstreams", partial(Upstreams, is_single=False))
-    monkeypatch.setattr("headwater.replication.upstream.LEASE_NS", 200_000_000)
+    monkeypatch.setattr("headwater.upstreams.upstream.LEASE_NS", 200_000_000)
     async with copying(tmp_path) as (door, _):
         await behind(door)
         connection = await connected(door)

@@ -11,7 +11,7 @@ import pytest
 from delivery.deliveries import Desk
 from headwater.delivery.backlog import Backlog
 from headwater.delivery.feed import Feed
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 from waits import until
 
 

@@ -12,8 +12,8 @@ from headwater.delivery.consumer import Consumer
 from headwater.delivery.state import ConsumerState
 from headwater.model.consumer import AckPolicy
 from headwater.model.stream import Retention
-from headwater.stream.hold import Hold
-from headwater.stream.removal import Removal
+from headwater.stream.retention.hold import Hold
+from headwater.stream.retention.removal import Removal
 from stream.streams import Workshop, everything
 from waits import until
 

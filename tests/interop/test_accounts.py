@@ -239,7 +239,7 @@ async def test_what_a_queue_s_account_does_not_export_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The replicator is in this process, and what never comes need not be waited for as long as usual.
-    monkeypatch.setattr("headwater.replication.pull_reader.ANSWER_S", 6.0)
+    monkeypatch.setattr("headwater.replication.worker.pull_reader.ANSWER_S", 6.0)
     async with accounts(tmp_path, chosen(needed_for_queue("ORDERS")), "workqueue") as both:
         await both.fill(10)
         await both.queue("COPY")

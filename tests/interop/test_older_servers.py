@@ -16,13 +16,13 @@ import nats
 import pytest
 
 import test_attach as attaching
-from control import test_durables as queues
 from control.copiers import be_impatient, count_is, create, held
 from control.origins_elsewhere import Elsewhere, a_nats_server, elsewhere
 from engines import engine
 from interop import test_nats_server_replicates as replicates
 from interop.sites import Sites, attached, behind_a_leaf
 from servers import nats_server
+from upstreams import test_durables as queues
 from waits import until
 
 FOLDER = os.environ.get("TEST_OLDER_SERVERS", "")

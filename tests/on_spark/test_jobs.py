@@ -15,8 +15,8 @@ from headwater.replication import spark
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
 from headwater.replication.spark import SparkCluster
-from headwater.replication.transfer import transfer_all
 from headwater.replication.work import FileRange
+from headwater.replication.worker.transfer import transfer_all
 from replication.fake_engine import SECRET, STORE_ID, FakeEngine, serving
 from replication.origins import site_of
 from replication.works import brought, expected_of, file_of, removed_of, tail_of, work_of

@@ -12,7 +12,6 @@ from nats.aio.msg import Msg
 
 from headwater.cli.session import flushed
 from headwater.replication.proof import ProofCheck
-from headwater.replication.transfer import transfer
 from headwater.replication.work import (
     Committed,
     Plan,
@@ -24,6 +23,7 @@ from headwater.replication.work import (
     encode,
     plan_subject,
 )
+from headwater.replication.worker.transfer import transfer
 
 STORE_ID = "store"
 SECRET = b"what a replicator must know"

@@ -20,8 +20,8 @@ from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.model.message import Message
 from headwater.model.times import parse_time
-from headwater.replication.origin import OriginReader
 from headwater.replication.work import NatsOrigin
+from headwater.replication.worker.origin import OriginReader
 from headwater.wire.frames import Frame
 from replication.works import messages_in
 from servers import nats_server

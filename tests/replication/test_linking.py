@@ -14,16 +14,16 @@ from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.stream import Compression, StreamConfig
 from headwater.model.upstream import StreamSource, TransformConfig
-from headwater.replication.planner import SUMMED_SUBJECTS, CursorAt, Extent, plan_local
-from headwater.replication.transfer import transfer
-from headwater.replication.upstream import Upstream
 from headwater.replication.work import FileRange, Receipt, Work
+from headwater.replication.worker.transfer import transfer
 from headwater.spark.piece import Piece
 from headwater.spark.piece_reader import COLUMNS, read_piece
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
 from headwater.table.datafile import DataFile
 from headwater.table.stored_group import StoredFile
+from headwater.upstreams.planner import SUMMED_SUBJECTS, CursorAt, Extent, plan_local
+from headwater.upstreams.upstream import Upstream
 from replication.works import adopted_by, brought, expected_of, file_of, removed_of, work_of
 from table.links import link_of, sourced
 from table.samples import message
@@ -380,7 +380,7 @@ async def test_removed_messages_and_small_files_are_read_between_files_that_are_
 async def test_what_may_have_to_be_read_is_shared_out(
     streams: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.replication.planner.PIECE_BYTES", 1)
+    monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 1)
     kinds: dict[str, dict[str, Any]] = {
         "HEADERS": {"headers": b"NATS/1.0\r\nA: 1\r\n\r\n"},
         "SUBJECTS": {"subjects": SUMMED_SUBJECTS + 1},
@@ -395,7 +395,7 @@ async def test_what_may_have_to_be_read_is_shared_out(
             expected = CursorAt(origin.identity)(number * COUNT) if number else b""
             assert (work.start_seq, work.expected) == (number * COUNT + 1, expected)
         assert rows_linked(works) == 3 * COUNT
-    monkeypatch.setattr("headwater.replication.planner.SLOT_BYTES", 1)
+    monkeypatch.setattr("headwater.upstreams.planner.SLOT_BYTES", 1)
     assert len(await works_of(origin, target)) == 1
 
 

@@ -23,8 +23,8 @@ from headwater.replication.spark import (
     shared_out,
     spark_options,
 )
-from headwater.replication.transfer import failed
 from headwater.replication.work import FileRange, NatsOrigin
+from headwater.replication.worker.transfer import failed
 from replication.works import work_of
 
 SMALL = work_of(stop_seq=1, tail=b"x")
@@ -225,7 +225,7 @@ def test_large_works_get_tasks_of_their_own_and_small_ones_share() -> None:
 
 def test_importing_what_executors_run_starts_no_java_and_needs_no_engine() -> None:
     code = (
-        "import sys, headwater.replication.transfer\n"
+        "import sys, headwater.replication.worker.transfer\n"
         "engine = ('headwater.stream', 'headwater.control', 'headwater.log', 'pyspark', 'nats')\n"
         "sys.exit(' '.join(name for name in sys.modules if name.startswith(engine)) or 0)"
     )

@@ -11,7 +11,8 @@ import pytest
 from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
-from headwater.stream import committer, copying
+from headwater.stream import committer
+from headwater.stream.replica import copying
 from headwater.stream.stream import Stream
 from simulation.disks import Fault, PowerCut
 from simulation.voyage import Machine

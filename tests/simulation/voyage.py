@@ -12,7 +12,7 @@ from pathlib import Path
 from headwater.errors import Error
 from headwater.model.message import Message
 from headwater.model.stream import StreamConfig
-from headwater.stream.removal import FILE_OVERHEAD
+from headwater.stream.retention.removal import FILE_OVERHEAD
 from headwater.stream.stream import Stream
 from simulation.disks import BreakableDisk, PowerCut
 from stream.streams import SECOND, Answers, Workshop, config_of, everything, headers

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.stream.ledger import Ledger
-from headwater.stream.offered import OfferedRun
-from headwater.stream.removal import FILE_OVERHEAD, Removal
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.retention.removal import FILE_OVERHEAD, Removal
 
 
 def run_of(messages: Sequence[Message]) -> OfferedRun:

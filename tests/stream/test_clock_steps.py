@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from headwater.clock import AHEAD_NS
 from headwater.model.message import Message
-from headwater.stream.expirer import Expirer
 from headwater.stream.stream import Stream
+from headwater.stream.timing.expirer import Expirer
 from stream.streams import SECOND, Workshop, config_of, everything, headers, publish, seqs_of
 from table.samples import columns_of
 

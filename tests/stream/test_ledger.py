@@ -13,9 +13,9 @@ from pyroaring import BitMap64
 
 from headwater.model.message import Message
 from headwater.stream.ledger import Ledger, decode, encode, members
-from headwater.stream.removal import FILE_OVERHEAD, Removal
+from headwater.stream.retention.removal import FILE_OVERHEAD, Removal
 from headwater.stream.subjects import SubjectIndex
-from headwater.stream.time_to_live import NEVER
+from headwater.stream.timing.time_to_live import NEVER
 from stream.runs import Pieces, message, removal_of
 from stream.streams import headers
 

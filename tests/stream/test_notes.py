@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 from headwater.errors import NewerFormatError
 from headwater.model.adopted import Adopted
 from headwater.stream.notes import GONE, Notes, decode, encode
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 
 removals = st.builds(
     lambda seqs, size, subjects, everything: Removal(BitMap64(seqs), size, Counter(subjects), everything),

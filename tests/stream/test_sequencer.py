@@ -13,7 +13,7 @@ from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import SECOND
 from headwater.stream.pending import BATCH_BYTES
 from headwater.stream.stream import Stream
-from headwater.stream.time_to_live import marker
+from headwater.stream.timing.time_to_live import marker
 from stream.batches import Told, batch, commit
 from stream.streams import Workshop, config_of, everything, headers, publish
 

@@ -18,7 +18,7 @@ from headwater.model.stream import Retention
 from headwater.stream import committer
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 from headwater.stream.stream import Stream
 from simulation.disks import BreakableDisk, Fault
 from stream.streams import SECOND, Workshop, config_of, everything, headers, publish, seqs_of

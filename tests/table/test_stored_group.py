@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
 from headwater.table import parquet
-from headwater.table.data_chunk import DataChunk
+from headwater.table.pages.data_chunk import DataChunk
 from headwater.table.parquet import MAX_GROUP_ROWS, FileWriter, rows_of
 from headwater.table.rows import Rows
 from headwater.table.stored_group import StoredFile, StoredGroup

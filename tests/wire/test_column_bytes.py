@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.stream.offered import OfferedRun
+from headwater.stream.publishing.offered import OfferedRun
 from headwater.wire import column_bytes
 
 messages = st.lists(

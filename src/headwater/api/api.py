@@ -12,7 +12,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
-from headwater.control.upstreams import Upstreams
+from headwater.upstreams.upstreams import Upstreams
 
 
 class Api:

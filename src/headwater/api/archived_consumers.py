@@ -13,9 +13,9 @@ from headwater.delivery.state import ConsumerState
 from headwater.errors import ApiError, Error
 from headwater.model.consumer import ConsumerConfig, CreateRequest
 from headwater.model.stream import MAX_SEQUENCE
-from headwater.stream.archive import ArchivedConsumer
-from headwater.stream.archive_part import ArchiveError
 from headwater.stream.stream import Stream
+from headwater.table.archive import ArchivedConsumer
+from headwater.table.archive_part import ArchiveError
 from headwater.wire.consumer_json import decode_config, encode_config
 
 NEVER_NS = 1 << 63

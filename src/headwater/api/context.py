@@ -10,8 +10,8 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
-from headwater.control.upstreams import Upstreams
 from headwater.errors import ApiError
+from headwater.upstreams.upstreams import Upstreams
 
 
 @dataclass(slots=True)

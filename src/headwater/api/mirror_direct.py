@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from headwater.api.direct import DirectDoor
 from headwater.model.stream import StreamConfig
-from headwater.replication.upstream import Upstream
 from headwater.stream.stream import Stream
+from headwater.upstreams.upstream import Upstream
 
 NEAR = 10
 """A mirror that has fewer messages before it answers from then on, as with nats-server."""

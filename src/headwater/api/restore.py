@@ -19,8 +19,8 @@ from headwater.errors import ApiError, Error, api_error
 from headwater.model.columns import Columns
 from headwater.model.stream import StreamConfig
 from headwater.model.unique import unique_id
-from headwater.stream.archive import ArchiveReader
 from headwater.stream.stream import Stream
+from headwater.table.archive import ArchiveReader
 from headwater.wire.frames import Frame
 from headwater.wire.stream_json import Json, decode_config, error_json
 

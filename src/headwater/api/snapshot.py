@@ -17,7 +17,8 @@ from headwater.model import headers
 from headwater.model.message import Message
 from headwater.model.stream import StreamState
 from headwater.model.unique import unique_id
-from headwater.stream.archive import (
+from headwater.stream.stream import Stream
+from headwater.table.archive import (
     PART_BYTES,
     PART_MESSAGES,
     VERSION,
@@ -26,7 +27,6 @@ from headwater.stream.archive import (
     ArchiveWriter,
     Manifest,
 )
-from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
 from headwater.wire.go_json import boolean, int_, string
 from headwater.wire.stream_json import Json, config_json, encode_config, state_json

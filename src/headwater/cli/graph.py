@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 from headwater.cli.reports import filters, upstreams
 from headwater.cli.session import Json
-from headwater.cli.upstream_progress import UNKNOWN, is_known
+from headwater.cli.stream.upstream_progress import UNKNOWN, is_known
 from headwater.errors import Error
 
 TITLE = "Stream Replication Structure"

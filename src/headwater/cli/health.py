@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from headwater.cli.upstream_progress import is_known, told
+from headwater.cli.stream.upstream_progress import is_known, told
 from headwater.errors import SettingsError
 from headwater.model.times import SECOND, format_duration
 

@@ -10,17 +10,17 @@ import click
 from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
 from headwater.cli.completion import complete_names, completion
-from headwater.cli.consumer_commands import NAMES as CONSUMER_NAMES
-from headwater.cli.consumer_commands import consumer
+from headwater.cli.consumer.commands import NAMES as CONSUMER_NAMES
+from headwater.cli.consumer.commands import consumer
 from headwater.cli.context_commands import context
 from headwater.cli.publish import pub, req
 from headwater.cli.replicator import replicator
 from headwater.cli.reply import reply
 from headwater.cli.serve import serve
 from headwater.cli.settings import settings
-from headwater.cli.site_commands import site
+from headwater.cli.site.commands import site
 from headwater.cli.store_commands import store
-from headwater.cli.stream_commands import NAMES, stream
+from headwater.cli.stream.commands import NAMES, stream
 from headwater.cli.subscribe import sub
 from headwater.errors import Error, SettingsError
 from headwater.version import VERSION

@@ -10,7 +10,7 @@ from rich.text import Text
 from headwater.cli.phrases import MINUTE, number, seen, size
 from headwater.cli.render import Cell, Column, Sheet
 from headwater.cli.session import Json
-from headwater.cli.upstream_progress import UNKNOWN, is_known
+from headwater.cli.stream.upstream_progress import UNKNOWN, is_known
 from headwater.model.times import SECOND
 
 LATE = 30 * SECOND

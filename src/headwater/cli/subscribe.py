@@ -24,7 +24,7 @@ from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.received import Received, translated, write_data, write_json_line, write_numbered
 from headwater.cli.render import show_json
 from headwater.cli.session import Json, Session, flushed
-from headwater.cli.subject_report import Tally, tallied_until_told
+from headwater.cli.stream.subject_report import Tally, tallied_until_told
 from headwater.errors import Error, SettingsError
 from headwater.model.subject import matches
 from headwater.model.times import SECOND, format_duration, format_time

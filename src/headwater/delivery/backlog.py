@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from headwater.delivery.feed import Slice
 from headwater.delivery.tallies import Tally
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 from headwater.stream.stream import Stream
 
 _TRIES = 8

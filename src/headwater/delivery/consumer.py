@@ -24,7 +24,7 @@ from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo
 from headwater.model.run import numbers_at, values_at
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 from headwater.wire.ack_body import AckBody, AckKind
 from headwater.wire.ack_subject import AckSubjects
 

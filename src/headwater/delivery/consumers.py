@@ -21,9 +21,9 @@ from headwater.model.consumer import ConsumerConfig
 from headwater.model.run import Run
 from headwater.model.stream import Retention
 from headwater.stream.head import HeadEntry
-from headwater.stream.hold import Holder, is_released
 from headwater.stream.notes import GONE
-from headwater.stream.removal import Removal
+from headwater.stream.retention.hold import Holder, is_released
+from headwater.stream.retention.removal import Removal
 from headwater.stream.stream import Stream
 from headwater.wire.ack_body import ACK, DONE, AckBody, AckKind, parse_ack_body
 from headwater.wire.ack_subject import UNNAMED, AckScope, read_ack

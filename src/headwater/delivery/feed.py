@@ -11,7 +11,7 @@ import numpy.typing as npt
 from headwater.delivery.tallies import Tally
 from headwater.model.message import Message
 from headwater.model.run import Run
-from headwater.stream.offered import OfferedRun
+from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.stream import Stream
 
 WINDOW = 1024

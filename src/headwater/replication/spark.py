@@ -18,8 +18,8 @@ import msgspec
 
 from headwater.errors import Error
 from headwater.replication import handover
-from headwater.replication.transfer import failed, ready, transfer_all
 from headwater.replication.work import Receipt, Work
+from headwater.replication.worker.transfer import failed, ready, transfer_all
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from headwater.errors import CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
-from headwater.replication.origin import OriginReader
 from headwater.replication.work import NatsOrigin
+from headwater.replication.worker.origin import OriginReader
 from headwater.spark.piece import Piece
 from headwater.table import parquet
 from headwater.table.datafile import DataFile

@@ -17,9 +17,9 @@ from deltalake.exceptions import TableNotFoundError
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, SettingsError
-from headwater.replication.client import BlockingClient
-from headwater.replication.origin import connect_options
 from headwater.replication.work import NatsOrigin
+from headwater.replication.worker.client import BlockingClient
+from headwater.replication.worker.origin import connect_options
 from headwater.spark.piece import Extent, Piece, ordered, pieces_of
 from headwater.table import schema as table_schema
 from headwater.table.datafile import DataFile

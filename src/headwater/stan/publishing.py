@@ -21,8 +21,8 @@ from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
-from headwater.stream.admission import MAX_HEADER_BYTES
-from headwater.stream.intake import Item
+from headwater.stream.publishing.admission import MAX_HEADER_BYTES
+from headwater.stream.publishing.publishing import Item
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
 from headwater.wire.stan_frames import frames_to

@@ -19,7 +19,7 @@ from typing import Any
 from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.log.segment import Position
 from headwater.stream.group import Group
-from headwater.stream.intake import Intake
+from headwater.stream.publishing.publishing import Intake
 from headwater.stream.store import Store
 from headwater.wire.pub_ack import PubAcks
 

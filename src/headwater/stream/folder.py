@@ -27,9 +27,9 @@ from headwater.errors import CorruptionError, Error
 from headwater.log import checkpoint, checkpoint_copy
 from headwater.model.columns import Columns, concat, keep
 from headwater.stream.committer import Committer
-from headwater.stream.erasure import DeadAges, ErasureBudget, interval_ns
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import encode, members
+from headwater.stream.retention.erasure import DeadAges, ErasureBudget, interval_ns
 from headwater.stream.store import FOLD, Store
 from headwater.table.compaction import CompactionSettings, Plan, dead_rows
 from headwater.table.compaction import plan as make_plan

@@ -19,12 +19,12 @@ from headwater.model.adopted import Adopted
 from headwater.model.columns import Int64s
 from headwater.model.run import Run
 from headwater.stream import sliced_msgpack
-from headwater.stream.dedupe import DedupeWindow
-from headwater.stream.expiry import ExpiryIndex
-from headwater.stream.removal import Overhead, Removal
-from headwater.stream.schedules import ScheduleIndex
+from headwater.stream.publishing.dedupe import DedupeWindow
+from headwater.stream.retention.removal import Overhead, Removal
 from headwater.stream.subjects import SubjectIndex
-from headwater.stream.time_to_live import NEVER
+from headwater.stream.timing.expiry import ExpiryIndex
+from headwater.stream.timing.schedules import ScheduleIndex
+from headwater.stream.timing.time_to_live import NEVER
 
 Sizes = int | Sequence[int]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.stream.head import HeadEntry
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 
 
 class Listener(Protocol):

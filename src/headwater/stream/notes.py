@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from headwater.errors import NewerFormatError
 from headwater.model.adopted import Adopted
-from headwater.stream.removal import Removal
+from headwater.stream.retention.removal import Removal
 
 _NOBODY: Mapping[str, bytes] = {}
 

@@ -18,7 +18,7 @@ from functools import partial
 from pyroaring import BitMap64
 
 from headwater.model import headers as header_block
-from headwater.stream.intake import Item
+from headwater.stream.publishing.publishing import Item
 from headwater.stream.store import Store
 from headwater.stream.subjects import Located
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.stream.offered import OfferedRun
-from headwater.stream.removal import Removal
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.retention.removal import Removal
 
 BATCH_BYTES = 256 << 10
 """About how much payload a batch holds at the most, so that a damaged one loses little."""

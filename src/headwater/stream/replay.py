@@ -22,7 +22,7 @@ from headwater.stream import notes
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
 from headwater.stream.subjects import HISTORY_LIMIT, SubjectIndex
-from headwater.stream.time_to_live import stored_ttl
+from headwater.stream.timing.time_to_live import stored_ttl
 from headwater.stream.view import View
 
 logger = logging.getLogger(__name__)

@@ -17,18 +17,19 @@ from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention
 from headwater.model.times import format_time
-from headwater.stream import notes, retention
-from headwater.stream.admission import Admitted
+from headwater.stream import notes
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
-from headwater.stream.offered import OfferedRun
 from headwater.stream.pending import Pending
-from headwater.stream.removal import Removal
+from headwater.stream.publishing.admission import Admitted
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.publishing.republish import Republisher
 from headwater.stream.replay import note_headers
-from headwater.stream.republish import Republisher
+from headwater.stream.retention import rules as retention
+from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
-from headwater.stream.time_to_live import marker
+from headwater.stream.timing.time_to_live import marker
 
 logger = logging.getLogger(__name__)
 

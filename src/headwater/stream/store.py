@@ -22,12 +22,12 @@ from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
 from headwater.stream import coverage
-from headwater.stream.adoptions import Adoptions
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
-from headwater.stream.quota import Quota
-from headwater.stream.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.replay import Replay, keeps_history
+from headwater.stream.replica.adoptions import Adoptions
+from headwater.stream.retention.quota import Quota
+from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.view import RunCache, View
 from headwater.table.table import Table
 from headwater.threads import ThreadShare

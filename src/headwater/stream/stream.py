@@ -22,23 +22,23 @@ from headwater.model.run import Run
 from headwater.model.stream import LostMessages, Retention, StreamConfig, StreamState
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
-from headwater.stream import purge, release
-from headwater.stream.atomic_batch import Abandoned
 from headwater.stream.committer import Committer
-from headwater.stream.copying import Copying
-from headwater.stream.expirer import Expirer
 from headwater.stream.folder import Folder
 from headwater.stream.group import Group
-from headwater.stream.hold import Holds
-from headwater.stream.intake import Intake, Item
 from headwater.stream.ledger import Ledger
 from headwater.stream.listener import Listener
-from headwater.stream.offered import OfferedRun
 from headwater.stream.older_messages import OlderMessages
+from headwater.stream.publishing.atomic_batch import Abandoned
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.publishing.publishing import Intake, Item
 from headwater.stream.reader import Reader
-from headwater.stream.removal import Removal
 from headwater.stream.replay import keeps_history
+from headwater.stream.replica.copying import Copying
+from headwater.stream.retention import purge, release
+from headwater.stream.retention.hold import Holds
+from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Services, Store
+from headwater.stream.timing.expirer import Expirer
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)

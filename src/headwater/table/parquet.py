@@ -20,15 +20,16 @@ from headwater.checksum import crc32
 from headwater.errors import CorruptionError, NewerFormatError
 from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
 from headwater.model.copied import Copied
-from headwater.table import data_chunk, file_sums
+from headwater.table import file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
-from headwater.table.data_chunk import DataChunk
 from headwater.table.direct_file import DirectFile
 from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
+from headwater.table.pages import data_chunk
+from headwater.table.pages.data_chunk import DataChunk
+from headwater.table.pages.spliced import SplicedWriter
 from headwater.table.row_group import RowGroup
 from headwater.table.rows import Datas, Rows, subject_codes
 from headwater.table.schema import DATA, FILE, OTHERS, TIME
-from headwater.table.spliced import SplicedWriter
 
 Compression = Literal["none", "s2"]
 

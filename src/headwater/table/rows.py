@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.model.columns import Columns, Int64s, Lengths
-from headwater.table import plain_values
-from headwater.table.data_chunk import DataChunk
-from headwater.table.plain_values import PlainValues
+from headwater.table.pages import plain_values
+from headwater.table.pages.data_chunk import DataChunk
+from headwater.table.pages.plain_values import PlainValues
 from headwater.table.schema import subject_bytes, subject_text
 
 Datas: TypeAlias = "pa.BinaryArray | PlainValues | DataChunk"

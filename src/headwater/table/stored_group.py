@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
-from headwater.table import data_chunk, parquet
-from headwater.table.data_chunk import DataChunk
+from headwater.table import parquet
 from headwater.table.file_sums import FileSums
+from headwater.table.pages import data_chunk
+from headwater.table.pages.data_chunk import DataChunk
 from headwater.table.parquet import Footer
 from headwater.table.rows import Rows
 from headwater.table.schema import DATA

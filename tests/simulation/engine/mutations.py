@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from pyroaring import BitMap64
 
-from headwater.control.holds import Kept
 from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
 from headwater.disk import RealAppendFile, RealDisk
@@ -17,6 +16,7 @@ from headwater.stan.journal import Journal
 from headwater.stream.committer import Committer
 from headwater.stream.ledger import Ledger
 from headwater.table.delta_log import DeltaLog
+from headwater.upstreams.holds import Kept
 
 
 class Mutation(NamedTuple):

@@ -27,8 +27,8 @@ from headwater.control.reserve import Reserve
 from headwater.control.store_lock import StoreLock
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
-from headwater.replication.transfer import transfer
 from headwater.replication.work import Receipt, Work
+from headwater.replication.worker.transfer import transfer
 from headwater.seat import Seat, Server, seated
 from headwater.settings import Settings
 from simulation.engine.bus import REPLICATORS, MemoryClient, MemoryLifeline, MemoryServer
@@ -43,9 +43,9 @@ START_NS = 1_700_000_000_000_000_000
 SECRET = "what the engine and its replicator know"
 URL = "nats://127.0.0.1:1"
 SMALL = (
-    ("headwater.stream.copying", "FOLD_BYTES", 6000),
-    ("headwater.replication.transfer", "LEAST_LINKED_BYTES", 2000),
-    ("headwater.replication.result", "INLINE_BYTES", 3000),
+    ("headwater.stream.replica.copying", "FOLD_BYTES", 6000),
+    ("headwater.replication.worker.transfer", "LEAST_LINKED_BYTES", 2000),
+    ("headwater.replication.worker.result", "INLINE_BYTES", 3000),
     ("headwater.table.schema", "CHECKPOINT_COMMITS", 6),
     ("headwater.stream.folder", "LARGE_LOG", 4000),
     ("headwater.stream.folder", "MOST_SEGMENTS", 6),

@@ -1,0 +1,249 @@
+"""`headwater site`: hub and spokes from one file, on this machine or as files for real hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from headwater.cli.client import AliasedGroup, json_flag
+from headwater.cli.contexts import ContextFolder
+from headwater.cli.render import show, show_json
+from headwater.cli.serve import run_until_told
+from headwater.errors import Error
+
+# The rest of `headwater.site` is imported where it is used: other commands need not wait for it.
+if TYPE_CHECKING:
+    from headwater.site.topology import Topology
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+END_WAIT_S = 120.0
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_EPILOG = """\b
+Examples:
+  headwater site up cinemas.yaml
+      servers, engines, streams and one Spark, until Ctrl-C
+  headwater site up cinemas.yaml --detach && headwater --context hub stream report
+  headwater site status cinemas.yaml
+  headwater site down cinemas.yaml
+  headwater site config cinemas.yaml ./hosts --at /etc/headwater
+      files for real hosts
+  headwater site up headquarter.yaml cinema-a.yaml cinema-b.yaml --nodes 1
+      the values files of three releases of the nats Helm chart
+"""
+
+
+@click.group(cls=AliasedGroup, epilog=_EPILOG)
+def site() -> None:
+    """Sites joined by leaf nodes, from one file."""
+
+
+def _site_files(command: Command) -> Command:
+    """Give a command its files, its folder, and how many nodes a site has."""
+    command = click.option(
+        "--nodes",
+        type=click.Choice(["1", "3"]),
+        help="Nodes of every site, whatever the file says.",
+    )(command)
+    command = click.option(
+        "--dir", "directory", type=_FOLDER, help="Where everything lies; .headwater/NAME beside the file."
+    )(command)
+    return click.argument("files", nargs=-1, required=True, type=_FILE)(command)
+
+
+@site.command()
+@_site_files
+@click.option("-d", "--detach", is_flag=True, help="Return when all is ready; `site down` ends it.")
+@click.option("--spark/--no-spark", default=True, help="Also run the replicator.")
+@click.option("--streams/--no-streams", default=True, help="Make the streams that the file declares.")
+@click.option("--spark-master", "master", default="local[2]", show_default=True, help="What Spark runs on.")
+@click.option(
+    "--spark-driver-memory", "memory", default="512m", show_default=True, help="Memory of its Java machine."
+)
+@click.option(
+    "--context-prefix", default="", metavar="TEXT", help="What contexts are called before the site."
+)
+@click.option("--contexts/--no-contexts", default=True, help="Write contexts for --context SITE.")
+def up(
+    files: tuple[Path, ...],
+    directory: Path | None,
+    nodes: str | None,
+    detach: bool,
+    spark: bool,
+    streams: bool,
+    master: str,
+    memory: str,
+    context_prefix: str,
+    contexts: bool,
+) -> None:
+    """Run the sites of FILES on this machine, until Ctrl-C."""
+    topology = _topology(files, nodes)
+    where = _folder(files, directory)
+    if contexts:
+        _write_contexts(topology, context_prefix)
+    if detach:
+        how = ["--spark" if spark else "--no-spark", "--streams" if streams else "--no-streams"]
+        how += ["--spark-master", master, "--spark-driver-memory", memory]
+        how += ["--nodes", nodes] if nodes else []
+        _up_detached(files, where, how)
+        return
+    from headwater.site.fleet import Fleet, FleetOptions
+    from headwater.site.layout import Layout
+
+    options = FleetOptions(master, memory, spark, streams, tuple(map(str, files)))
+    run_until_told(Fleet(Layout(topology, where), options, _say).run())
+    _say("all processes have ended")
+
+
+@site.command()
+@_site_files
+@click.option(
+    "--context-prefix", default="", metavar="TEXT", help="What contexts are called before the site."
+)
+def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, context_prefix: str) -> None:
+    """End the sites of FILES that run on this machine; what they have stored stays."""
+    from headwater.cli.site.contexts import remove_contexts
+    from headwater.site.run_record import lives, read_record, remove_record
+
+    where = _folder(files, directory)
+    remove_contexts(ContextFolder.of_user(), _topology(files, nodes), context_prefix)
+    record = read_record(where)
+    if record is None or not lives(record.keeper):
+        remove_record(where)
+        click.echo("nothing is running")
+        return
+    _say(f"ending process {record.keeper.pid} and the {len(record.children)} that it keeps")
+    # Asked about again right before: a number can have gone to somebody else meanwhile.
+    if lives(record.keeper):
+        os.kill(record.keeper.pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_WAIT_S
+    while any(lives(process) for process in (record.keeper, *record.children)):
+        if time.monotonic() > deadline:
+            left = [p for p in (record.keeper, *record.children) if lives(p)]
+            names = ", ".join(f"{process.name} ({process.pid})" for process in left)
+            raise Error(f"still running after {END_WAIT_S:g} s: {names}; see {where / 'site.log'}")
+        time.sleep(0.05)
+    click.echo("all processes have ended")
+
+
+@site.command()
+@_site_files
+@json_flag
+def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, as_json: bool) -> None:
+    """Show servers, leaf links, engines, streams and replication of the sites of FILES."""
+    from headwater.cli.site.status import sheets
+    from headwater.site.layout import Layout
+    from headwater.site.status import status_of
+
+    layout = Layout(_topology(files, nodes), _folder(files, directory))
+    found = asyncio.run(status_of(layout))
+    root = click.get_current_context().find_root().obj or {}
+    if as_json or root.get("as_json"):
+        show_json(msgspec.to_builtins(found))
+    else:
+        show(*sheets(found, time.time()))
+
+
+@site.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.argument("directory", type=_FOLDER)
+@click.option("--at", type=_FOLDER, help="Where the folder will lie on the hosts; where it is written.")
+@click.option(
+    "--stores",
+    type=_FOLDER,
+    default=Path("/var/lib/headwater"),
+    show_default=True,
+    help="Where stores will lie there.",
+)
+def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Path) -> None:
+    """Write the configuration of the sites of FILES into DIRECTORY, for hosts of their own."""
+    from headwater.site.hosts import unreachable, write_hosts
+
+    topology = _topology(files, None)
+    for name in unreachable(topology):
+        _say(f"warning: links go to {name} at 127.0.0.1: give that site its host")
+    written = write_hosts(topology, directory, at or directory.absolute(), stores)
+    for path in written:
+        click.echo(str(path))
+    _say(
+        f"{len(written)} files, those for nats-server accepted by it; some hold secrets, so keep them private"
+    )
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _topology(files: Sequence[Path], nodes: str | None) -> Topology:
+    """Return the sites, what is passed over said aloud."""
+    from headwater.site.site_file import read_topology, resized
+
+    topology = read_topology(files)
+    for warning in topology.warnings:
+        _say(f"warning: {warning}")
+    return topology if nodes is None else resized(topology, int(nodes))
+
+
+def _folder(files: Sequence[Path], directory: Path | None) -> Path:
+    return (directory or files[0].parent / ".headwater" / files[0].stem).absolute()
+
+
+def _write_contexts(topology: Topology, prefix: str) -> None:
+    from headwater.cli.site.contexts import write_contexts
+
+    written, foreign = write_contexts(ContextFolder.of_user(), topology, prefix)
+    if written:
+        _say(f"contexts: {', '.join(written)}")
+    for name in foreign:
+        _say(f"warning: the context {name} is not ours and stays; --context-prefix gives ours other names")
+
+
+def _up_detached(files: Sequence[Path], where: Path, how: Sequence[str]) -> None:
+    """Start the same command in the background, and return once it is ready."""
+    from headwater.site.run_record import read_record
+
+    command = ["site", "up", *map(str, files), "--dir", str(where), "--no-contexts", *how]
+    where.mkdir(parents=True, exist_ok=True)
+    log = where / "site.log"
+    begins = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headwater", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    shown = begins
+    while True:
+        ended = process.poll()
+        shown = _show_from(log, shown)
+        record = read_record(where)
+        if record is not None and record.keeper.pid == process.pid and record.is_ready:
+            _show_from(log, shown)
+            click.echo(f"running in the background as process {process.pid}; its words go to {log}")
+            return
+        if ended is not None:
+            raise Error(f"the sites could not be brought up; see {log}")
+        time.sleep(0.1)
+
+
+def _show_from(log: Path, place: int) -> int:
+    """Show the whole lines of a log from a place on; return where the next one will begin."""
+    with log.open("rb") as file:
+        file.seek(place)
+        whole, end, _ = file.read().rpartition(b"\n")
+    if whole:
+        _say(whole.decode(errors="replace"))
+    return place + len(whole) + len(end)

@@ -1,0 +1,101 @@
+"""`headwater site status` as tables: servers, links, streams, and what they are copied from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.text import Text
+
+from headwater.cli.phrases import duration, number, size
+from headwater.cli.render import Cell, Column, Sheet
+from headwater.cli.stream.upstream_progress import UNKNOWN
+from headwater.model.times import SECOND
+from headwater.site.links import Link
+from headwater.site.status import Status, UpstreamStatus
+
+
+def sheets(status: Status, now: float) -> Iterator[Sheet]:
+    """Yield the tables that have something to say."""
+    yield _servers(status)
+    if status.links:
+        yield _links(status.links, now)
+    if any(domain.streams for site in status.sites for domain in site.domains):
+        yield _streams(status)
+    if rows := list(_upstreams(status, now)):
+        columns = ("Site", "Stream", "Kind", "API Prefix", "Origin", "Lag", "Silent since", "Error")
+        yield Sheet("Replication", [Column(name, wraps=name == "Error") for name in columns], rows)
+
+
+def _servers(status: Status) -> Sheet:
+    rows: list[tuple[Cell, ...]] = []
+    for site in status.sites:
+        for server in site.servers:
+            said: Cell = f"{server.connections} connections" if server.is_up else Text("no answer", "red")
+            rows.append((site.name, f"nats-server {server.name}", server.address, said))
+        for domain in site.domains:
+            said = f"{number(len(domain.streams))} streams" if domain.is_up else Text(domain.problem, "red")
+            rows.append(
+                (site.name, f"engine {site.engine}", f"{domain.account}, domain {domain.domain}", said)
+            )
+    columns = [Column("Site"), Column("Process"), Column("Where", wraps=True), Column("State", wraps=True)]
+    kept = f"kept by process {status.keeper}" if status.keeper else "not kept by anybody"
+    return Sheet(f"Sites, {kept}", columns, rows)
+
+
+def _links(links: tuple[Link, ...], now: float) -> Sheet:
+    rows = [
+        (
+            link.site,
+            link.to,
+            link.account,
+            Text("up", "green") if link.is_up else Text("silent", "red"),
+            _when(link.since, now),
+        )
+        for link in links
+    ]
+    columns = [Column(name) for name in ("Site", "To", "Account", "State", "Since")]
+    return Sheet("Leaf links", columns, rows)
+
+
+def _streams(status: Status) -> Sheet:
+    rows = [
+        (site.name, domain.domain, stream.name, number(stream.messages), size(stream.size))
+        for site in status.sites
+        for domain in site.domains
+        for stream in domain.streams
+    ]
+    return Sheet(
+        "Streams", [Column(name) for name in ("Site", "Domain", "Stream", "Messages", "Bytes")], rows
+    )
+
+
+def _upstreams(status: Status, now: float) -> Iterator[tuple[Cell, ...]]:
+    for site in status.sites:
+        for domain in site.domains:
+            for stream in domain.streams:
+                for upstream in stream.upstreams:
+                    yield (
+                        *(site.name, stream.name, upstream.kind, upstream.api, upstream.origin),
+                        _lag(upstream),
+                        _silence(upstream, now),
+                        Text(upstream.error, "red"),
+                    )
+
+
+def _lag(upstream: UpstreamStatus) -> Cell:
+    is_known = upstream.silent_since >= 0 and not upstream.error
+    return number(upstream.lag) if is_known else Text(UNKNOWN, "red")
+
+
+def _silence(upstream: UpstreamStatus, now: float) -> Cell:
+    if upstream.silent_since < 0:
+        return Text("never heard of", "red")
+    return Text(_when(upstream.silent_since, now), "red") if upstream.silent_since else ""
+
+
+def _when(since: float, now: float) -> str:
+    if not since:
+        return ""
+    told = datetime.fromtimestamp(since).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{told} ({duration(max(int(now - since), 0) * SECOND)})"

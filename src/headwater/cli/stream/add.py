@@ -1,0 +1,167 @@
+"""`stream add`, `stream edit` and `stream copy`: declare a stream, change it, declare another like it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.text import Text
+
+from headwater.cli import ask
+from headwater.cli.client import Caller, client_command
+from headwater.cli.graph import write
+from headwater.cli.render import console, show, show_json
+from headwater.cli.session import Json
+from headwater.cli.stream.config import DEFAULTS, check, config_flags, read_file, with_flags
+from headwater.cli.stream.info import info_rows
+from headwater.cli.stream.questions import STREAM_NAME, ask_name, complete
+from headwater.cli.stream.streams import chosen
+from headwater.errors import SettingsError
+from headwater.model.names import valid_stream_name
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("name", metavar="[STREAM]", required=False)
+@click.option("--config", "file", type=_FILE, help="JSON file with the config; flags win over it.")
+@click.option("--validate", is_flag=True, help="Only say whether the config is valid.")
+@click.option("--output", type=_FILE, help="Write the config to a file instead of creating the stream.")
+@click.option("--defaults", is_flag=True, help="Ask nothing: take the default for what is not given.")
+@config_flags
+@client_command
+def add(
+    caller: Caller,
+    name: str | None,
+    file: Path | None,
+    validate: bool,
+    output: Path | None,
+    defaults: bool,
+    **flags: Any,
+) -> None:
+    """Create a stream; on a terminal, what the flags leave open is asked."""
+    config = with_flags(read_file(file) if file else {}, flags)
+    asking = ask.possible() and not defaults and file is None
+    config["name"] = name or config.get("name") or (ask_name() if asking else "")
+    if not config["name"]:
+        raise SettingsError("how is the stream called? give its name, or --config FILE with one")
+    if not valid_stream_name(config["name"]):
+        raise SettingsError(f"{config['name']!r} is no name for a stream: give {STREAM_NAME}")
+    if asking:
+        config = complete(config)
+    elif file is None:
+        config = _by_default(config)
+    if validate:
+        check(config)
+        click.echo("Configuration is valid")
+    elif output is not None:
+        write(output, json.dumps(config, indent=2) + "\n")
+    else:
+        _create(caller, config)
+
+
+@click.command()
+@click.argument("name", metavar="[STREAM]", required=False)
+@click.option("--config", "file", type=_FILE, help="JSON file with the config to have from now on.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-i", "--interactive", is_flag=True, help="Change the config in your editor.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--no-mirror", is_flag=True, help="Stop mirroring: the stream stands alone.")
+@click.option("--no-transform", is_flag=True, help="Stop transforming subjects.")
+@click.option("--no-republish", is_flag=True, help="Stop publishing again.")
+@config_flags
+@client_command
+def edit(
+    caller: Caller,
+    name: str | None,
+    file: Path | None,
+    force: bool,
+    interactive: bool,
+    dry_run: bool,
+    no_mirror: bool,
+    no_transform: bool,
+    no_republish: bool,
+    **flags: Any,
+) -> None:
+    """Change a stream's config; shows the differences and asks first."""
+    which = chosen(caller, name)
+    before: Json = caller.run(lambda session: session.stream_info(which))["config"]
+    after = with_flags(read_file(file) if file else before, flags)
+    after["name"] = which
+    gone = {"mirror": no_mirror, "subject_transform": no_transform, "republish": no_republish}
+    after = {key: value for key, value in after.items() if not gone.get(key)}
+    if interactive:
+        after = _edited(after)
+    changes = differences(before, after)
+    if not changes:
+        click.echo("No difference in configuration")
+        return
+    if not caller.as_json:
+        show(changes)
+    if dry_run:
+        return
+    if ask.allowed(f"Really edit Stream {which}", force=force):
+        info = caller.run(lambda session: session.request(f"STREAM.UPDATE.{which}", after))
+        _shown(caller, info, f"Stream {which} was updated")
+
+
+@click.command()
+@click.argument("source")
+@click.argument("destination")
+@config_flags
+@client_command
+def copy(caller: Caller, source: str, destination: str, **flags: Any) -> None:
+    """Create the stream DESTINATION with the config of SOURCE, changed by the flags; messages stay."""
+    like = caller.run(lambda session: session.stream_info(source))["config"]
+    if flags["mirror"] and not flags["subjects"]:
+        like.pop("subjects", None)
+    notes = {k: v for k, v in (like.pop("metadata", None) or {}).items() if not k.startswith("_nats.")}
+    config = with_flags({**like, **({"metadata": notes} if notes else {})}, flags)
+    _create(caller, {**config, "name": destination})
+
+
+def differences(before: Json, after: Json) -> Text:
+    """Return the lines of the config that change, those that go and those that come."""
+    old, new = (json.dumps(each, indent=2, sort_keys=True).splitlines() for each in (before, after))
+    lines = [
+        line for line in difflib.unified_diff(old, new, lineterm="", n=0) if line[:2] not in ("--", "++")
+    ]
+    styles = {"-": "red", "+": "green"}
+    kept = [Text(line, styles[line[0]]) for line in lines if line[0] in styles]
+    if not kept:
+        return Text("")
+    return Text("\n").join([Text("Differences (-old +new):"), *kept])
+
+
+def _by_default(config: Json) -> Json:
+    """Return the config with a default for what was left open."""
+    if not any(config.get(key) for key in ("subjects", "sources", "mirror")):
+        raise SettingsError("what does the stream take? give --subjects, --source or --mirror")
+    return {**DEFAULTS, **config}
+
+
+def _create(caller: Caller, config: Json) -> None:
+    info = caller.run(lambda session: session.request(f"STREAM.CREATE.{config['name']}", config))
+    _shown(caller, info, f"Stream {config['name']} was created")
+
+
+def _shown(caller: Caller, info: Json, sentence: str) -> None:
+    if caller.as_json:
+        show_json(info)
+    else:
+        show(Text(sentence), info_rows(info), to=console())
+
+
+def _edited(config: Json) -> Json:
+    """Return the config as the person's editor leaves it."""
+    text = click.edit(json.dumps(config, indent=2), extension=".json")
+    if text is None:
+        raise SettingsError("the editor left without saving: nothing was changed")
+    try:
+        changed: Json = json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"what the editor left is not JSON: {error}; nothing was changed") from None
+    return changed

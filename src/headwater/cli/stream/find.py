@@ -1,0 +1,141 @@
+"""`stream find`: the streams that meet all conditions given, or none of them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+from headwater.cli.client import Caller, client_command
+from headwater.cli.expression import Expression
+from headwater.cli.phrases import DURATION
+from headwater.cli.session import Json
+from headwater.cli.stream.streams import show_list, visible
+from headwater.errors import SettingsError
+from headwater.model.subject import collides
+from headwater.model.times import parse_time
+
+Condition = Callable[[Json], bool]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What streams are looked for; what is None or empty does not count."""
+
+    server_name: str = ""
+    cluster: str = ""
+    empty: bool = False
+    idle: int = 0
+    created: int = 0
+    consumers: int | None = None
+    subject: str = ""
+    replicas: int = 0
+    sourced: bool = False
+    mirrored: bool = False
+    leader: str = ""
+    api_level: int = 0
+    expression: str = ""
+
+
+def conditions(wanted: Wanted, now: int) -> list[Condition]:
+    """Return one test for each thing that is wanted."""
+    tests: list[Condition] = []
+    if wanted.server_name:
+        server = _pattern(wanted.server_name, "--server-name")
+        tests.append(lambda info: any(server.search(name) for name in _servers(info)))
+    if wanted.cluster:
+        cluster = _pattern(wanted.cluster, "--cluster")
+        tests.append(lambda info: bool(cluster.search((info.get("cluster") or {}).get("name", ""))))
+    if wanted.leader:
+        leader = _pattern(wanted.leader, "--leader")
+        tests.append(lambda info: bool(leader.search((info.get("cluster") or {}).get("leader", ""))))
+    if wanted.empty:
+        tests.append(lambda info: info["state"]["messages"] == 0)
+    if wanted.idle:
+        tests.append(lambda info: now - (_time(info["state"].get("last_ts")) or 0) > wanted.idle)
+    if wanted.created:
+        tests.append(lambda info: now - (_time(info.get("created")) or 0) > wanted.created)
+    if wanted.consumers is not None:
+        most = wanted.consumers
+        tests.append(lambda info: info["state"].get("consumer_count", 0) < most)
+    if wanted.subject:
+        tests.append(lambda info: _takes(info, wanted.subject))
+    if wanted.replicas:
+        tests.append(lambda info: info["config"].get("num_replicas", 1) <= wanted.replicas)
+    if wanted.sourced:
+        tests.append(lambda info: bool(info["config"].get("sources")))
+    if wanted.mirrored:
+        tests.append(lambda info: bool(info["config"].get("mirror")))
+    if wanted.api_level:
+        tests.append(lambda info: _level(info) >= wanted.api_level)
+    if wanted.expression:
+        expression = Expression(wanted.expression)
+        tests.append(
+            lambda info: expression.holds({"config": info["config"], "state": info["state"], "info": info})
+        )
+    return tests
+
+
+def matching(infos: list[Json], tests: list[Condition], *, invert: bool) -> list[Json]:
+    """Return the streams that pass every test; inverted, those that fail every one."""
+    return [info for info in infos if all(test(info) != invert for test in tests)]
+
+
+@click.command()
+@click.option("--server-name", default="", help="On a server whose name matches this pattern.")
+@click.option("--cluster", default="", help="In a cluster whose name matches this pattern.")
+@click.option("--empty", is_flag=True, help="Without messages.")
+@click.option("--idle", type=DURATION, default=0, help="Without a new message for so long.")
+@click.option("--created", type=DURATION, default=0, help="Created longer ago than this.")
+@click.option("--consumers", type=click.IntRange(min=0), help="With fewer consumers than this.")
+@click.option("--subject", default="", help="That take a subject, wildcards allowed.")
+@click.option("--replicas", type=int, default=0, help="With this many replicas or fewer.")
+@click.option("--sourced", is_flag=True, help="That copy from sources.")
+@click.option("--mirrored", is_flag=True, help="That mirror another.")
+@click.option("--leader", default="", help="Led by a server whose name matches this pattern.")
+@click.option("--api-level", type=int, default=0, help="That need at least this API level.")
+@click.option("--expression", default="", help="For which a condition over config, state and info holds.")
+@click.option("-n", "--names", is_flag=True, help="Only the names.")
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="Also streams of key-value stores and the like."
+)
+@click.option("--invert", is_flag=True, help="Those for which the conditions do not hold.")
+@client_command
+def find(caller: Caller, names: bool, everything: bool, invert: bool, **wanted: object) -> None:
+    """Find streams by what they are.
+
+    \b
+    A condition over all that `stream info --json` shows:
+      headwater stream find --expression 'state.messages > 10 and config.storage == "file"'
+    """
+    tests = conditions(Wanted(**wanted), time.time_ns())  # type: ignore[arg-type]
+    infos = visible(caller.run(lambda session: session.pages("STREAM.LIST", "streams")), everything)
+    show_list(caller, matching(infos, tests, invert=invert), names)
+
+
+def _pattern(text: str, flag: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise SettingsError(f"{flag} is not a regular expression: {error}") from None
+
+
+def _servers(info: Json) -> list[str]:
+    cluster = info.get("cluster") or {}
+    return [cluster.get("leader", ""), *(peer["name"] for peer in cluster.get("replicas") or ())]
+
+
+def _takes(info: Json, subject: str) -> bool:
+    return any(collides(own, subject) for own in info["config"].get("subjects") or ())
+
+
+def _level(info: Json) -> int:
+    text = (info["config"].get("metadata") or {}).get("_nats.req.level", "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _time(text: str | None) -> int | None:
+    return parse_time(text or "")

@@ -1,0 +1,164 @@
+"""`stream report`: all streams and their upstreams in two tables, once or again and again, and as a map."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from headwater.cli.client import Caller, client_command
+from headwater.cli.graph import dot_text, draw, replication_graph, write
+from headwater.cli.phrases import DURATION
+from headwater.cli.render import Sheet, console, show, show_json
+from headwater.cli.reports import inaccessible, leaders, replication_report, stream_report, upstreams
+from headwater.cli.session import Json, Session
+from headwater.cli.stream.streams import visible
+from headwater.cli.stream.upstream_progress import progress_sheet
+from headwater.model.times import SECOND
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass
+class Found:
+    """The streams of a JetStream, and those that did not answer."""
+
+    infos: list[Json]
+    missing: list[str]
+    offline: list[str]
+
+
+@dataclass(frozen=True)
+class View:
+    """Which streams to report on, and how."""
+
+    subject: str = ""
+    cluster: str = ""
+    sort: str = "bytes"
+    raw: bool = False
+    leaders: bool = False
+    everything: bool = False
+
+
+@click.command()
+@click.option("--subject", default="", help="Only streams that take this subject.")
+@click.option("--cluster", default="", help="Only streams of this cluster.")
+@click.option("-o", "--consumers", "sort", flag_value="consumers", help="Sort by consumers.")
+@click.option("-m", "--messages", "sort", flag_value="messages", help="Sort by messages.")
+@click.option("-n", "--name", "sort", flag_value="name", help="Sort by name.")
+@click.option("-t", "--storage", "sort", flag_value="storage", help="Sort by storage.")
+@click.option("-r", "--raw", is_flag=True, help="Numbers as they are.")
+@click.option("-l", "--leaders", "by_leader", is_flag=True, help="Also which server leads how many.")
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="Also streams of key-value stores and the like."
+)
+@click.option("--dot", type=_FILE, help="Write the map of the replication as GraphViz text.")
+@click.option("--svg", type=_FILE, help="Draw the map of the replication as SVG.")
+@click.option("--png", type=_FILE, help="Draw the map of the replication as PNG (needs GraphViz).")
+@click.option("-w", "--watch", is_flag=True, help="Keep the report up to date until Ctrl-C.")
+@click.option("--interval", type=DURATION, default="2s", help="How often with --watch.")
+@client_command
+def report(
+    caller: Caller,
+    subject: str,
+    cluster: str,
+    sort: str | None,
+    raw: bool,
+    by_leader: bool,
+    everything: bool,
+    dot: Path | None,
+    svg: Path | None,
+    png: Path | None,
+    watch: bool,
+    interval: int,
+) -> None:
+    """Report on all streams: what they hold, and how far behind their mirrors and sources are."""
+    view = View(subject, cluster, sort or "bytes", raw, by_leader, everything)
+    if watch:
+        try:
+            caller.run(lambda session: _watch(session, view, max(interval / SECOND, 0.1)))
+        except KeyboardInterrupt:
+            return
+    found = caller.run(lambda session: find_streams(session, view))
+    if caller.as_json:
+        show_json(found.infos)
+    else:
+        click.echo("Obtaining Stream stats\n")
+        show(*sheets(found, view))
+    _write_maps(found.infos, dot, svg, png)
+
+
+async def find_streams(session: Session, view: View) -> Found:
+    """Return the streams that the view is about."""
+    found = Found([], [], [])
+    async for page in session.each_page("STREAM.LIST", {"subject": view.subject} if view.subject else None):
+        found.infos += page.get("streams") or ()
+        found.missing += page.get("missing") or ()
+        found.offline += page.get("offline") or ()
+    found.infos = [
+        info
+        for info in visible(found.infos, view.everything)
+        if not view.cluster or (info.get("cluster") or {}).get("name") == view.cluster
+    ]
+    return found
+
+
+def sheets(found: Found, view: View, *, bars: bool = False) -> list[Sheet | Text]:
+    """Return the tables of a report; with `bars` progress is drawn, too."""
+    if not found.infos:
+        return [Text("No Streams defined")]
+    tables: list[Sheet | Text] = [stream_report(found.infos, view.sort, raw=view.raw)]
+    if (replication := replication_report(found.infos, raw=view.raw)) is not None:
+        tables.append(replication)
+    copied = [(info["config"]["name"], each) for info in found.infos for _, each in upstreams(info)]
+    if (progress := progress_sheet(copied, bars=bars)) is not None:
+        tables.append(progress)
+    if view.leaders:
+        tables.append(leaders(found.infos))
+    if found.missing:
+        tables.append(inaccessible("Inaccessible Streams", sorted(found.missing)))
+    if found.offline:
+        tables.append(inaccessible("Offline Streams", sorted(found.offline)))
+    return tables
+
+
+async def _watch(session: Session, view: View, seconds: float) -> None:
+    """Write the report again and again: in one place on a terminal, one after another elsewhere."""
+    out = console()
+    if not out.is_terminal:
+        while True:
+            show(*sheets(await find_streams(session, view), view), Text(""), to=out)
+            out.file.flush()
+            await asyncio.sleep(seconds)
+    with Live(console=out, auto_refresh=False, screen=True) as live:
+        while True:
+            tables = sheets(await find_streams(session, view), view, bars=True)
+            live.update(_stacked(tables), refresh=True)
+            await asyncio.sleep(seconds)
+
+
+def _stacked(tables: Sequence[RenderableType]) -> Group:
+    return Group(*[part for table in tables for part in (table, Text(""))], Text("Ctrl-C ends", "dim"))
+
+
+def _write_maps(infos: list[Json], dot: Path | None, svg: Path | None, png: Path | None) -> None:
+    graph = replication_graph(infos)
+    if not (dot or svg or png):
+        return
+    if not graph.edges:
+        click.echo("Nothing is replicated: no map was written", err=True)
+        return
+    if dot:
+        write(dot, dot_text(graph))
+        click.echo(f"Wrote the map of the replication to {dot}", err=True)
+    for path, form in ((svg, "svg"), (png, "png")):
+        if path:
+            click.echo(
+                f"Wrote the map of the replication to {path}, drawn by {draw(graph, path, form)}", err=True
+            )

@@ -1,0 +1,171 @@
+"""Messages of an origin by a hidden push consumer, such as nats-server makes for its own sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.errors import BusError
+from headwater.model import headers as header_block
+from headwater.model.columns import columns_of
+from headwater.model.message import Message
+from headwater.replication.exports import undelivered, unheeded
+from headwater.replication.work import NatsOrigin
+from headwater.replication.worker.bulk_deliveries import BulkDeliveries, Deliveries
+from headwater.replication.worker.client import BlockingClient, Inbox, SilentError, UnsuitableError
+from headwater.table.parquet import rows_of
+from headwater.table.rows import Rows
+from headwater.wire.ack_subject import parse_ack_subject
+from headwater.wire.frames import Frame
+
+SILENCE_S = 10.0
+"""A consumer that neither delivers nor beats its heart for so long is gone."""
+FIRST_WORD_S = 3.0
+"""So long one is waited for of which nothing was heard yet, where there is another way."""
+UNBOUND_S = 0.5
+"""And so long if it said that nobody listens, which it may not have heard of yet."""
+_SECOND = 1_000_000_000
+
+
+class PushReader:
+    """Reads what the origin pushes; what is lost on the way is noticed by the numbers of deliveries."""
+
+    def __init__(
+        self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...], *, is_only: bool = True
+    ) -> None:
+        """Make a reader; if it is not the only one there is, it gives up early what does not look good."""
+        self._client = client
+        self._is_only = is_only
+        self._api = origin.api_prefix
+        self._stream = origin.stream
+        self._filters = filters
+        self._deliver = origin.deliver
+        self._inbox: Inbox | None = None
+        self._unheeded: Inbox | None = None
+        self._name = ""
+        self._delivered = 0
+        self._pending = 0
+        self._heard = False
+        self._patience_s = SILENCE_S
+
+    def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
+        """Yield messages in order until none is pending."""
+        self._inbox = inbox = self._client.open(self._deliver)
+        made = self._create(inbox.subject.decode(), start_seq)
+        self._name = made["name"]
+        self._pending = int(made.get("num_pending") or 0)
+        if not self._is_only:
+            self._patience_s = FIRST_WORD_S if made.get("push_bound") else UNBOUND_S
+        bulk = BulkDeliveries(inbox.sid)
+        while self._pending:
+            messages: list[Message] = []
+            for arrived in self._arrived(inbox, bulk):
+                if isinstance(arrived, Deliveries):
+                    if messages:
+                        yield rows_of(columns_of(messages))
+                        messages = []
+                    self._count(arrived.first, arrived.last, arrived.pending)
+                    yield arrived.rows
+                elif arrived[0] == inbox.subject:
+                    self._control(arrived)
+                else:
+                    messages.append(self._message(arrived))
+                    if not bulk.is_learned:
+                        bulk.learn(arrived[1])
+            if messages:
+                yield rows_of(columns_of(messages))
+
+    def _arrived(self, inbox: Inbox, bulk: BulkDeliveries) -> list[Deliveries | Frame]:
+        """Return what has come; one who never says a word was kept from us."""
+        try:
+            arrived = inbox.read_bulk(bulk, self._patience_s)
+        except SilentError:
+            if self._heard:
+                raise
+            raise UnsuitableError(undelivered(self._deliver)) from None
+        self._heard = True
+        self._patience_s = SILENCE_S
+        return arrived
+
+    def _count(self, first: int, last: int, pending: int) -> None:
+        """Take note of deliveries, none of which may be missing."""
+        if first != self._delivered + 1:
+            raise BusError("a message was lost on its way")
+        self._delivered = last
+        self._pending = pending
+
+    def close(self) -> None:
+        """Remove the consumer; should that fail, the origin does so itself before long."""
+        if self._inbox is None:
+            return
+        if self._heard and self._pending:
+            # It sends on until it hears that it need not, and the answer would come behind all that.
+            self._client.renew()
+        try:
+            self._client.shut(self._inbox)
+            if self._name:
+                self._client.request(f"{self._api}.CONSUMER.DELETE.{self._stream}.{self._name}")
+        except (BusError, OSError):
+            pass
+
+    def _create(self, deliver_subject: str, start_seq: int) -> dict[str, Any]:
+        config: dict[str, Any] = {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": start_seq,
+            "ack_policy": "none",
+            "ack_wait": 22 * 3600 * _SECOND,
+            "max_deliver": 1,
+            "replay_policy": "instant",
+            "flow_control": True,
+            "idle_heartbeat": _SECOND,
+            "deliver_subject": deliver_subject,
+            "inactive_threshold": 10 * _SECOND,
+            "num_replicas": 0,
+            "direct": True,
+        }
+        if len(self._filters) == 1:
+            config["filter_subject"] = self._filters[0]
+        elif self._filters:
+            config["filter_subjects"] = list(self._filters)
+        asked = {"stream_name": self._stream, "config": config}
+        try:
+            answer = self._client.request(f"{self._api}.CONSUMER.CREATE.{self._stream}", asked)
+        except BusError as failure:
+            raise UnsuitableError(failure.problem) from None
+        if error := answer.get("error"):
+            raise UnsuitableError(
+                f"stream {self._stream!r} cannot be read with a consumer: {error.get('description')}"
+            )
+        return answer
+
+    def _message(self, frame: Frame) -> Message:
+        """Return a delivered message."""
+        subject, reply, headers, data = frame
+        ack = parse_ack_subject(reply)
+        if ack is None:
+            raise BusError(f"a message came with {reply!r}, which tells nothing of it")
+        self._count(ack.consumer_seq, ack.consumer_seq, ack.pending)
+        return Message(ack.stream_seq, ack.ts, subject, headers, data)
+
+    def _control(self, frame: Frame) -> None:
+        """Answer a request for flow control, and check what a heartbeat says was delivered."""
+        _, reply, headers, _ = frame
+        status = header_block.status(headers)
+        if status is None or status.code != 100:
+            raise BusError(f"the consumer ended: {headers[:100]!r}")
+        if reply:
+            self._answer(reply)
+            return
+        if stalled := header_block.get(headers, b"Nats-Consumer-Stalled"):
+            self._answer(stalled)
+        delivered = header_block.get(headers, b"Nats-Last-Consumer")
+        if delivered is not None and int(delivered) != self._delivered:
+            raise BusError("messages were lost on their way")
+
+    def _answer(self, subject: bytes) -> None:
+        """Let the consumer go on; with a reply, by which the server tells when nobody takes the answer."""
+        if self._unheeded is None:
+            self._unheeded = self._client.open()
+        if sum(frame[2].startswith(b"NATS/1.0 503") for frame in self._unheeded.items) > 1:
+            raise UnsuitableError(unheeded(subject.decode(errors="replace")))
+        self._client.publish(subject, reply=self._unheeded.subject)

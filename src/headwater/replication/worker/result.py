@@ -1,0 +1,271 @@
+"""What a transfer has copied: small enough for its receipt, or files in the target's staging directory."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+
+from headwater.disk import RealDisk
+from headwater.errors import DiskError
+from headwater.model.adopted import Adopted
+from headwater.model.copied import Copied
+from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
+from headwater.replication.worker.sums import adopted_of
+from headwater.table.file_sums import MOST_SUBJECTS, FileSums
+from headwater.table.output import footer_crc_of
+from headwater.table.pages import DataChunk
+from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileStats, FileWriter
+from headwater.table.rows import Rows, concat
+from headwater.wire import column_bytes
+
+# Of each message beside its bytes: sequence, time and three lengths; and once what frames the columns.
+_ROW_BYTES = 28
+_FRAME_BYTES = 64
+SLOW_BYTES_PER_S = 250e6
+"""Where the disk takes less than this, to compress data saves more time at the disk than it takes."""
+LEAST_SPLICED_ROWS = MAX_GROUP_ROWS // 4
+LEAST_SPLICED_BYTES = MAX_GROUP_BYTES // 4
+"""A row group with less of both is joined with its neighbours."""
+SUMS_BYTES = 128 << 10
+"""Sums over files that are longer than this travel in a file of their own."""
+
+
+class Result:
+    """Takes messages in ascending sequence; leaving the `with` before the receipt is made leaves no file."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._disk = RealDisk()
+        self._directory = Path(work.staging)
+        self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
+        self._waiting: list[Rows] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+        self._rows = 0
+        self._open: _StagedFile | None = None
+        self._paths: list[Path] = []
+        self._adopted: list[Adopted] = []
+        self._linked_bytes = 0
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.abandon()
+        for path in self._paths:
+            _remove(self._disk, path)
+
+    @property
+    def keeps_times(self) -> bool:
+        """Return whether messages keep the times they have; else they get that of their copy."""
+        return self._work.mirrored or not self._work.adoptive
+
+    def splices(self, chunk: DataChunk) -> bool:
+        """Return whether data that lies in a file is taken as it is: a row group's worth, packed as wanted.
+
+        Where the disk cannot keep up, time is better spent on having less to write.
+        """
+        is_packed = chunk.codec != "UNCOMPRESSED"
+        return (
+            (chunk.rows >= LEAST_SPLICED_ROWS or chunk.packed_bytes >= LEAST_SPLICED_BYTES)
+            and (self._work.compression == "none" or chunk.codec == "ZSTD")
+            and (is_packed or self._open is None or not self._open.is_held_up)
+        )
+
+    def append(self, rows: Rows) -> None:
+        """Take messages; memory holds no more of them than a receipt or a row group does."""
+        if not len(rows):
+            return
+        if isinstance(rows.datas, DataChunk):
+            self._splice(rows)
+            return
+        size = _ROW_BYTES * len(rows) + int(rows.subject_lengths.sum()) + rows.payload_bytes
+        if self._open is not None and (
+            self._waiting_rows + len(rows) > MAX_GROUP_ROWS or self._waiting_bytes + size > MAX_GROUP_BYTES
+        ):
+            self._write()
+        self._waiting.append(rows)
+        self._rows += len(rows)
+        self._waiting_rows += len(rows)
+        self._waiting_bytes += size
+        if self._open is None and (self._paths or self._waiting_bytes + _FRAME_BYTES > INLINE_BYTES):
+            self._begin()
+
+    def _splice(self, rows: Rows) -> None:
+        """Write messages as the row group that they already are."""
+        self._begin()
+        self._write()
+        assert self._open is not None
+        self._open.append(rows)
+        self._rows += len(rows)
+
+    def link(self, file: FileRange, sums: FileSums) -> None:
+        """Take all messages of a file that the target can have as it is.
+
+        A source's are new messages there, in all but what the file says of them.
+        """
+        self._end()
+        path = (
+            self._directory / f"{self._stem}-{len(self._paths)}-{footer_crc_of(file.path) or 0:08x}.parquet"
+        )
+        self._disk.mkdir(self._directory)
+        self._disk.link(Path(file.path), path)
+        self._paths.append(path)
+        size = self._disk.file_size(path)
+        self._linked_bytes += size
+        copied = file.copied
+        if (header := self._work.source_header) is not None:
+            copied = Copied(
+                header[0], header[3], file.base_seq, 0, sums.first_ts, sums.last_ts, sums.with_headers
+            )
+        self._adopted.append(adopted_of(path.name, size, sums, file.base_seq, copied))
+        self._rows += sums.rows
+
+    def receipt(self, through: int) -> Receipt:
+        """Return what the engine is told: everything wanted up to `through` is here."""
+        work = self._work
+        data, path, sums = b"", "", ""
+        if self._open is None and not self._paths:
+            data = column_bytes.encode(concat(self._waiting).columns()) if self._waiting else b""
+        else:
+            self._end()
+            sums = self._written_sums()
+            self._disk.sync_dir(self._directory)
+            path = "" if work.adoptive else self._paths[0].name
+        self._paths = []
+        return Receipt(
+            work=work.id,
+            target=work.target,
+            upstream=work.upstream,
+            expected=work.expected,
+            through=through,
+            rows=self._rows,
+            data=data,
+            path=path,
+            adopted=() if sums else tuple(self._adopted),
+            sums=sums,
+            linked_bytes=self._linked_bytes,
+        )
+
+    def _begin(self) -> None:
+        if self._open is None:
+            stem = f"{self._stem}-{len(self._paths)}"
+            self._open = _StagedFile(self._work, self._disk, self._directory, stem)
+
+    def _end(self) -> None:
+        """Finish the file that is being written, if there is one."""
+        if self._waiting:
+            self._begin()
+            self._write()
+        if self._open is not None:
+            path, stats = self._open.finish()
+            self._paths.append(path)
+            self._open = None
+            if self._work.adoptive:
+                assert stats.sums is not None
+                self._adopted.append(adopted_of(path.name, stats.size_bytes, stats.sums))
+
+    def _write(self) -> None:
+        assert self._open is not None
+        if self._waiting:
+            self._open.append(concat(self._waiting))
+        self._waiting = []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def _written_sums(self) -> str:
+        """Return the file that holds the sums, if they are too long for a receipt."""
+        encoded = msgspec.msgpack.encode(self._adopted)
+        if len(encoded) <= SUMS_BYTES:
+            return ""
+        path = self._directory / f"{self._stem}.sums"
+        self._disk.write_atomic(path, encoded)
+        return path.name
+
+
+class _StagedFile:
+    """A file in the making under a name that no other attempt at the same work has."""
+
+    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._stem = stem
+        self._temporary = directory / f"{stem}.tmp"
+        disk.mkdir(directory)
+        self._renumber = work.adoptive and not work.mirrored
+        self._started_ns = time.time_ns()
+        try:
+            self._writer = FileWriter(
+                self._temporary,
+                0,
+                work.compression,
+                most_subjects=None if work.adoptive else MOST_SUBJECTS,
+                # Where a message came from differs from its neighbour's in a digit or two.
+                packed={"headers": "zstd"} if work.source_header is not None else {},
+                may_demand=False,
+                spliced=True,
+                # Others are read again at once, and then removed.
+                direct=work.adoptive,
+            )
+        except OSError as error:
+            _remove(disk, self._temporary)
+            raise self._refused(error) from error
+
+    @property
+    def is_held_up(self) -> bool:
+        """Return whether it is the disk that takes the time."""
+        rate = self._writer.disk_bytes_per_s
+        return rate is not None and rate < SLOW_BYTES_PER_S
+
+    def append(self, rows: Rows) -> None:
+        if self._renumber:
+            rows = self._anew(rows)
+        self._writer.packs_data = self.is_held_up
+        try:
+            for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES * 3 // 2):
+                self._writer.append_group(part)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _anew(self, rows: Rows) -> Rows:
+        """Return the messages numbered from 0, with the time of their copy, as a source's are new ones."""
+        numbers = np.arange(self._writer.rows, self._writer.rows + len(rows), dtype=np.int64)
+        return replace(rows, seqs=numbers, ts=numbers + self._started_ns)
+
+    def finish(self) -> tuple[Path, FileStats]:
+        """Return the file once its content survives a power cut; its name tells the footer's checksum."""
+        try:
+            stats = self._writer.finish()
+        except OSError as error:
+            raise self._refused(error) from error
+        path = self._directory / f"{self._stem}-{stats.footer_crc:08x}.parquet"
+        self._disk.sync_file(self._temporary)
+        self._disk.rename(self._temporary, path)
+        return path, stats
+
+    def abandon(self) -> None:
+        """Remove the unfinished file; should even that fail, the engine sweeps the directory."""
+        try:
+            self._writer.abandon()
+        except OSError:
+            pass
+        _remove(self._disk, self._temporary)
+
+    def _refused(self, error: OSError) -> DiskError:
+        return DiskError(self._temporary, "write", error.errno or 0)
+
+
+def _remove(disk: RealDisk, path: Path) -> None:
+    try:
+        disk.remove(path)
+    except DiskError:
+        pass

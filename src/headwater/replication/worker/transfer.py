@@ -1,0 +1,219 @@
+"""One piece of work done: read the range, take what is wanted, hand in a receipt.
+
+This is what Spark's executors run. It needs the store's files or the origin's API, and nothing of the engine.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap64
+
+from headwater.disk import UMASK
+from headwater.errors import BusError, Error
+from headwater.model.columns import Int64s
+from headwater.model.copied import can_stand_in_a_path
+from headwater.replication.work import LEAST_LINKED_BYTES, FileRange, Receipt, Work
+from headwater.replication.worker.origin import OriginReader
+from headwater.replication.worker.result import Result
+from headwater.replication.worker.rewrite import Rewrite
+from headwater.table import parquet
+from headwater.table.file_sums import FileSums
+from headwater.table.output import footer_crc_of
+from headwater.table.pages import DataChunk
+from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, Footer
+from headwater.table.rows import Rows, concat
+from headwater.table.stored_group import StoredFile, StoredGroup
+from headwater.wire import column_bytes
+
+READY_S = 0.05
+_is_settled = False
+_decode_work = msgspec.msgpack.Decoder(Work).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def ready(_: int) -> None:
+    """Take a moment, so that no two of the tasks that are begun at once share a worker."""
+    _settle()
+    time.sleep(READY_S)
+
+
+def _settle() -> None:
+    """Do what a worker does once, with all that a transfer needs imported."""
+    global _is_settled
+    if not _is_settled:
+        # Spark's worker collects garbage after each task, and would look at every module each time.
+        gc.freeze()
+        _is_settled = True
+
+
+def transfer_all(works: list[bytes]) -> list[bytes]:
+    """Do pieces of work one after the other; they come as bytes, and so go their receipts."""
+    os.umask(UMASK)
+    _settle()
+    return [_encode(transfer(_decode_work(work))) for work in works]
+
+
+def transfer(work: Work) -> Receipt:
+    """Return the receipt of a piece of work; a failure is told in it and never raised."""
+    try:
+        with Result(work) as result:
+            rewrite = Rewrite(work)
+            if (origin := _origin_reader(work)) is not None:
+                for rows in origin:
+                    result.append(rewrite.apply(rows))
+                receipt = result.receipt(origin.through)
+                settled = bytes(origin.settled.serialize()) if origin.settled else b""
+                return msgspec.structs.replace(
+                    receipt, ts=origin.latest_ts, settled=settled, ack_key=origin.ack_key
+                )
+            _copy_files(work, rewrite, result)
+            if work.tail:
+                rows = parquet.rows_of(column_bytes.decode(work.tail))
+                result.append(rewrite.apply(_between(rows, work)))
+            return result.receipt(work.stop_seq)
+    except FileNotFoundError as error:
+        return failed(work, f"{error.filename} is gone: it was replaced while its range was planned")
+    except BusError as error:
+        return failed(work, error.problem)
+    except (Error, OSError) as error:
+        return failed(work, str(error))
+    except Exception as error:  # a task that raises would take the whole job with it
+        return failed(work, f"{type(error).__name__}: {error}")
+
+
+def failed(work: Work, reason: str) -> Receipt:
+    """Return the receipt of a piece of work that brought nothing, with the reason in one line."""
+    return Receipt(
+        work=work.id,
+        target=work.target,
+        upstream=work.upstream,
+        expected=work.expected,
+        error=" ".join(reason.split()) or "unknown",
+    )
+
+
+def _origin_reader(work: Work) -> OriginReader | None:
+    """Return what reads the range through the origin's API, if it is to be read there."""
+    if work.origin is None:
+        return None
+    filters = work.filters or tuple(src or ">" for src, _ in work.transforms)
+    return OriginReader(work.origin, work.start_seq, work.stop_seq, filters)
+
+
+def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
+    """Put what is wanted of the files into the result, a row group at a time or whole."""
+    removed = BitMap64.deserialize(work.removed) if work.removed else BitMap64()
+    for file in work.files:
+        footer = parquet.read_footer(Path(file.path), footer_crc_of(file.path))
+        sums = parquet.read_sums(footer)
+        if sums is not None and not rewrite.wants_any(sums.subjects.keys()):
+            continue
+        if sums is not None and rewrite.keeps_subjects and _is_whole(work, file, sums, removed):
+            result.link(file, sums)
+            continue
+        with StoredFile(Path(file.path), footer, file.base_seq, sums, file.copied) as stored:
+            groups = map(stored.group, _wanted_groups(work, file, footer, removed))
+            wanted = (_live_rows(work, group, removed, rewrite, result) for group in groups)
+            for rows in _joined(wanted):
+                result.append(rewrite.made(rows))
+
+
+def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
+    """Return whether the target can have all of a file: nothing of it is removed or for the origin alone."""
+    span = file.last_seq - file.first_seq + 1
+    return (
+        (_can_be_sourced(work, file, sums) if work.source_header else _can_be_mirrored(work, file))
+        and work.adoptive
+        and work.linkable
+        and not sums.demands
+        and work.start_seq <= file.first_seq
+        and file.last_seq <= work.stop_seq
+        and removed.range_cardinality(file.first_seq, file.last_seq + 1) == span - sums.rows
+    )
+
+
+def _can_be_mirrored(work: Work, file: FileRange) -> bool:
+    return work.mirrored and (file.copied is None or work.traceable)
+
+
+def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
+    """Return whether a file says all of its messages but where they came from, and that can be said of it."""
+    return (
+        work.traceable
+        and work.source_header is not None
+        and can_stand_in_a_path(work.source_header)
+        and sums.rows == file.last_seq - file.first_seq + 1
+        and (sums.tidy or not sums.with_headers)
+        and Path(file.path).stat().st_size >= LEAST_LINKED_BYTES
+    )
+
+
+def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[int]:
+    """Yield which row groups of a file hold messages of a range."""
+    for index, (first_offset, last_offset) in enumerate(footer.bounds):
+        first, last = file.base_seq + first_offset, file.base_seq + last_offset
+        is_near = first <= work.stop_seq and last >= work.start_seq
+        if is_near and removed.range_cardinality(first, last + 1) < last - first + 1:
+            yield index
+
+
+def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewrite, result: Result) -> Rows:
+    """Return what is wanted of a group's messages, as it lies in the file if that is all of it."""
+    stored = group.rows(timed=result.keeps_times, told=work.source_header is None)
+    kept = rewrite.wanted(stored)
+    seqs = stored.seqs
+    if seqs[0] < work.start_seq or seqs[-1] > work.stop_seq:
+        kept &= (seqs >= work.start_seq) & (seqs <= work.stop_seq)
+    if removed.range_cardinality(int(seqs[0]), int(seqs[-1]) + 1):
+        kept &= ~_gone(seqs, removed)
+    count = np.count_nonzero(kept)
+    if not count:
+        return stored.none()
+    if count == len(stored) and isinstance(stored.datas, DataChunk) and result.splices(stored.datas):
+        return stored
+    return group.opened(stored).filter(kept)
+
+
+def _joined(runs: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield what is left of row groups in runs that are about as long as one.
+
+    Most of what is done with a run costs as much for a few messages as for many.
+    """
+    waiting: list[Rows] = []
+    rows = size = 0
+    for run in runs:
+        is_whole = isinstance(run.datas, DataChunk)
+        rows, size = rows + len(run), size + run.payload_bytes
+        if waiting and (is_whole or rows > MAX_GROUP_ROWS or size > MAX_GROUP_BYTES):
+            yield concat(waiting)
+            waiting, rows, size = [], len(run), run.payload_bytes
+        if is_whole:
+            yield run
+            rows = size = 0
+        elif len(run):
+            waiting.append(run)
+    if waiting:
+        yield concat(waiting)
+
+
+def _gone(seqs: Int64s, removed: BitMap64) -> npt.NDArray[np.bool_]:
+    """Return which of these sequences are removed."""
+    first, last = int(seqs[0]), int(seqs[-1])
+    is_dense = last - first + 1 == len(seqs)
+    gone = removed & BitMap64(range(first, last + 1) if is_dense else seqs.tolist())
+    return np.isin(seqs, np.array(gone.to_array(), np.int64), assume_unique=True)
+
+
+def _between(rows: Rows, work: Work) -> Rows:
+    """Return the messages within the range of the work."""
+    seqs = rows.seqs
+    start, stop = np.searchsorted(seqs, [work.start_seq, work.stop_seq + 1]).tolist()
+    return rows if start == 0 and stop == len(rows) else rows.slice(start, stop)

@@ -1,0 +1,1 @@
+"""The rules that a published message meets before it is stored."""

@@ -1,0 +1,121 @@
+"""The totals of a counter stream, and what each origin of a sourced one has counted."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import msgspec
+
+from headwater.errors import api_error
+from headwater.model import headers as header_block
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.store import Store
+
+INCREMENT = b"Nats-Incr"
+SOURCES = b"Nats-Counter-Sources"
+
+_REMEMBERED = 100_000
+_LARGEST = 10**4000
+"""Beyond so many digits Python refuses to read a number back."""
+
+
+class _Total(msgspec.Struct):
+    val: str
+
+
+class Standing(NamedTuple):
+    """How a counter stands: its total, and in JSON what of that came from each origin and subject there."""
+
+    total: int = 0
+    sources: bytes = b""
+
+    def plus(self, increment: int) -> Standing:
+        """Return how it stands after an increment."""
+        return self._replace(total=sum_of(self.total, increment))
+
+    def noted(self, headers: bytes) -> bytes:
+        """Return the headers of the next message, with what came from origins."""
+        return header_block.set(headers, SOURCES, self.sources) if self.sources else headers
+
+
+class Counters:
+    """The newest standing on each subject, read back from the stream when it is not remembered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._standings: dict[bytes, tuple[int, Standing]] = {}
+
+    def add(self, subject: bytes, increment: int) -> Standing:
+        """Return the standing after this increment, which the next sequence will hold."""
+        standing = self.standing(subject).plus(increment)
+        self._standings.pop(subject, None)
+        if len(self._standings) >= _REMEMBERED:
+            # The oldest is in the stream by now, where it can be read back.
+            del self._standings[next(iter(self._standings))]
+        self._standings[subject] = (self._store.ledger.last_seq + 1, standing)
+        return standing
+
+    def standing(self, subject: bytes) -> Standing:
+        """Return what the newest message of a subject holds, nothing counted if there is none."""
+        index = self._store.ledger.subjects
+        seq = index.last.get(subject, 0)
+        if seq and subject in index.stale:
+            seq = self._store.find_last(subject, seq)
+            index.settle(subject, seq)
+        if not seq:
+            return Standing()
+        remembered = self._standings.get(subject)
+        if remembered is not None and remembered[0] == seq:
+            return remembered[1]
+        message = self._store.read_message(seq)
+        return Standing(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
+
+
+def counted(counters: Counters, run: OfferedRun) -> OfferedRun:
+    """Return copied messages as this stream counts them: an origin's total replaces the one before."""
+    standings: dict[bytes, Standing] = {}
+    headers, datas = list(run.headers), list(run.datas)
+    for row, (subject, block) in enumerate(zip(run.subjects, run.headers, strict=True)):
+        said = (header_block.get(block, b"Nats-Stream-Source") or b"").split(b" ") if block else []
+        if len(said) < 2 or header_block.get(block, INCREMENT) is None:
+            continue
+        before = standings.get(subject) or counters.standing(subject)
+        of_subject = (said[4] if len(said) > 4 else subject).decode()
+        total = _total(datas[row])
+        sources = _sources(before.sources)
+        known = sources.setdefault(said[0].decode(), {})
+        increment = total - int(known.get(of_subject) or 0)
+        known[of_subject] = str(total)
+        noted = json.dumps(sources, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        after = standings[subject] = before.plus(increment)._replace(sources=noted)
+        headers[row] = after.noted(header_block.replace(block, INCREMENT, b"%d" % increment))
+        datas[row] = body_of(after.total)
+    return OfferedRun(run.seq_list, run.timestamps, run.subjects, headers, datas)
+
+
+def _total(data: bytes) -> int:
+    try:
+        return int(msgspec.json.decode(data, type=_Total).val)
+    except (ValueError, msgspec.DecodeError):
+        raise api_error("message_counter_broken") from None
+
+
+def _sources(value: bytes) -> dict[str, dict[str, str]]:
+    try:
+        return msgspec.json.decode(value, type=dict[str, dict[str, str]]) if value else {}
+    except msgspec.DecodeError:
+        raise api_error("message_counter_broken") from None
+
+
+def sum_of(total: int, increment: int) -> int:
+    """Return a total after an increment; raise if it has become too large to be read back."""
+    total += increment
+    if abs(total) >= _LARGEST:
+        raise api_error("message_counter_broken")
+    return total
+
+
+def body_of(total: int) -> bytes:
+    """Return a total as the data of a message."""
+    return b'{"val":"%d"}' % total

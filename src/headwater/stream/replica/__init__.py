@@ -1,0 +1,1 @@
+"""A stream as the origin or the target of a copy."""

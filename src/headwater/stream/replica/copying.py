@@ -1,0 +1,291 @@
+"""What replication reads from a stream that is an origin, and puts into one that is a target."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pyroaring import BitMap64
+
+from headwater.errors import Error, api_error
+from headwater.model.adopted import Adopted
+from headwater.model.columns import Columns, concat
+from headwater.model.run import Run
+from headwater.model.stream import Discard, Retention, StreamConfig
+from headwater.stream.committer import Committer
+from headwater.stream.folder import Folder
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.replica.importer import CursorAt, Importer
+from headwater.stream.sequencer import Sequencer
+from headwater.stream.store import Store
+from headwater.table.datafile import DataFile
+from headwater.wire import column_bytes
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 5.0
+FOLD_BYTES = 4 << 20
+"""A head of so much is copied as a file: tails are small, and many of them slow."""
+
+
+class Copying:
+    """The door of a stream for replication; `settle` waits until what was taken is durable and readable."""
+
+    def __init__(
+        self,
+        store: Store,
+        sequencer: Sequencer,
+        committer: Committer,
+        folder: Folder,
+        settle: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._sequencer = sequencer
+        self._committer = committer
+        self._folder = folder
+        self._settle = settle
+        self._importer = Importer(store, sequencer)
+        self.copied_bytes: Counter[str] = Counter()
+        """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
+        self._folding: asyncio.Task[None] | None = None
+        self._finishing: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self.on_folded: Callable[[], None] = lambda: None
+        self.on_adopted: Callable[[Adopted], None] = lambda adopted: None
+
+    @property
+    def table_directory(self) -> Path:
+        """Return where the stream's table lies."""
+        return self._store.table.directory
+
+    def files_from(self, start_seq: int, max_bytes: int) -> list[DataFile]:
+        """Return the files of the body that hold the next sequences, about so many bytes, at least one."""
+        chosen: list[DataFile] = []
+        size, seq = 0, start_seq
+        for file in self._store.table.files:
+            if file.last_seq < seq:
+                continue
+            # What the head holds may lie before a file that was adopted behind it.
+            entry = self._store.head.entry_at(seq)
+            if size >= max_bytes or (entry is not None and entry.first_seq < file.first_seq):
+                break
+            chosen.append(file)
+            size += file.size_bytes
+            seq = file.last_seq + 1
+        return chosen
+
+    def removed_between(self, start_seq: int, stop_seq: int) -> bytes:
+        """Return which of these sequences hold no message, as a serialized bitmap."""
+        ledger = self._store.ledger
+        gone = ledger.deleted & BitMap64(range(start_seq, stop_seq + 1))
+        if start_seq < ledger.first_seq:
+            gone.add_range(start_seq, min(ledger.first_seq, stop_seq + 1))
+        return bytes(gone.serialize())
+
+    def removed_count(self, start_seq: int, stop_seq: int) -> int:
+        """Return how many of these sequences hold no message."""
+        ledger = self._store.ledger
+        return stop_seq - start_seq + 1 - ledger.live_between(start_seq, stop_seq)
+
+    @property
+    def subject_count(self) -> int:
+        """Return how many subjects the stream holds."""
+        return len(self._store.ledger.subjects)
+
+    def folds_first(self, start_seq: int) -> bool:
+        """Return whether what the head holds from here on is too much for tails, and becomes a file now."""
+        if self._folding is not None and not self._folding.done():
+            return True
+        if self._store.head.nbytes_from(start_seq) < FOLD_BYTES or self._committer.failure is not None:
+            return False
+        self._folding = asyncio.create_task(self._fold(), name=f"fold {self._store.config.name} for a copy")
+        return True
+
+    async def _fold(self) -> None:
+        try:
+            await self._folder.fold()
+        except Error as error:
+            logger.error("stream %s: %s", self._store.config.name, error)
+        self.on_folded()
+
+    async def close(self) -> None:
+        """Return once nothing is under way; files that still wait enter the table at the next open."""
+        self._closing.set()
+        self._store.adoptions.close()
+        tasks = [task for task in (self._folding, self._finishing) if task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
+        """Return the next live messages as bytes, about so many, and the last sequence they cover."""
+        store = self._store
+        seq, size, parts = start_seq, 0, []
+        while seq <= store.durable_seq and size < max_bytes:
+            run = await store.view.run_at(seq)
+            if run is None:
+                break
+            rows = store.ledger.live_rows(run, seq)
+            wanted = rows[run.seqs[rows] <= store.durable_seq].tolist()
+            taken, size = _fitting(run, wanted, size, max_bytes)
+            if taken:
+                parts.append(OfferedRun.chosen(run, taken).columns())
+            if len(taken) < len(wanted):
+                seq = int(run.seqs[taken[-1]]) + 1
+                break
+            seq = min(int(run.seqs[-1]), store.durable_seq) + 1
+        return column_bytes.encode(concat(parts)) if parts else b"", seq - 1
+
+    def cursor(self, upstream: str) -> bytes:
+        """Return how far an upstream has been copied, nothing if it never was."""
+        return self._importer.cursor(upstream)
+
+    async def durable(self) -> None:
+        """Return once all that was taken in is durable; raise while what was refused is being taken back."""
+        await self._committer.settled()
+
+    def durable_cursor(self, upstream: str) -> bytes:
+        """Return how far an upstream is durably copied; nothing else may release data at its origin."""
+        return self._store.durable_upstreams.get(upstream, b"")
+
+    async def take(
+        self,
+        upstream: str,
+        expected: bytes,
+        columns: Columns,
+        cursor_at: CursorAt,
+        through: int,
+        *,
+        mirrored: bool,
+    ) -> int:
+        """Take in what was copied up to `through`, exactly once; return how many messages were."""
+        self.require_open()
+        take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
+        run = OfferedRun.of(columns)
+        taken = take(upstream, expected, run, cursor_at, through)
+        self._committer.wake()
+        await self._settle()
+        self.copied_bytes[upstream] += run.payload_bytes if taken else 0
+        return taken
+
+    async def pass_over(
+        self, upstream: str, expected: bytes, cursor: bytes, noted: Mapping[str, bytes], last_seq: int = 0
+    ) -> None:
+        """Move a cursor past what its origin has no longer, and note that durably, both or neither.
+
+        With `last_seq` the stream's sequences go on behind it.
+        """
+        self.require_open()
+        self._importer.pass_over(upstream, expected, cursor, noted, last_seq)
+        self._committer.wake()
+        await self._settle()
+
+    def require_open(self) -> None:
+        """Refuse a change while nothing can be stored, or nothing may be any more."""
+        self._committer.require_storing()
+        if self._store.config.sealed:
+            raise api_error("stream_sealed")
+
+    @property
+    def is_adoptive(self) -> bool:
+        """Return whether a file of copied messages can become part of the stream as it is."""
+        return adopts_files(self._store.config)
+
+    @property
+    def tells_sources(self) -> bool:
+        """Return whether such a file can be one of a source's origin, which says nothing of that."""
+        return self._store.table.tells_sources
+
+    async def adopt(
+        self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
+    ) -> int:
+        """Take in staged files of copied messages, exactly once; return how many messages they have.
+
+        Once the log names the files they are part of the stream: from then on they are never given up.
+        """
+        self.require_open()
+        placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
+        self._committer.wake()
+        try:
+            await self._committer.settled()
+        except Error:
+            self._store.adoptions.withdraw(placed)
+            raise
+        await self._in_table(placed[-1].last_seq)
+        self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
+        self._sequencer.enforce()
+        await self._settle()
+        return sum(file.rows for file in placed)
+
+    async def _in_table(self, last_seq: int) -> None:
+        """Return once the table holds the files up to a sequence."""
+        self.see_to_adoptions()
+        ended = asyncio.ensure_future(self._store.adoptions.ended(last_seq))
+        tasks = {ended, self._finishing} if self._finishing else {ended}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if self._finishing is not None and self._finishing.done() and not ended.done():
+                self._finishing.result()
+            await ended
+        finally:
+            ended.cancel()
+
+    def awaits(self, name: str) -> bool:
+        """Return whether a staged file is one that the log names, or is about to, and the table has not."""
+        return self._store.adoptions.awaits(name)
+
+    def see_to_adoptions(self) -> None:
+        """Have every file that the log names become part of the table, by one task at a time."""
+        named = self._store.adoptions.through(self._store.synced_seq)
+        if named and (self._finishing is None or self._finishing.done()) and not self._closing.is_set():
+            self._finishing = asyncio.create_task(self._finish(), name=f"adopt {self._store.config.name}")
+
+    async def _finish(self) -> None:
+        """Put files into the table, however often that is refused: the log says they are in the stream."""
+        adoptions, pause_s = self._store.adoptions, FIRST_PAUSE_S
+        while (files := adoptions.through(self._store.synced_seq)) and not self._closing.is_set():
+            try:
+                await self._folder.change_table(self._store.finish_adoptions, files[-1].last_seq)
+            except Exception as error:  # whatever it is: without this task the stream's end stays unreadable
+                is_known = isinstance(error, Error | OSError)
+                logger.error(
+                    "stream %s: %s; trying again", self._store.config.name, error, exc_info=not is_known
+                )
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await self._closing.wait()
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                continue
+            adoptions.done(files[-1].last_seq)
+            pause_s = FIRST_PAUSE_S
+            for file in files:
+                self.on_adopted(file)
+
+
+def adopts_files(config: StreamConfig) -> bool:
+    """Return whether single messages do not matter when they come in: to no limit by subject, id or time."""
+    return not (
+        config.max_msgs_per_subject > 0
+        or config.duplicate_window
+        or config.allow_msg_ttl
+        or config.allow_rollup_hdrs
+        or config.allow_msg_counter
+        or config.allow_msg_schedules
+        or config.republish
+        or config.retention != Retention.LIMITS
+        or (config.discard == Discard.NEW and (config.max_msgs > 0 or config.max_bytes > 0))
+    )
+
+
+def _fitting(run: Run, rows: list[int], size: int, max_bytes: int) -> tuple[list[int], int]:
+    """Return the first rows that fit beside what is there already, at least one, and the size then."""
+    sizes = run.sizes
+    for count, row in enumerate(rows):
+        if size >= max_bytes and count:
+            return rows[:count], size
+        size += int(sizes[row])
+    return rows, size

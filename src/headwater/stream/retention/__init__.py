@@ -1,0 +1,1 @@
+"""What a stream removes, and what it keeps for others."""

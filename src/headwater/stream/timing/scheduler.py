@@ -1,0 +1,94 @@
+"""Publishes what the schedules of a stream say, when they are due."""
+
+from __future__ import annotations
+
+import logging
+
+from headwater.errors import ApiError, CorruptionError, Error
+from headwater.model import headers as header_block
+from headwater.model.message import Message
+from headwater.stream.publishing.admission import Admitted
+from headwater.stream.publishing.publishing import Intake
+from headwater.stream.store import Store
+from headwater.stream.timing.schedules import Due, Fired, fired, purged_by
+from headwater.stream.timing.time_to_live import stored_ttl
+
+logger = logging.getLogger(__name__)
+
+FIRE_AT_ONCE = 1000
+"""How many schedules are looked at in one round, at the most."""
+
+
+class Scheduler:
+    """Turns due schedules into messages.
+
+    A message and the next time of its schedule are one change, so a crash leaves both or neither: nothing is
+    published twice, and what was due while nobody ran is published once.
+    """
+
+    def __init__(self, store: Store, intake: Intake) -> None:
+        self._store = store
+        self._intake = intake
+
+    async def fire(self, now_ns: int) -> int:
+        """Publish what is due; return how many messages that were.
+
+        A schedule that cannot be published, or whose message is damaged, ends. One that the disk does not let
+        us read now stays due, and the others go on: the first such error is raised after them.
+        """
+        published, failure = 0, None
+        for entry in self._store.ledger.schedules.due(now_ns, FIRE_AT_ONCE):
+            try:
+                published += await self._fire(entry, now_ns)
+            except (ApiError, CorruptionError) as error:
+                logger.error("stream %s: schedule %r: %s", self._store.config.name, entry.subject, error)
+                self._store.ledger.schedules.remove_on(entry.subject)
+            except Error as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return published
+
+    async def _fire(self, entry: Due, now_ns: int) -> bool:
+        schedule = await self._message(entry.seq)
+        source = header_block.get(schedule.headers, b"Nats-Schedule-Source") if schedule else None
+        content = await self._newest(source) if source else None
+        index = self._store.ledger.schedules
+        if not index.holds(entry):
+            return False
+        if schedule is None:
+            index.remove_on(entry.subject)
+            return False
+        content = content or schedule
+        result = fired(entry, schedule.headers, content.headers, now_ns)
+        if result is None:
+            index.remove_on(entry.subject)
+            return False
+        self._publish(entry, result, content.data)
+        return True
+
+    def _publish(self, entry: Due, result: Fired, data: bytes) -> None:
+        rollup = header_block.get(result.headers, b"Nats-Rollup") or b""
+        admitted = Admitted(
+            ttl_ns=stored_ttl(result.headers),
+            rollup=rollup,
+            headers=result.headers,
+            ends_schedule=purged_by(result.headers),
+        )
+        self._intake.publish(result.target, data, admitted)
+        # Where nobody wants the message, none was stored that tells when the schedule is due next.
+        if result.next_ns is None:
+            self._store.ledger.schedules.remove_on(entry.subject)
+        else:
+            self._store.ledger.schedules.postpone(entry.subject, result.next_ns)
+
+    async def _newest(self, subject: bytes) -> Message | None:
+        seq = self._intake.last_of(subject)
+        return await self._message(seq) if seq else None
+
+    async def _message(self, seq: int) -> Message | None:
+        run = await self._store.view.run_at(seq)
+        row = int(run.seqs.searchsorted(seq)) if run is not None else 0
+        if run is None or run.seqs[row] != seq or not self._store.ledger.is_live(seq):
+            return None
+        return run.message(row)

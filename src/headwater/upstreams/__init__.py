@@ -1,0 +1,1 @@
+"""What the engine knows and decides about sources and mirrors."""

@@ -1,0 +1,83 @@
+"""How many messages an origin elsewhere still has for an upstream's filters.
+
+Only a consumer tells that, as it does nats-server's own sources: one is made for a moment, never delivers,
+and its answer has the number. That is done when the origin has grown, and not often; meanwhile each new
+sequence counts as one that may be wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from headwater.bus.connection import Connection
+from headwater.clock import Clock
+from headwater.errors import ApiError
+from headwater.model.unique import unique_id
+from headwater.upstreams.origin_by_consumers import answer_of, request
+from headwater.upstreams.planner import Extent
+from headwater.upstreams.upstream import Upstream
+
+EVERY_NS = 2_000_000_000
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was still to be copied from a sequence on, when the origin ended at another."""
+
+    start_seq: int
+    last_seq: int
+    lag: int
+    at_ns: int
+
+
+class FilteredLag:
+    """Counts what filters take, of origins elsewhere."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._measured: WeakKeyDictionary[Upstream, _Measured] = WeakKeyDictionary()
+
+    async def of(self, upstream: Upstream, extent: Extent, start_seq: int, api: str) -> int:
+        """Return how many messages the upstream takes from a sequence on, or as many as they can be."""
+        span = max(extent.last_seq - start_seq + 1, 0)
+        if not span or not upstream.filters or ">" in upstream.filters:
+            return span
+        known, now_ns = self._measured.get(upstream), self._clock.now_ns()
+        is_new = known is None or (known.start_seq, known.last_seq) != (start_seq, extent.last_seq)
+        if known is None or (is_new and now_ns - known.at_ns >= EVERY_NS):
+            try:
+                lag = await self._ask(upstream, start_seq, api)
+            except ApiError:
+                return span
+            known = _Measured(start_seq, extent.last_seq, lag, now_ns)
+            self._measured[upstream] = known
+        if known.start_seq > start_seq:
+            return span
+        return min(known.lag + max(extent.last_seq - known.last_seq, 0), span)
+
+    async def _ask(self, upstream: Upstream, start_seq: int, api: str) -> int:
+        stream, filters = upstream.source.name, upstream.filters
+        external = upstream.source.external
+        deliver = external.deliver if external is not None else ""
+        config = {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": start_seq,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "replay_policy": "instant",
+            # Nobody listens there.
+            "deliver_subject": f"{deliver or '_INBOX.headwater.lag'}.{unique_id()}",
+            "idle_heartbeat": _SECOND,
+            "inactive_threshold": 10 * _SECOND,
+            "num_replicas": 0,
+            "direct": True,
+        }
+        config |= {"filter_subject": filters[0]} if len(filters) == 1 else {"filter_subjects": list(filters)}
+        asked = {"stream_name": stream, "config": config}
+        made = answer_of(await request(self._connection, f"{api}.CONSUMER.CREATE.{stream}", asked))
+        # Nobody waits for this: should it be lost, the origin forgets the consumer by itself.
+        self._connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")
+        return int(made["num_pending"])

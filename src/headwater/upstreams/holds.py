@@ -1,0 +1,196 @@
+"""What origins of the same engine keep for the upstreams that are copied from them.
+
+1. An upstream holds its origin's messages from when its target is declared, also if the origin comes later.
+2. Its target commits; the hold's floor follows the durable cursor.
+3. The origin takes out what nobody holds any more, as a removal in its log.
+
+The floors are those of the cursors when a store is opened, so a crash between 2 and 3 makes removals late at
+worst. A crash never makes them early: the cursor is durable before the floor moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+
+from headwater.control.domain import Domain
+from headwater.errors import Error
+from headwater.model.stream import Retention
+from headwater.stream.retention.hold import Hold
+from headwater.stream.stream import Stream
+from headwater.upstreams.upstream import Upstream
+
+logger = logging.getLogger(__name__)
+
+
+class Kept:
+    """One upstream's hold on the origin that is there now."""
+
+    def __init__(self, upstream: Upstream, origin: Stream) -> None:
+        source = upstream.source
+        self.upstream = upstream
+        self.origin = origin
+        self.hold = Hold(upstream.filters, start_seq=source.opt_start_seq or 1)
+        self.is_placed = bool(source.opt_start_seq) or source.opt_start_time is None
+        """Whether it is known where it begins; until then it holds everything and lets nothing go."""
+        origin.holds.add(self.hold)
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the floor can move, or the origin can let something go."""
+        cursor = self.upstream.durable_cursor
+        has_moved = cursor.identity == self.origin.identity and cursor.seq > self.hold.floor
+        return has_moved or self.hold.next_release is not None
+
+    async def follow(self) -> None:
+        """Move the floor to where the target's durable cursor is, and have the origin let go."""
+        if not self.is_placed:
+            self.hold.start_seq = await self.origin.seq_at(self.upstream.source.opt_start_time or 0)
+            self.is_placed = True
+        cursor = self.upstream.durable_cursor
+        if cursor.identity == self.origin.identity:
+            self.hold.floor = max(self.hold.floor, cursor.seq)
+        retention = self.origin.config.retention
+        settled = self.hold.next_release
+        if retention is Retention.LIMITS or settled is None:
+            return
+        generation = self.origin.generation
+        # After a start the whole stream is due, most often with nothing left that was copied.
+        if any(self.origin.subject_counts(pattern) for pattern in self.hold.filters or (">",)):
+            await self.origin.drop_unneeded(*settled)
+        await self.origin.consistent()
+        if generation == self.origin.generation:
+            # Else removals may have been taken back, and it is gone through again.
+            self.hold.released = max(self.hold.released, settled[1])
+
+
+class Holds:
+    """The holds of an account's upstreams; told by them what is declared, committed and withdrawn."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._wanted: dict[str, list[Upstream]] = {}
+        """The upstreams on streams of this engine, by their target."""
+        self._kept: dict[Upstream, Kept] = {}
+        self._due: dict[str, set[Upstream]] = {}
+        """Whose floor may have moved, by origin; an origin in here has a task."""
+        self._for_offline: list[tuple[str, Stream, Hold]] = []
+        """Targets that could not be opened, and what is held for them."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def declare(self, target: str, upstreams: Iterable[Upstream]) -> None:
+        """Hold for these upstreams of a target and no others."""
+        if self._closed:
+            return
+        wanted = [upstream for upstream in upstreams if upstream.source.external is None]
+        gone = [upstream for upstream in self._wanted.pop(target, []) if upstream not in wanted]
+        if wanted:
+            self._wanted[target] = wanted
+        for upstream in wanted:
+            self._hold(upstream)
+        # What is new holds before what is gone lets go: a filter that changes must not lose messages.
+        for upstream in gone:
+            self._withdraw(upstream)
+
+    def opened(self, origin: Stream) -> None:
+        """Hold on to a stream that is there from now on."""
+        for upstreams in self._wanted.values():
+            for upstream in upstreams:
+                if upstream.source.name == origin.name:
+                    self._hold(upstream)
+        self._hold_for_offline(origin)
+
+    def closed(self, origin: Stream) -> None:
+        """Forget the holds on a stream that is no more."""
+        for upstream in [upstream for upstream, kept in self._kept.items() if kept.origin is origin]:
+            del self._kept[upstream]
+        self._for_offline = [kept for kept in self._for_offline if kept[1] is not origin]
+
+    def committed(self, upstream: Upstream) -> None:
+        """Have the origin let go of what the upstream's target holds now."""
+        kept = self._kept.get(upstream)
+        if kept is None or kept.origin.config.retention is Retention.LIMITS or self._closed:
+            return
+        origin = kept.origin.name
+        if origin in self._due:
+            self._due[origin].add(upstream)
+            return
+        self._due[origin] = {upstream}
+        self._begin(self._release(origin))
+
+    def look_again(self) -> None:
+        """Go on where a disk refused, where removals were taken back, or where retention was changed."""
+        self._forget_offline()
+        for upstream, kept in list(self._kept.items()):
+            if kept.origin.config.retention is not Retention.LIMITS and kept.is_due:
+                self.committed(upstream)
+
+    async def close(self) -> None:
+        """Let nothing more go; streams that close from now on are not deleted."""
+        self._closed = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _hold(self, upstream: Upstream) -> None:
+        origin = self._domain.find(upstream.source.name)
+        if origin is None or upstream in self._kept:
+            return
+        self._kept[upstream] = Kept(upstream, origin)
+        if upstream.durable_cursor.identity == origin.identity:
+            self.committed(upstream)
+
+    def _hold_for_offline(self, origin: Stream) -> None:
+        """Hold everything for targets that could not be opened: how far they are cannot be known."""
+        for config in self._domain.configs() if self._domain.offline else ():
+            if config.name in self._domain.offline:
+                sources = [*config.sources, *([config.mirror] if config.mirror else [])]
+                if any(s.name == origin.name and s.external is None for s in sources):
+                    hold = Hold()
+                    origin.holds.add(hold)
+                    self._for_offline.append((config.name, origin, hold))
+
+    def _forget_offline(self) -> None:
+        """Hold nothing any more for targets that were deleted, or opened and hold for themselves since."""
+        offline = self._domain.offline
+        gone = [kept for kept in self._for_offline if kept[0] not in offline]
+        self._for_offline = [kept for kept in self._for_offline if kept[0] in offline]
+        for _, origin, hold in gone:
+            origin.holds.discard(hold)
+            if origin.config.retention is not Retention.LIMITS:
+                self._begin(self._drop(origin))
+
+    def _withdraw(self, upstream: Upstream) -> None:
+        kept = self._kept.pop(upstream, None)
+        if kept is None:
+            return
+        kept.origin.holds.discard(kept.hold)
+        if kept.origin.config.retention is not Retention.LIMITS:
+            self._begin(self._drop(kept.origin))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name="let go")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _drop(self, origin: Stream) -> None:
+        """Let an origin go of what was there for a withdrawn hold alone."""
+        try:
+            await origin.drop_unneeded()
+            await origin.settled()
+        except (Error, OSError) as error:
+            logger.warning("%s keeps what nobody holds any more: %s", origin.name, error)
+
+    async def _release(self, origin: str) -> None:
+        """Follow the floors of an origin's holds one after the other, until none has moved."""
+        try:
+            while due := self._due[origin]:
+                self._due[origin] = set()
+                for upstream in due:
+                    kept = self._kept.get(upstream)
+                    if kept is not None and not self._closed:
+                        await kept.follow()
+        except (Error, OSError) as error:
+            logger.warning("%s keeps what its targets have already: %s", origin, error)
+        finally:
+            del self._due[origin]

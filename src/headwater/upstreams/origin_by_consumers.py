@@ -1,0 +1,124 @@
+"""How an origin stands, learnt from consumers alone, where its account exports no more of its API.
+
+Consumers are made for a moment and never deliver: where the first of all messages and where the next new one
+would be stands in the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from headwater.bus.connection import Connection, DeniedError, NoRespondersError
+from headwater.errors import ApiError, api_error
+from headwater.model import headers as header_block
+from headwater.model.unique import unique_id
+from headwater.replication import durable
+from headwater.replication.exports import unanswered
+from headwater.upstreams.planner import Extent
+from headwater.wire.frames import Frame
+
+ASK_S = 3.0
+_SECOND = 1_000_000_000
+_IDENTITY = b"Nats-Stream-Identity"
+UNKNOWN = "unknown"
+"""The identity of a stream whose server does not tell it: it cannot be noticed when it is made anew."""
+
+
+class UnansweredError(ApiError):
+    """Nobody listens on a subject of an origin's API; the sentence names what may be missing."""
+
+    def __init__(self, subject: str) -> None:
+        row = api_error("stream_general_error", err=unanswered(subject))
+        super().__init__(row.name, row.code, row.err_code, row.description)
+        self._subject = subject
+
+    def of_known_origin(self) -> ApiError:
+        """Return the error as it is for an origin that did answer before: no export is missing."""
+        return api_error("stream_general_error", err=f"nobody answers on {self._subject}: the origin is away")
+
+
+async def request(connection: Connection, subject: str, body: dict[str, Any] | None = None) -> Frame:
+    """Return what is answered on a subject of an origin elsewhere, however it turned out there."""
+    data = json.dumps(body).encode() if body else b""
+    try:
+        return await connection.request(subject.encode(), data, ASK_S)
+    except NoRespondersError:
+        raise UnansweredError(subject) from None
+    except DeniedError as error:
+        why = f"{error}: the server's permissions keep it from this engine's user"
+        raise api_error("stream_general_error", err=why) from None
+    except TimeoutError:
+        raise api_error("stream_general_error", err=f"no answer from {subject}") from None
+
+
+def answer_of(frame: Frame) -> dict[str, Any]:
+    """Return an answer's JSON; an error in it is raised as it is."""
+    try:
+        answer: dict[str, Any] = json.loads(frame[3])
+        found = answer.get("error")
+        error = found and ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        shown = frame[3][:100].decode(errors="replace")
+        raise api_error("stream_general_error", err=f"this is no answer of JetStream: {shown}") from None
+    if error:
+        raise error
+    return answer
+
+
+async def extent_by_consumers(connection: Connection, api: str, stream: str, deliver: str) -> Extent:
+    """Return the origin as it stands."""
+    before_first, identity, ack_policy = await _place(connection, api, stream, deliver, "all")
+    last, again, _ = await _place(connection, api, stream, deliver, "new")
+    if identity != again:
+        raise api_error("stream_general_error", err=f"stream {stream!r} was made anew just now")
+    # A source of a stream that lets go of what is acknowledged is given another policy than it asks for.
+    if ack_policy != "none":
+        return Extent(identity, before_first + 1, last, "", "interest")
+    return Extent(identity, before_first + 1, last)
+
+
+async def seq_at(connection: Connection, api: str, stream: str, deliver: str, start_time: str) -> int:
+    """Return the first sequence that is not older than a time; the one behind the last if there is none."""
+    policy = "by_start_time"
+    before, _, _ = await _place(connection, api, stream, deliver, policy, opt_start_time=start_time)
+    return before + 1
+
+
+async def _place(
+    connection: Connection, api: str, stream: str, deliver: str, policy: str, **more: str
+) -> tuple[int, str, str]:
+    """Return the sequence before the one a consumer begins with, the stream's identity, the ack policy."""
+    config: dict[str, Any] = {
+        "name": f"HEADWATER_{unique_id()}",
+        "sourcing": True,
+        "deliver_policy": policy,
+        "ack_policy": "none",
+        "max_deliver": 1,
+        "replay_policy": "instant",
+        "deliver_subject": f"{deliver}.{unique_id()}",
+        "idle_heartbeat": _SECOND,
+        "inactive_threshold": 10 * _SECOND,
+        "num_replicas": 0,
+        "direct": True,
+        **more,
+    }
+    frame, made = await _made(connection, api, {"stream_name": stream, "config": config})
+    # Nobody waits for this: should it be lost, the origin forgets the consumer by itself.
+    connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")
+    identity = header_block.get(frame[2], _IDENTITY)
+    shown = identity.decode() if identity else UNKNOWN
+    return int(made["delivered"]["stream_seq"]), shown, str(made["config"]["ack_policy"])
+
+
+async def _made(connection: Connection, api: str, asked: dict[str, Any]) -> tuple[Frame, dict[str, Any]]:
+    """Return the consumer that an origin makes, with as much of our wishes as it grants."""
+    while True:
+        frame = await request(connection, f"{api}.CONSUMER.CREATE.{asked['stream_name']}", asked)
+        try:
+            return frame, answer_of(frame)
+        except ApiError as error:
+            humbler = durable.humbler(asked, error.err_code)
+            if humbler is None:
+                raise
+            asked = humbler

@@ -1,0 +1,164 @@
+"""What upstreams are copied from: how far an origin is, here or elsewhere, and where to begin in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headwater.bus.connection import Connection
+from headwater.control.domain import Domain
+from headwater.errors import ApiError, api_error
+from headwater.model.cursor import Cursor
+from headwater.model.gaps import PURGE, RETENTION
+from headwater.model.times import format_time, parse_time
+from headwater.model.upstream import StreamSource, hash8
+from headwater.replication.worker.lost_end import is_lost, lost_end, question_after
+from headwater.upstreams.origin_by_consumers import (
+    UnansweredError,
+    answer_of,
+    extent_by_consumers,
+    request,
+    seq_at,
+)
+from headwater.upstreams.planner import Extent
+from headwater.upstreams.upstream import Upstream
+from headwater.wire.stream_json import config_json
+
+_BAD_REQUEST = 10003
+_NO_MESSAGE = 10037
+COUNTED = 20_000
+"""Up to so many messages are counted one by one where a filter leaves some of them out."""
+
+
+class Origins:
+    """Asks origins how they stand; one elsewhere over its API, and never for long."""
+
+    def __init__(self, domain: Domain, connection: Connection) -> None:
+        self._domain = domain
+        self._connection = connection
+
+    async def extent(self, source: StreamSource) -> Extent:
+        """Return the origin as it stands."""
+        if source.external is None:
+            origin = self._domain.stream(source.name)
+            takes_out = _takes_out(config_json(origin.config))
+            retention = origin.config.retention.value
+            return Extent(origin.identity, origin.first_seq, origin.durable_seq, takes_out, retention)
+        try:
+            info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
+        except UnansweredError:
+            if not source.external.deliver:
+                raise
+            api, deliver = prefix(source), source.external.deliver
+            return await extent_by_consumers(self._connection, api, source.name, deliver)
+        state, config = info["state"], info["config"]
+        identity, retention = hash8(info["created"]), config.get("retention", "limits")
+        last_ts = max(parse_time(state.get("last_ts") or "") or 0, 0)
+        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention, last_ts)
+
+    async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
+        """Return how many messages are still to be copied; of very many behind a filter, about how many."""
+        if start_seq > extent.last_seq:
+            return 0
+        if upstream.source.external is not None:
+            return extent.last_seq - start_seq + 1
+        origin, filters = self._domain.stream(upstream.source.name), upstream.filters
+        left = await origin.pending(start_seq)
+        if not filters or left <= COUNTED:
+            return await origin.pending(start_seq, filters)
+        # To count them would be to read them, again at each step of a long copy.
+        matching = await origin.pending(0, filters)
+        return round(left * matching / max(await origin.pending(0), 1))
+
+    async def oldest_ns(self, upstream: Upstream, start_seq: int) -> int | None:
+        """Return when the next message to be looked at was stored at the origin; None if there is none.
+
+        Filters are left aside: to find a rare subject could mean to read all that is to be copied.
+        """
+        source = upstream.source
+        if source.external is None:
+            found = await self._domain.stream(source.name).next(">", start_seq)
+            return found.ts if found is not None else None
+        body = {"seq": start_seq, "next_by_subj": ">"}
+        try:
+            answer = await self.ask(f"{prefix(source)}.STREAM.MSG.GET.{source.name}", body)
+        except UnansweredError:
+            return None  # it is not exported, and no reason to stop
+        except ApiError as error:
+            if error.err_code != _NO_MESSAGE:
+                raise
+            return None
+        return parse_time(answer["message"]["time"])
+
+    async def first_lost(self, source: StreamSource, cursor: Cursor, extent: Extent) -> int:
+        """Return the first sequence under a cursor that holds another message than was copied; 0 if none.
+
+        An origin that does not show single messages, or not by time, is taken at its word.
+        """
+        if source.external is None or not cursor.ts or 0 < extent.last_ts <= cursor.ts:
+            return 0
+        subject, is_known = f"{prefix(source)}.STREAM.MSG.GET.{source.name}", False
+        for question in ({"seq": cursor.seq}, question_after(cursor.ts)):
+            try:
+                message = (await self.ask(subject, question))["message"]
+            except UnansweredError:
+                return 0
+            except ApiError as error:
+                if error.err_code not in (_NO_MESSAGE, _BAD_REQUEST):
+                    raise
+                continue
+            if not is_lost(cursor, message):
+                return 0
+            if "start_time" in question:
+                return int(message["seq"])
+            is_known = True
+        return await self._found_lost(source, cursor, extent) if is_known else 0
+
+    async def _found_lost(self, source: StreamSource, cursor: Cursor, extent: Extent) -> int:
+        """Return the same of a server before 2.11, which shows no message by its time."""
+        if extent.retention != "limits":
+            raise api_error("stream_general_error", err=lost_end(source.name))
+        deliver = source.external.deliver if source.external else ""
+        after = question_after(cursor.ts)["start_time"]
+        return await seq_at(self._connection, prefix(source), source.name, deliver or "_INBOX", after)
+
+    async def seq_at(self, source: StreamSource, extent: Extent) -> int:
+        """Return the first sequence of an origin that is not older than the start time."""
+        assert source.opt_start_time is not None
+        if source.external is None:
+            return await self._domain.stream(source.name).seq_at(source.opt_start_time)
+        start_time = format_time(source.opt_start_time)
+        try:
+            subject = f"{prefix(source)}.STREAM.MSG.GET.{source.name}"
+            answer = await self.ask(subject, {"start_time": start_time})
+        except ApiError as error:
+            if error.err_code == _NO_MESSAGE:
+                return extent.last_seq + 1
+            # Before 2.11 a message cannot be asked for by its time; or this is not exported to us.
+            if not (error.err_code == _BAD_REQUEST or isinstance(error, UnansweredError)):
+                raise
+            deliver = source.external.deliver or "_INBOX"
+            return await seq_at(self._connection, prefix(source), source.name, deliver, start_time)
+        message = answer["message"]
+        # Asked for a time behind the last message, nats-server answers with the first one.
+        is_older = (parse_time(message["time"]) or 0) < source.opt_start_time
+        return extent.last_seq + 1 if is_older else int(message["seq"])
+
+    async def ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what is answered on a subject of an origin elsewhere; its errors are raised as they are."""
+        return answer_of(await request(self._connection, subject, body))
+
+
+def _takes_out(config: Mapping[str, Any]) -> str:
+    """Return why messages leave a stream of this config before they are copied."""
+    if config.get("retention", "limits") != "limits":
+        return ""
+    limits = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject")
+    limited = config.get("allow_msg_ttl") or any((config.get(name) or 0) > 0 for name in limits)
+    return RETENTION if limited else PURGE
+
+
+def prefix(source: StreamSource) -> str:
+    """Return the first tokens of the subjects on which an origin elsewhere answers."""
+    assert source.external is not None
+    return source.external.api or "$JS.API"

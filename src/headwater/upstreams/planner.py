@@ -1,0 +1,350 @@
+"""Which range of an origin is copied next, and what a transfer task needs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
+
+import msgspec
+import numpy as np
+
+from headwater.model.columns import Columns
+from headwater.model.copied import can_stand_in_a_path
+from headwater.model.cursor import Cursor
+from headwater.model.gaps import RETENTION
+from headwater.model.unique import unique_id
+from headwater.replication.work import EXCHANGE_BYTES, LEAST_LINKED_BYTES, FileRange, NatsOrigin, Work
+from headwater.stream.stream import Stream
+from headwater.table.datafile import DataFile
+from headwater.table.parquet import MAX_GROUP_ROWS
+from headwater.upstreams.upstream import Upstream
+
+SLOT_BYTES = 512 << 20
+"""About how much a plan has each of a replicator's slots read, so that a long catch-up shows progress."""
+SLOT_PIECES = 8
+"""In how many pieces, so that all slots end at about the same time."""
+PIECE_BYTES = 64 << 20
+"""How much a task reads at the least before its work is shared out."""
+TAIL_BYTES = 192 << 10
+LINK_FILES = 256
+"""How many files one piece of work takes as they are."""
+SUMMED_SUBJECTS = 1_000
+"""Files of an origin with so many subjects tell sums over them; with more they may have to be read."""
+ASKED_LEAST = 2_000
+ASKED_LEAST_BYTES = 1 << 20
+"""So much is asked for of an origin elsewhere whatever came before."""
+ROUND_S = 6.0
+"""How long a range should take, going by what came before."""
+REMOVED_SPAN = 1 << 20
+"""Over how many sequences a piece of work tells which are removed, if some are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """An origin as it stands: which one it is, and its first and last sequence."""
+
+    identity: str
+    first_seq: int
+    last_seq: int
+    takes_out: str = RETENTION
+    """Why messages leave it that were not copied; nothing where that is as it should be."""
+    retention: str = "limits"
+    last_ts: int = 0
+    """The time of its last message; 0 where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorAt:
+    """Makes cursors of one origin, with times where it is known which time the last of them has."""
+
+    identity: str
+    through: int = 0
+    ts: int = 0
+    """The latest time of all up to `through`; 0 where it is not known."""
+    part: Columns | None = None
+    """The messages that are being taken in."""
+    before_ts: int = 0
+    """The latest time of those before them."""
+
+    def __call__(self, seq: int) -> bytes:
+        """Return the cursor that says: copied up to here."""
+        return Cursor(self.identity, seq, self._latest(seq) if self.ts else 0).encode()
+
+    def with_part(self, part: Columns) -> CursorAt:
+        """Return the same for the next messages."""
+        before_ts = self._latest(int(self.part.seqs[-1])) if self.part is not None and len(self.part) else 0
+        return replace(self, part=part, before_ts=max(before_ts, self.before_ts))
+
+    def _latest(self, seq: int) -> int:
+        if seq >= self.through or self.part is None:
+            return self.ts
+        count = int(np.searchsorted(self.part.seqs, seq, side="right"))
+        return max(self.before_ts, int(self.part.ts[:count].max()) if count else 0)
+
+
+async def plan_local(
+    upstream: Upstream,
+    origin: Stream,
+    extent: Extent,
+    start_seq: int,
+    slots: int = 2,
+    now_ns: int = 0,
+    task_bytes: int = 0,
+) -> list[Work]:
+    """Return the next pieces of work on a stream of the same engine: its files first, then its head.
+
+    The pieces follow on each other, and each expects the cursor that the one before it leaves. Of files to be
+    read as much is taken as was copied within a few seconds before, if that is known: so there is progress to
+    be seen on a slow disk, too.
+    """
+    if _has_passed(upstream, extent, start_seq):
+        return []
+    links = _links(upstream, origin, extent)
+    goal = int(upstream.pace.seqs.at(now_ns) * ROUND_S)
+    if links and (whole := _whole_files(upstream, origin, extent, start_seq, slots * SLOT_BYTES, goal)):
+        return _exchangeable(_linking(upstream, origin, extent, start_seq, whole))
+    files = origin.copying.files_from(start_seq, slots * SLOT_BYTES)
+    if links:
+        files = files[:1] + list(
+            takewhile(lambda file: not _is_whole(upstream, origin, file, start_seq), files[1:])
+        )
+    if goal:
+        files = files[:1] + [file for file in files[1:] if file.last_seq - start_seq < goal]
+    if files:
+        stop_seq = min(files[-1].last_seq, extent.last_seq)
+        cut = pieces(start_seq, stop_seq, files, slots, task_bytes)
+        return _exchangeable(
+            _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
+            for first, last in cut
+        )
+    if origin.copying.folds_first(start_seq):
+        return []
+    tail, stop_seq = await origin.copying.tail_from(start_seq, TAIL_BYTES)
+    if stop_seq < start_seq or _has_passed(upstream, extent, start_seq):
+        return []
+    return [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
+
+
+def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
+    """Return whether the cursor has moved past the start since that was looked up.
+
+    Work that was taken back may still be handed in. The cursor that a piece of work expects is the one that
+    stands now, so a start from before would have messages taken in a second time.
+    """
+    cursor = upstream.cursor
+    return cursor.identity == extent.identity and cursor.seq >= start_seq
+
+
+def _whole_files(
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, max_bytes: int, goal: int
+) -> list[DataFile]:
+    """Return the next files that the target may take as they are, as many as may be read if they must be."""
+    chosen: list[DataFile] = []
+    read_bytes = 0
+    for file in origin.copying.files_from(start_seq, 1 << 62)[:LINK_FILES]:
+        has_gaps = file.rows != file.last_seq - file.first_seq + 1
+        far = file.last_seq - start_seq > REMOVED_SPAN
+        # The origin may have got files since it was looked at.
+        if file.last_seq > extent.last_seq or (has_gaps and far):
+            break
+        if not _is_whole(upstream, origin, file, start_seq):
+            break
+        read_bytes += _bytes_maybe_read(origin, file)
+        is_much = read_bytes > max_bytes or (goal and read_bytes and file.last_seq - start_seq >= goal)
+        if chosen and is_much:
+            break
+        chosen.append(file)
+    return chosen
+
+
+def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
+    """Return how much of a file is read should it tell no sums, or have headers that a copy leaves out."""
+    is_plain = file.headerless_rows == file.rows and origin.copying.subject_count <= SUMMED_SUBJECTS
+    return 0 if is_plain else file.size_bytes
+
+
+def _linking(
+    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, files: Sequence[DataFile]
+) -> Iterator[Work]:
+    """Yield pieces of work on whole files; what may have to be read is shared out."""
+    part: list[DataFile] = []
+    first = start_seq
+    for number, file in enumerate(files, 1):
+        part.append(file)
+        read_bytes = sum(_bytes_maybe_read(origin, each) for each in part)
+        if read_bytes >= PIECE_BYTES or number == len(files):
+            last, is_first = file.last_seq, first == start_seq
+            work = _piece_of_files(upstream, origin, extent, part, first, last, is_first=is_first)
+            yield msgspec.structs.replace(work, read_bytes=read_bytes)
+            first, part = last + 1, []
+
+
+def _links(upstream: Upstream, origin: Stream, extent: Extent) -> bool:
+    """Return whether the target may have files of the origin."""
+    if upstream.filters or not is_linkable(origin, upstream.target):
+        return False
+    header = upstream.source_header(extent.identity)
+    return header is None or (upstream.target.copying.tells_sources and can_stand_in_a_path(header))
+
+
+def _is_whole(upstream: Upstream, origin: Stream, file: DataFile, start_seq: int) -> bool:
+    """Return whether every message of a file is still to be copied, and the target may have it."""
+    span = file.last_seq - file.first_seq + 1
+    if upstream.mirrored:
+        may_have = file.copied is None or upstream.target.copying.tells_sources
+    else:
+        # A source's messages follow on each other; what is small is joined with its neighbours.
+        may_have = file.rows == span and file.size_bytes >= LEAST_LINKED_BYTES
+    gone = origin.copying.removed_count(file.first_seq, file.last_seq)
+    return may_have and file.first_seq >= start_seq and gone == span - file.rows
+
+
+def is_linkable(origin: Stream, target: Stream) -> bool:
+    """Return whether files of the origin, none of it changed, can be files of the target."""
+    config = target.config
+    return (
+        target.copying.is_adoptive
+        and config.subject_transform is None
+        and config.compression == origin.config.compression
+    )
+
+
+def pieces(
+    start_seq: int, stop_seq: int, files: Sequence[DataFile], slots: int, task_bytes: int = 0
+) -> list[tuple[int, int]]:
+    """Return a range cut into pieces, each with at least some megabytes to read.
+
+    A piece has its price: where all is read in about the time of a task, each slot has one. Else its first is
+    as long as a task may be, and the rest is left to be done by whoever is ready. Cuts are where row groups
+    most often begin, so that few are read twice.
+    """
+    most = slots * SLOT_PIECES
+    size_bytes = sum(file.size_bytes for file in files)
+    least = max(PIECE_BYTES, size_bytes // most)
+    share = -(-size_bytes // slots)
+    first = max(least, share if share <= task_bytes * 3 // 2 else task_bytes)
+    cuts, held = [start_seq], 0.0
+    for file in files:
+        size = file.size_bytes / (file.last_seq - file.first_seq + 1)
+        for seq in range(file.first_seq, file.last_seq + 1, MAX_GROUP_ROWS):
+            goal = first if len(cuts) <= slots else least
+            if held >= goal and cuts[-1] < seq <= stop_seq and len(cuts) < most:
+                cuts.append(seq)
+                held = 0
+            held += size * (min(seq + MAX_GROUP_ROWS - 1, file.last_seq) - seq + 1)
+    return [(begin, after - 1) for begin, after in pairwise([*cuts, stop_seq + 1])]
+
+
+def _exchangeable(works: Iterable[Work]) -> list[Work]:
+    """Return the first pieces of work, as many as a plan holds, at least one."""
+    chosen: list[Work] = []
+    size = 0
+    for work in works:
+        size += work.exchange_bytes
+        if chosen and size > EXCHANGE_BYTES:
+            break
+        chosen.append(work)
+    return chosen
+
+
+def _piece_of_files(
+    upstream: Upstream,
+    origin: Stream,
+    extent: Extent,
+    files: Sequence[DataFile],
+    first: int,
+    last: int,
+    *,
+    is_first: bool,
+) -> Work:
+    touched = [file for file in files if file.first_seq <= last and file.last_seq >= first]
+    return _work(
+        upstream,
+        extent,
+        first,
+        last,
+        files=tuple(
+            FileRange(
+                str(origin.copying.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq, f.copied
+            )
+            for f in touched
+        ),
+        read_bytes=sum(_share(file, first, last) for file in touched),
+        removed=origin.copying.removed_between(first, last),
+        expected=None if is_first else CursorAt(extent.identity)(first - 1),
+        linkable=is_linkable(origin, upstream.target),
+    )
+
+
+def _share(file: DataFile, first: int, last: int) -> int:
+    """Return about how many bytes of a file lie in a range."""
+    within = min(file.last_seq, last) - max(file.first_seq, first) + 1
+    return file.size_bytes * within // (file.last_seq - file.first_seq + 1)
+
+
+def plan_remote(
+    upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int, now_ns: int
+) -> list[Work]:
+    """Return the next piece of work on a stream that is read through its API, from one end to the other.
+
+    Several ranges of one stream at once were slower: a nats-server reads it best in its order.
+
+    As much is asked for as came within a few seconds before, so that there is progress to be seen on a slow
+    link, too; at first a little, to find out.
+    """
+    if _has_passed(upstream, extent, start_seq):
+        return []
+    pace, cursor = upstream.pace, upstream.cursor
+    goal = int(pace.seqs.at(now_ns) * ROUND_S)
+    size = int(pace.size.at(now_ns) * ROUND_S)
+    bounded = msgspec.structs.replace(
+        origin,
+        max_messages=min(max(goal, ASKED_LEAST), origin.max_messages),
+        max_bytes=min(max(size, ASKED_LEAST_BYTES), origin.max_bytes),
+        covered_seq=cursor.seq,
+        covered_ts=cursor.ts,
+        stop_ts=extent.last_ts,
+    )
+    return [_work(upstream, extent, start_seq, extent.last_seq, origin=bounded)]
+
+
+def _work(
+    upstream: Upstream,
+    extent: Extent,
+    start_seq: int,
+    stop_seq: int,
+    *,
+    files: tuple[FileRange, ...] = (),
+    read_bytes: int = 0,
+    removed: bytes = b"",
+    tail: bytes = b"",
+    origin: NatsOrigin | None = None,
+    expected: bytes | None = None,
+    linkable: bool = False,
+) -> Work:
+    target = upstream.target
+    transform = target.config.subject_transform
+    return Work(
+        id=unique_id(),
+        target=target.name,
+        upstream=upstream.id,
+        expected=target.copying.cursor(upstream.id) if expected is None else expected,
+        start_seq=start_seq,
+        stop_seq=stop_seq,
+        files=files,
+        read_bytes=read_bytes,
+        removed=removed,
+        tail=tail,
+        origin=origin,
+        mirrored=upstream.mirrored,
+        filters=() if upstream.transforms else upstream.filters,
+        transforms=upstream.transforms,
+        stream_transform=(transform.src, transform.dest) if transform else None,
+        source_header=upstream.source_header(extent.identity),
+        staging=str(target.directory / "staging"),
+        compression=str(target.config.compression),
+        linkable=linkable,
+        traceable=target.copying.tells_sources,
+        adoptive=target.copying.is_adoptive,
+    )

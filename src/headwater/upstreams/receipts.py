@@ -1,0 +1,110 @@
+"""How a receipt enters its target: whole as a file, or message by message, each part with its cursor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from headwater.errors import Error, api_error
+from headwater.model.adopted import Adopted
+from headwater.model.columns import Columns
+from headwater.replication.work import Receipt, decode_adopted
+from headwater.stream.replica.importer import CursorMovedError
+from headwater.table.staged import read_staged
+from headwater.upstreams.planner import CursorAt
+from headwater.upstreams.staging import STAGING, check_adopted, remove_staged, staged_path
+from headwater.upstreams.upstream import Upstream
+from headwater.wire import column_bytes
+
+MOST_SUBJECTS = 50_000
+"""So many subjects may stand in one batch of the log."""
+_NOTHING = column_bytes.empty()
+
+
+def runs(receipts: Sequence[Receipt], identities: Mapping[str, str]) -> Iterator[list[Receipt]]:
+    """Yield receipts in runs that enter their target as one change: files, each behind the one before."""
+    run: list[Receipt] = []
+    for receipt in receipts:
+        if run and not _follows(receipt, run, identities):
+            yield run
+            run = []
+        run.append(receipt)
+    if run:
+        yield run
+
+
+def _follows(receipt: Receipt, run: Sequence[Receipt], identities: Mapping[str, str]) -> bool:
+    before = run[-1]
+    return (
+        bool(receipt.adopted and before.adopted)
+        and (receipt.target, receipt.upstream) == (before.target, before.upstream)
+        and sum(len(file.subjects) for each in run for file in each.adopted) < MOST_SUBJECTS
+        and before.work in identities
+        and receipt.work in identities
+        and receipt.expected == CursorAt(identities[before.work], before.through, before.ts)(before.through)
+    )
+
+
+def joined(run: Sequence[Receipt]) -> Receipt:
+    """Return receipts of a run as one."""
+    adopted = tuple(file for receipt in run for file in receipt.adopted)
+    rows = sum(receipt.rows for receipt in run)
+    return msgspec.structs.replace(run[0], adopted=adopted, rows=rows, through=run[-1].through, ts=run[-1].ts)
+
+
+async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int:
+    """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
+    if not receipt.rows and receipt.through <= upstream.durable_cursor.seq:
+        return 0
+    adopted = receipt.adopted
+    staging = upstream.target.directory / STAGING
+    if receipt.sums:
+        sums = await asyncio.to_thread(staged_path, staging, receipt.sums)
+        adopted = decode_adopted(await asyncio.to_thread(sums.read_bytes))
+    if adopted:
+        return await _adopt(upstream, receipt, adopted, cursor_at(receipt.through))
+    expected, taken = receipt.expected, 0
+    parts = _parts(receipt, staging)
+    while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        columns, through = part
+        cursor_at = cursor_at.with_part(columns)
+        count = await upstream.target.copying.take(
+            upstream.id, expected, columns, cursor_at, through, mirrored=upstream.mirrored
+        )
+        taken += count
+        expected = upstream.target.copying.cursor(upstream.id)
+        if expected != cursor_at(through):
+            raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
+    return taken
+
+
+async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted], cursor: bytes) -> int:
+    """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
+    copying = upstream.target.copying
+    try:
+        await asyncio.to_thread(check_adopted, upstream.target.directory / STAGING, adopted)
+        copying.require_open()
+        if not copying.is_adoptive:
+            raise CursorMovedError("the stream takes no files any more since it was changed")
+    except Error:
+        await remove_staged(upstream.target, [file.name for file in adopted])
+        raise
+    try:
+        return await copying.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
+    except CursorMovedError:
+        # After any other error the log may name them yet.
+        await remove_staged(upstream.target, [file.name for file in adopted])
+        raise
+
+
+def _parts(receipt: Receipt, staging: Path) -> Iterator[tuple[Columns, int]]:
+    """Yield the messages of a receipt, each time with the origin's sequence that is covered then."""
+    if not receipt.path:
+        yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
+        return
+    for columns in read_staged(staged_path(staging, receipt.path)):
+        yield columns, int(columns.seqs[-1])
+    yield _NOTHING, receipt.through

@@ -1,0 +1,129 @@
+"""Where an upstream goes on in its origin, and what is gone from there: gaps, other origins, steps back."""
+
+from __future__ import annotations
+
+import logging
+
+from headwater.clock import Clock
+from headwater.model.cursor import LOST, Cursor
+from headwater.model.gaps import MADE_ANEW, Gap, Gaps, gaps_name
+from headwater.replication.worker.lost_end import lost_end
+from headwater.upstreams.origins import Origins
+from headwater.upstreams.planner import Extent
+from headwater.upstreams.upstream import Upstream
+
+logger = logging.getLogger(__name__)
+
+
+class Resumption:
+    """Finds the next sequence to be copied; a gap is noted in the target with the cursor that passes it."""
+
+    def __init__(self, origins: Origins, clock: Clock) -> None:
+        self._origins = origins
+        self._clock = clock
+
+    async def next_seq(self, upstream: Upstream, extent: Extent, *, noting: bool) -> int:
+        """Return where to go on, or where to begin; with `noting` the cursor passes what is gone.
+
+        Nobody may be at work on the upstream then: its cursor moves.
+        """
+        expected = upstream.target.copying.cursor(upstream.id)
+        cursor = Cursor.decode(expected)
+        if cursor.identity == LOST:
+            return self._after_loss(upstream, cursor, extent)
+        if cursor.identity not in ("", extent.identity):
+            return await self._anew(upstream, expected, extent, noting)
+        if extent.last_seq < cursor.seq:
+            raise upstream.failure(
+                f"stream {upstream.source.name!r} ends at {extent.last_seq}, before {cursor.seq},"
+                " which was copied already: has it lost what it held?"
+            )
+        if lost := await self._origins.first_lost(upstream.source, cursor, extent):
+            return await self._rejoined(upstream, expected, extent, lost, noting)
+        upstream.identity = extent.identity
+        known = cursor.seq
+        if upstream.mirrored and not cursor.identity:
+            known = upstream.target.durable_seq
+        begun = bool(cursor.identity or known)
+        seq = known + 1 if begun else await self._first(upstream, extent)
+        if begun and seq < extent.first_seq and noting and extent.takes_out:
+            await self._pass_gap(upstream, expected, seq, extent)
+        return max(seq, min(extent.first_seq, extent.last_seq + 1))
+
+    def _after_loss(self, upstream: Upstream, cursor: Cursor, extent: Extent) -> int:
+        """Return the start sequence that was set since the cursor was lost; refuse to guess one."""
+        start_seq = upstream.source.opt_start_seq
+        if start_seq in (0, cursor.seq):
+            raise upstream.failure(
+                "how far it was copied was lost with a damaged checkpoint: edit the stream, and set"
+                f" opt_start_seq of source {upstream.source.name!r} to the first sequence that it lacks"
+            )
+        upstream.identity = extent.identity
+        return max(start_seq, min(extent.first_seq, extent.last_seq + 1))
+
+    async def _first(self, upstream: Upstream, extent: Extent) -> int:
+        """Return where the start options have an upstream begin."""
+        source = upstream.source
+        if not source.opt_start_seq and source.opt_start_time is not None:
+            return max(await self._origins.seq_at(source, extent), 1)
+        return max(source.opt_start_seq or extent.first_seq, 1)
+
+    async def _anew(self, upstream: Upstream, expected: bytes, extent: Extent, noting: bool) -> int:
+        """Return where a source begins in an origin made anew; a mirror cannot go on."""
+        name = upstream.source.name
+        if upstream.mirrored:
+            raise upstream.failure(
+                f"stream {name!r} was made anew or restored since it was mirrored: make the mirror anew, too,"
+                " or have it end to keep what it holds"
+            )
+        first = await self._first(upstream, extent)
+        if noting:
+            logger.warning("%s: its origin was made anew; it is copied from its start", upstream)
+            now_ns = self._clock.now_ns()
+            gaps = upstream.gaps.restarted(now_ns)
+            passed, known = Cursor.decode(expected).seq, upstream.pace.origin_last_seq
+            if known > passed:
+                gaps = gaps.with_gap(Gap(passed + 1, known, now_ns, MADE_ANEW))
+            await self._pass_over(upstream, expected, extent, first - 1, gaps)
+            upstream.identity = extent.identity
+        return max(first, min(extent.first_seq, extent.last_seq + 1))
+
+    async def _rejoined(
+        self, upstream: Upstream, expected: bytes, extent: Extent, lost: int, noting: bool
+    ) -> int:
+        """Return where a source goes on in an origin that lost its end and grew again; a mirror cannot."""
+        what = lost_end(upstream.source.name)
+        if upstream.mirrored:
+            raise upstream.failure(
+                f"{what}, from {lost} on: make the mirror anew, too, or have it end to keep what it holds"
+            )
+        if noting:
+            logger.warning("%s: %s; they are copied from %d on", upstream, what, lost)
+            gaps, cursor = upstream.gaps.restarted(self._clock.now_ns()), Cursor.decode(expected)
+            await self._pass_over(upstream, expected, extent, lost - 1, gaps, cursor.ts)
+        return lost
+
+    async def _pass_gap(self, upstream: Upstream, expected: bytes, seq: int, extent: Extent) -> None:
+        """Have the cursor pass what the origin has no longer, and say so aloud."""
+        gap = Gap(seq, extent.first_seq - 1, self._clock.now_ns(), extent.takes_out)
+        logger.warning(
+            "%s: sequences %d to %d were gone before they could be copied: %s",
+            upstream,
+            gap.first_seq,
+            gap.last_seq,
+            gap.reason,
+        )
+        ts, gaps = Cursor.decode(expected).ts, upstream.gaps.with_gap(gap)
+        await self._pass_over(upstream, expected, extent, gap.last_seq, gaps, ts)
+
+    async def _pass_over(
+        self, upstream: Upstream, expected: bytes, extent: Extent, seq: int, gaps: Gaps, ts: int = 0
+    ) -> None:
+        # Expected is what the decision was made on: whoever was at work meanwhile must not be set back.
+        await upstream.target.copying.pass_over(
+            upstream.id,
+            expected,
+            Cursor(extent.identity, seq, ts).encode(),
+            {gaps_name(upstream.id): gaps.encode()},
+            seq if upstream.mirrored else 0,
+        )

@@ -1,0 +1,473 @@
+"""The upstreams of an account's streams: planned, handed to the replicator, committed, watched.
+
+1. A replicator asks for work: every upstream that has something to copy gives one range, or it waits.
+2. The ranges are copied on Spark; each comes back as a receipt.
+3. A receipt enters its target with the cursor it was planned from, or not at all.
+
+A crash anywhere leaves the cursor where the target's messages end, and the next plan begins there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from headwater.bus.connection import Connection
+from headwater.clock import Clock
+from headwater.control.domain import Domain
+from headwater.errors import ApiError, Error
+from headwater.model.stream import StreamConfig
+from headwater.model.upstream import StreamSourceInfo
+from headwater.replication.proof import ProofCheck, Proven
+from headwater.replication.work import (
+    EXCHANGE_BYTES,
+    NatsOrigin,
+    Plan,
+    Question,
+    Work,
+    commit_subject,
+    decode_question,
+    encode,
+    plan_subject,
+)
+from headwater.stream.replica.importer import CursorMovedError
+from headwater.stream.stream import Stream
+from headwater.upstreams.commits import Commits
+from headwater.upstreams.durables import Durables
+from headwater.upstreams.filtered_lag import FilteredLag
+from headwater.upstreams.holds import Holds
+from headwater.upstreams.leases import NOTHING, Planned, UnderWay
+from headwater.upstreams.origin_by_consumers import UnansweredError
+from headwater.upstreams.origins import Origins, prefix
+from headwater.upstreams.pending_upstreams import LOOK_NS, Restless, next_look_ns
+from headwater.upstreams.planner import SLOT_BYTES, Extent, plan_local, plan_remote
+from headwater.upstreams.resume_point import Resumption
+from headwater.upstreams.staging import StagingSweep
+from headwater.upstreams.upstream import Upstream, upstreams_of
+from headwater.wire.frames import Frame
+
+logger = logging.getLogger(__name__)
+
+IDLE_S = 2.0
+"""How long a replicator's question waits for work."""
+SETTLE_S = 0.02
+"""What comes in at an origin within so short a time goes into one plan."""
+WATCH_S = 2.0
+QUEUE_MESSAGES = 100_000
+QUEUE_BYTES = 64 << 20
+"""So much at the most is read of a queue elsewhere before it is acknowledged there."""
+FRESH_NS = 100_000_000
+"""Who asks for a stream's info is told of local origins as they were so short a time ago."""
+MEASURES = 3
+"""How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
+SWEEP_NS = 600_000_000_000
+"""How often it is looked for files that tasks staged and never handed in."""
+CLOSE_S = 5.0
+"""How long an engine that ends waits for receipts that are being taken in."""
+_TOLD_STRANGERS = {10, 100, 1_000, 10_000}
+"""After how many questions of strangers the log has a warning."""
+AT_ONCE = 64
+"""How many upstreams are looked at beside each other."""
+
+
+class _Questions:
+    """A sink for the questions of replicators."""
+
+    def __init__(self, answer: Callable[[Frame], None]) -> None:
+        self.items: list[Frame] = []
+        self._answer = answer
+
+    def flush(self) -> None:
+        """Hand each question on."""
+        items, self.items[:] = list(self.items), []
+        for frame in items:
+            self._answer(frame)
+
+
+class Upstreams:
+    """All upstreams of an account; an observer of its domain."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        connection: Connection,
+        clock: Clock,
+        store_id: str,
+        origin: NatsOrigin,
+        *,
+        is_single: bool = True,
+        seat: str = "",
+        secret: bytes = b"",
+    ) -> None:
+        """Answer replicators that know the secret; without one, nobody."""
+        self._proofs = ProofCheck(secret)
+        self._strangers = 0
+        self._seat = seat
+        self._domain = domain
+        self._connection = connection
+        self._clock = clock
+        self._store_id = store_id
+        self._origin = origin
+        self._origins = Origins(domain, connection)
+        self._holds = Holds(domain)
+        self._durables = Durables(self._origins, connection, store_id, domain.account)
+        self._filtered_lag = FilteredLag(connection, clock)
+        self._resumption = Resumption(self._origins, clock)
+        self._by_target: dict[str, list[Upstream]] = {}
+        self._under_way = UnderWay(single=is_single, steady_ns=clock.steady_ns)
+        self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
+        self._sweep = StagingSweep(lambda work: work in self._under_way.identities)
+        self._sids: list[bytes] = []
+        self._planning = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
+        self._restless = Restless()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.on_needed: Callable[[], None] = lambda: None
+        """Called when there is an upstream, so that a replicator is wanted."""
+        self.on_looked: Callable[[Upstream], None] = lambda upstream: None
+        """Called when it was measured how far behind an upstream is."""
+        self.problem: Callable[[], str] = lambda: ""
+        """Why there is no replicator, if that is known."""
+
+    def start(self) -> None:
+        """Answer replicators from now on."""
+        plan = plan_subject(self._store_id, self._seat)
+        commit = commit_subject(self._store_id, self._seat)
+        self._sids = [
+            self._connection.subscribe(plan.encode(), _Questions(self._plan_for)),
+            self._connection.subscribe(commit.encode(), _Questions(self._commit_for)),
+        ]
+        self._watching = asyncio.create_task(self._watch(), name="watch upstreams")
+
+    async def close(self) -> None:
+        """Answer nobody any more; what is being committed ends first."""
+        for sid in self._sids:
+            self._connection.unsubscribe(sid)
+        await self._holds.close()
+        await self._durables.close()
+        for task in self._tasks:
+            if task.get_name() == "plan":
+                task.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        if self._tasks:
+            # A disk that refuses must not keep the engine from ending: what was taken is in the log.
+            await asyncio.wait(self._tasks, timeout=CLOSE_S)
+
+    async def _watch(self) -> None:
+        """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""
+        swept_ns = self._clock.steady_ns()
+        while True:
+            await asyncio.sleep(WATCH_S)
+            self._holds.look_again()
+            if self._clock.steady_ns() - swept_ns > SWEEP_NS:
+                swept_ns = self._clock.steady_ns()
+                await self._sweep.round(self._quiet_targets())
+            upstreams = list(self._restless)
+            for start in range(0, len(upstreams), AT_ONCE):
+                some = upstreams[start : start + AT_ONCE]
+                await asyncio.gather(*(self._watch_one(upstream, WATCH_S * 1e9) for upstream in some))
+
+    def _quiet_targets(self) -> list[Stream]:
+        """Return the targets that nobody is at work on."""
+        busy = {upstream.target.name for upstream in self if upstream.under_way > 0}
+        return list({u.target.name: u.target for u in self if u.target.name not in busy}.values())
+
+    async def _watch_one(self, upstream: Upstream, since_ns: float) -> None:
+        """Look at one upstream unless that was done just now; trouble is shown, not raised."""
+        now_ns = self._clock.now_ns()
+        with self._showing(upstream, now_ns):
+            if abs(now_ns - upstream.looked_ns) >= since_ns and upstream.is_due(now_ns):
+                await self._look(upstream, now_ns)
+            if upstream.lag and upstream.error is None:
+                await self._measure_age(upstream)
+
+    @contextmanager
+    def _showing(self, upstream: Upstream, now_ns: int) -> Iterator[None]:
+        """Show what goes wrong at the upstream; it must not keep others from being looked at."""
+        try:
+            yield
+        except CursorMovedError:
+            pass  # somebody was faster
+        except UnansweredError as error:
+            upstream.failed(error.of_known_origin() if upstream.seen_ns else error, now_ns)
+        except ApiError as error:
+            upstream.failed(error, now_ns)
+        except Exception as error:
+            if not isinstance(error, Error):
+                logger.exception("%s could not be looked at", upstream)
+            upstream.failed(upstream.failure(str(error)), now_ns)
+
+    async def _measure_age(self, upstream: Upstream) -> None:
+        """Learn how old the oldest message is that is still to be copied."""
+        start_seq = upstream.cursor.seq + 1
+        if upstream.pace.wants_age(start_seq):
+            oldest_ns = await self._origins.oldest_ns(upstream, start_seq)
+            if oldest_ns is not None:
+                upstream.pace.aged(start_seq, oldest_ns)
+
+    def on_opened(self, stream: Stream) -> None:
+        """Take up the stream's upstreams; it may be the origin of others, too."""
+        self._restless.opened(stream)
+        self._holds.opened(stream)
+        self._declare(stream, upstreams_of(stream, stream.config))
+
+    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
+        """Keep the upstreams that stay as they are, with how they fare."""
+        kept = {(u.source, u.mirrored): u for u in self.of(stream.name)}
+        wanted = upstreams_of(stream, stream.config)
+        self._declare(stream, [kept.get((u.source, u.mirrored), u) for u in wanted])
+
+    def on_closed(self, stream: Stream) -> None:
+        """Forget the stream's upstreams."""
+        self._by_target.pop(stream.name, None)
+        self._restless.declare(stream.name, ())
+        self._restless.closed(stream)
+        self._holds.declare(stream.name, ())
+        self._durables.declare(stream.name, ())
+        self._holds.closed(stream)
+
+    def _declare(self, stream: Stream, upstreams: list[Upstream]) -> None:
+        self._by_target[stream.name] = upstreams
+        self._restless.declare(stream.name, upstreams)
+        self._holds.declare(stream.name, upstreams)
+        self._durables.declare(stream.name, upstreams)
+        now_ns = self._clock.now_ns()
+        for upstream in upstreams:
+            upstream.moved_ns = upstream.moved_ns or now_ns
+        if upstreams:
+            self.on_needed()
+
+    def of(self, target: str) -> list[Upstream]:
+        """Return the upstreams of a stream."""
+        return self._by_target.get(target, [])
+
+    def __iter__(self) -> Iterator[Upstream]:
+        for upstreams in list(self._by_target.values()):
+            yield from upstreams
+
+    async def refresh(self, stream: Stream) -> None:
+        """Measure how far a stream is behind origins of the same engine; have others asked soon."""
+        for upstream in self.of(stream.name):
+            if upstream.source.external is not None:
+                upstream.look_soon(LOOK_NS)
+            # One just declared was not met yet, and says so, as with nats-server.
+            if upstream.source.external is None and upstream.looked_ns and upstream in self._restless:
+                await self._watch_one(upstream, FRESH_NS)
+
+    def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
+        """Return how a stream's mirror and its sources fare."""
+        now_ns = self._clock.now_ns()
+        upstreams = self.of(stream.name)
+        for upstream in upstreams:
+            if upstream not in self._restless:
+                upstream.heard_of(now_ns)
+        mirrors = [upstream.info(now_ns) for upstream in upstreams if upstream.mirrored]
+        return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
+
+    def _plan_for(self, frame: Frame) -> None:
+        proven = self._proven(frame)
+        if proven is None:
+            return
+        try:
+            question = decode_question(proven.body)
+        except msgspec.DecodeError as error:
+            logger.warning("a replicator's question is not understood: %s", error)
+            return
+        self._under_way.asked(question)
+        question = msgspec.structs.replace(question, slots=max(question.slots, 1))
+        self._begin("plan", self._answer_plan(frame[1], proven, question))
+
+    def _commit_for(self, frame: Frame) -> None:
+        proven = self._proven(frame)
+        if proven is not None:
+            self._begin("commit", self._answer_commit(frame[1], proven))
+
+    def _proven(self, frame: Frame) -> Proven | None:
+        """Return the question of a replicator of ours; anybody else is refused and changes nothing."""
+        if not _is_asked(frame):
+            return None
+        proven = self._proofs.question(frame[0], frame[1], frame[3])
+        if proven is None:
+            self._strangers += 1
+            # A replicator's first question is refused, too: it learns the run of the engine by that.
+            level = logging.WARNING if self._strangers in _TOLD_STRANGERS else logging.DEBUG
+            logger.log(
+                level, "%d questions on %s did not prove to be a replicator's", self._strangers, frame[0]
+            )
+            self._connection.publish(frame[1], self._proofs.refusal)
+        return proven
+
+    def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_plan(self, reply: bytes, proven: Proven, question: Question) -> None:
+        """Answer with what there is to copy, as soon as there is something or after a while."""
+        deadline = asyncio.get_running_loop().time() + IDLE_S
+        while True:
+            self._restless.grown.clear()
+            self._restless.is_new = False
+            async with self._planning:
+                works = await self._plan(question)
+            left_s = deadline - asyncio.get_running_loop().time()
+            if works or left_s <= 0:
+                break
+            wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._restless) else left_s
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._restless.grown.wait()
+                if not self._restless.is_new:
+                    await asyncio.sleep(SETTLE_S)
+            except TimeoutError:
+                pass
+        self._connection.publish(reply, self._proofs.answer(proven, encode(Plan(works=tuple(works)))))
+
+    async def _plan(self, question: Question) -> list[Work]:
+        """Return what there is to copy: as much as a message holds, and slots read within seconds."""
+        works: list[Work] = []
+        size = read_bytes = 0
+        now_ns = self._clock.now_ns()
+        due = [u for u in self._restless if u.is_due(now_ns) and not self._under_way.is_leased(u)]
+        # Who was copied last comes last, so that a plan that is full leaves out nobody for long.
+        due.sort(key=lambda upstream: upstream.handed_ns)
+        # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
+        elsewhere = [u for u in due if u.source.external is not None]
+        asked = await asyncio.gather(*(self._planned(upstream, now_ns, question) for upstream in elsewhere))
+        found = dict(zip(elsewhere, asked, strict=True))
+        for upstream in due:
+            planned = found.get(upstream) or await self._planned(upstream, now_ns, question)
+            if planned.read_bytes and read_bytes > question.slots * SLOT_BYTES:
+                continue
+            size += planned.exchange_bytes
+            if works and size > EXCHANGE_BYTES:
+                break
+            read_bytes += planned.read_bytes
+            if planned.works:
+                self._under_way.give(upstream, planned, now_ns)
+            works += planned.works
+        return works
+
+    async def _planned(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
+        """Return the next pieces of work of an upstream; trouble is shown, not raised."""
+        with self._showing(upstream, now_ns):
+            if upstream.source.external is None:
+                return await self._planned_here(upstream, now_ns, question)
+            return await self._planned_elsewhere(upstream, now_ns)
+        return NOTHING
+
+    async def _planned_here(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
+        extent, start_seq = await self._look(upstream, now_ns, planning=True)
+        if start_seq > extent.last_seq:
+            return NOTHING
+        origin = self._domain.stream(upstream.source.name)
+        works = await plan_local(
+            upstream, origin, extent, start_seq, question.slots, now_ns, question.task_bytes
+        )
+        return Planned(extent.identity, works)
+
+    async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
+        """Return the origin as it stands and where to go on, with the lag measured there."""
+        upstream.looked_ns = now_ns
+        stirred = self._restless.stirred(upstream)
+        # Work handed out, or being planned, counts on the cursor as it is.
+        noting = planning or not (self._under_way.is_leased(upstream) or self._planning.locked())
+        try:
+            extent, start_seq = await self._measure(upstream, now_ns, noting=noting)
+        except CursorMovedError:
+            raise
+        except Exception:
+            upstream.lost_sight()
+            raise
+        upstream.heard_of(now_ns)
+        upstream.pace.saw(start_seq, extent.last_seq, now_ns)
+        self.on_looked(upstream)
+        if not upstream.lag:
+            upstream.moved(now_ns)
+        elif problem := self.problem():
+            upstream.cannot_move(problem, now_ns)
+        else:
+            upstream.stalled(self._suspicion(upstream), now_ns)
+        if start_seq > extent.last_seq and upstream.cursor == upstream.durable_cursor:
+            self._restless.rest(upstream, stirred)
+        return extent, start_seq
+
+    async def _measure(self, upstream: Upstream, now_ns: int, *, noting: bool) -> tuple[Extent, int]:
+        """Return the origin as it stands and where to go on, with the lag counted from there."""
+        for _ in range(MEASURES):
+            extent = await self._origins.extent(upstream.source)
+            await upstream.target.copying.durable()  # a cursor that may be taken back says nothing
+            start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
+            before = upstream.cursor
+            lag = await self._lag(upstream, extent, start_seq)
+            if upstream.cursor == before:
+                break
+            # Messages were copied meanwhile: count again from where the copy is now.
+        upstream.measured(lag, start_seq - 1, now_ns)
+        return extent, start_seq
+
+    def _suspicion(self, upstream: Upstream) -> str:
+        """Return why nothing may be copied, as far as that can be seen from here."""
+        if upstream.under_way:
+            return "a replicator was given work and has not handed it in"
+        return "no replicator has asked for work" if not self._under_way.asker else "is a replicator running?"
+
+    async def _lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
+        """Return how many messages are still to be copied, as the origin or our consumer there says."""
+        if upstream.source.external is None:
+            return await self._origins.lag(upstream, extent, start_seq)
+        if extent.retention == "limits":
+            return await self._filtered_lag.of(upstream, extent, start_seq, prefix(upstream.source))
+        return (await self._durables.stand(upstream)).lag
+
+    async def _planned_elsewhere(self, upstream: Upstream, now_ns: int) -> Planned:
+        upstream.next_try_ns = now_ns + next_look_ns(upstream.quiet_looks)
+        extent, start_seq = await self._look(upstream, now_ns, planning=True)
+        standing = self._durables.standing(upstream) if extent.retention != "limits" else None
+        if not (standing.has_work if standing else start_seq <= extent.last_seq):
+            upstream.quiet_looks += 1
+            return NOTHING
+        upstream.quiet_looks = 0
+        upstream.next_try_ns = now_ns
+        source = upstream.source
+        origin = msgspec.structs.replace(
+            self._origin,
+            api_prefix=prefix(source),
+            deliver=source.external.deliver if source.external else "",
+            stream=source.name,
+            identity=extent.identity,
+        )
+        if standing is not None:
+            origin = msgspec.structs.replace(
+                origin,
+                retention=extent.retention,
+                durable=standing.name,
+                rewinds=standing.rewinds,
+                max_messages=QUEUE_MESSAGES,
+                max_bytes=QUEUE_BYTES,
+            )
+        return Planned(extent.identity, plan_remote(upstream, origin, extent, start_seq, now_ns))
+
+    async def _answer_commit(self, reply: bytes, proven: Proven) -> None:
+        try:
+            committed = await self._commits.answer(proven.body)
+        except msgspec.DecodeError as error:
+            logger.warning("a replicator's receipts are not understood: %s", error)
+            return
+        self._connection.publish(reply, self._proofs.answer(proven, encode(committed)))
+        self._restless.grown.set()
+
+
+def _is_asked(frame: Frame) -> bool:
+    """Return whether somebody waits for an answer.
+
+    A client that may not publish here could have us do so, as an answer or a delivery; those have no reply,
+    or one for acknowledgements.
+    """
+    return bool(frame[1]) and not frame[1].startswith(b"$JS.")

@@ -1,0 +1,58 @@
+"""The status as tables: what is down and what is silent stands out."""
+
+from __future__ import annotations
+
+import io
+
+from headwater.cli.render import console, show
+from headwater.cli.site.status import sheets
+from headwater.site.links import Link
+from headwater.site.status import (
+    DomainStatus,
+    ServerStatus,
+    SiteStatus,
+    Status,
+    StreamStatus,
+    UpstreamStatus,
+)
+
+NOW = 1_700_000_000.0
+
+
+def text_of(status: Status) -> str:
+    """Return the tables as text."""
+    out = io.StringIO()
+    show(*sheets(status, NOW), to=console(out))
+    return out.getvalue()
+
+
+def test_what_is_silent_is_said_with_since_when() -> None:
+    upstreams = (
+        UpstreamStatus("Source", "t1", "$JS.a.API", 12, NOW - 3723, "nobody answers (10045)"),
+        UpstreamStatus("Source", "t2", "$JS.b.API", 0),
+        UpstreamStatus("Mirror", "t3", "", 0, -1.0),
+    )
+    domain = DomainStatus("ACC", "hub", True, streams=(StreamStatus("sales", 1234, 2048, upstreams),))
+    site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", True, 3, "2"),), (domain,))
+    text = text_of(Status(17, (site,), (Link("a", "hub", "ACC", False, NOW - 60),)))
+    assert "Sites, kept by process 17" in text
+    assert "3 connections" in text
+    assert "│ hub  │ hub    │ sales  │ 1,234    │ 2.0 KiB │" in text
+    lines = {name: line for line in text.splitlines() for name in ("t1", "t2", "t3") if name in line}
+    assert "(1h2m3s)" in lines["t1"]
+    assert "nobody answers (10045)" in lines["t1"]
+    assert "never heard of" in lines["t3"]
+    assert [name for name in lines if "unknown" in lines[name]] == ["t1", "t3"]
+    assert lines["t2"].count("│       ") >= 1
+    assert "silent" in text
+    assert "(1m0s)" in text
+
+
+def test_what_does_not_run_is_said() -> None:
+    domain = DomainStatus("ACC", "hub", False, "cannot be reached")
+    site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", False),), (domain,))
+    text = text_of(Status(0, (site,), ()))
+    assert "not kept by anybody" in text
+    assert "no answer" in text
+    assert "cannot be reached" in text
+    assert "Leaf links" not in text

@@ -1,0 +1,82 @@
+"""A purge takes out what matches, oldest first, run by run, and leaves the newest it was told to leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.model.run import Run
+from headwater.stream.retention.purge import removals
+from headwater.stream.stream import Stream
+from stream.model import matches
+from stream.streams import Workshop, config_of, everything, publish
+
+SUBJECTS = [b"a.1", b"b.1", b"a.2"]
+
+
+async def filled(workshop: Workshop) -> Stream:
+    """Return a stream of twelve messages in four runs, two of them folded, two messages removed."""
+    stream = await workshop.open(config_of())
+    for start in range(0, 12, 3):
+        await publish(stream, *[(SUBJECTS[(start + n) % 3], b"%d" % n) for n in range(3)])
+        if start == 3:
+            await stream.folder.fold()
+    await stream.remove(5)
+    await stream.remove(9)
+    return stream
+
+
+async def taken(stream: Stream, pattern: str, below_seq: int, leave: int) -> list[list[int]]:
+    """Return the sequences of each removal, each applied before the next is asked for."""
+    chosen = [m for m in await everything(stream) if m.seq < below_seq and matches(pattern or ">", m.subject)]
+    found = []
+    async for removal in removals(stream._store, pattern, below_seq, leave, len(chosen)):
+        found.append(list(removal.seqs))
+        stream._intake.remove(removal)
+    await stream.settled()
+    wanted = [m.seq for m in chosen][: max(0, len(chosen) - leave)]
+    assert [seq for seqs in found for seq in seqs] == wanted
+    return found
+
+
+@pytest.mark.parametrize("leave", [0, 2, 100])
+@pytest.mark.parametrize("below_seq", [1, 6, 99])
+@pytest.mark.parametrize("pattern", ["", "a.*", "c"])
+async def test_exactly_the_oldest_that_match_below_the_sequence_go(
+    workshop: Workshop, pattern: str, below_seq: int, leave: int
+) -> None:
+    stream = await filled(workshop)
+    before = {m.seq for m in await everything(stream)}
+    gone = {seq for seqs in await taken(stream, pattern, below_seq, leave) for seq in seqs}
+    assert {m.seq for m in await everything(stream)} == before - gone
+    await stream.close()
+
+
+async def test_each_run_is_one_change_and_no_run_is_read_beyond_the_last_that_goes(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = await filled(workshop)
+    view = stream._store.view
+    run_at, asked = view.run_at, []
+
+    async def noting(seq: int) -> Run | None:
+        asked.append(seq)
+        return await run_at(seq)
+
+    monkeypatch.setattr(view, "run_at", noting)
+    found = []
+    async for removal in removals(stream._store, "", 99, 5, 10):
+        found.append(list(removal.seqs))
+        stream._intake.remove(removal)
+    assert found == [[1, 2, 3, 4, 6]]
+    assert asked == [1], "the folded messages are one run now, and enough"
+    await stream.close()
+
+
+async def test_what_was_counted_and_is_gone_is_not_made_up_for_by_newer_messages(workshop: Workshop) -> None:
+    stream = await filled(workshop)
+    counted = 3
+    await stream.remove(1)
+    async for removal in removals(stream._store, "", 4, 0, counted):
+        stream._intake.remove(removal)
+    assert [m.seq for m in await everything(stream)] == [4, 6, 7, 8, 10, 11, 12]
+    await stream.close()

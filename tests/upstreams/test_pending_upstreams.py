@@ -1,0 +1,134 @@
+"""An upstream rests when it has copied everything, and not a moment longer than its origin does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from doors import services
+from headwater.model.stream import StreamConfig
+from headwater.model.upstream import External, StreamSource
+from headwater.stream.stream import Stream
+from headwater.upstreams.pending_upstreams import LOOK_NS, SLOWEST, Restless, next_look_ns
+from headwater.upstreams.upstream import Upstream
+
+
+class Nobody:
+    """A listener that nothing matters to."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_: {} if name == "dump" else None
+
+
+@pytest.fixture
+async def streams(tmp_path: Path) -> AsyncIterator[tuple[Stream, Stream]]:
+    async with services(tmp_path) as shared:
+        opened = [
+            await Stream.open(tmp_path / name, StreamConfig(name=name), created_ns=1, services=shared)
+            for name in ("O", "T")
+        ]
+        for stream in opened:
+            stream.listen(Nobody())  # type: ignore[arg-type]
+        yield opened[0], opened[1]
+        for stream in opened:
+            await stream.close()
+
+
+def source_of(target: Stream, external: External | None = None) -> Upstream:
+    return Upstream(target, StreamSource(name="O", external=external), mirrored=False)
+
+
+def rest(restless: Restless, upstream: Upstream) -> None:
+    restless.rest(upstream, restless.stirred(upstream))
+
+
+async def test_it_rests_until_its_origin_grows(streams: tuple[Stream, Stream]) -> None:
+    origin, target = streams
+    restless, upstream = Restless(), source_of(target)
+    restless.opened(origin)
+    restless.opened(target)
+    restless.declare("T", [upstream])
+    assert list(restless) == [upstream]
+    rest(restless, upstream)
+    assert list(restless) == []
+    restless.grown.clear()
+    origin.offer([(b"o", b"", b"", b"1")])
+    await origin.settled()
+    assert list(restless) == [upstream]
+    assert restless.grown.is_set()
+
+
+async def test_an_origin_that_grows_while_it_is_looked_at_is_not_forgotten(
+    streams: tuple[Stream, Stream],
+) -> None:
+    origin, target = streams
+    restless, upstream = Restless(), source_of(target)
+    restless.opened(origin)
+    restless.declare("T", [upstream])
+    before = restless.stirred(upstream)
+    origin.offer([(b"o", b"", b"", b"1")])
+    await origin.settled()
+    restless.rest(upstream, before)
+    assert upstream in restless
+
+
+async def test_an_origin_that_comes_or_goes_stirs_up_who_copies_from_it(
+    streams: tuple[Stream, Stream],
+) -> None:
+    origin, target = streams
+    restless, upstream = Restless(), source_of(target)
+    restless.declare("T", [upstream])
+    rest(restless, upstream)
+    restless.opened(origin)
+    assert upstream in restless
+    rest(restless, upstream)
+    restless.closed(origin)
+    assert upstream in restless
+    assert not origin.watchers
+
+
+async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
+    streams: tuple[Stream, Stream],
+) -> None:
+    origin, target = streams
+    restless, old, new = Restless(), source_of(target), source_of(target)
+    restless.opened(origin)
+    restless.declare("T", [old])
+    restless.declare("T", [new])
+    assert list(restless) == [new]
+    restless.declare("T", [])
+    origin.offer([(b"o", b"", b"", b"1")])
+    await origin.settled()
+    assert list(restless) == []
+
+
+async def test_one_of_an_origin_elsewhere_never_rests_and_is_asked_ever_less_often(
+    streams: tuple[Stream, Stream],
+) -> None:
+    restless, upstream = Restless(), source_of(streams[1], External(api="$JS.hub.API"))
+    restless.declare("T", [upstream])
+    rest(restless, upstream)
+    assert list(restless) == [upstream]
+    pauses = [next_look_ns(looks) for looks in range(1000)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (LOOK_NS, SLOWEST * LOOK_NS)
+
+
+async def test_an_upstream_that_is_declared_is_new_and_an_origin_that_grows_makes_none_so(
+    streams: tuple[Stream, Stream],
+) -> None:
+    origin, target = streams
+    restless = Restless()
+    restless.opened(origin)
+    assert not restless.is_new
+    restless.declare("T", ())
+    assert not restless.is_new
+    restless.declare("T", [source_of(target)])
+    assert restless.is_new
+    restless.is_new = False
+    for watcher in origin.watchers:
+        watcher()
+    assert restless.grown.is_set()
+    assert not restless.is_new

@@ -1,0 +1,243 @@
+"""Where a copy goes on: what was gone before it could be copied is noted, and stays noted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.copiers import Copier, copying, count_is, create, held, publish
+from doors import Door
+from headwater.clock import SystemClock
+from headwater.model.upstream import StreamSource
+from headwater.stream.replica.importer import CursorMovedError
+from headwater.stream.stream import Stream
+from headwater.upstreams.origins import Origins
+from headwater.upstreams.planner import Extent
+from headwater.upstreams.resume_point import Resumption
+from table.samples import columns
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+
+async def fare(door: Door, target: str) -> dict[str, Any]:
+    """Return how the mirror, or the only source, of a stream fares."""
+    info = await door.asker.ask(f"STREAM.INFO.{target}")
+    found: dict[str, Any] = info["mirror"] if "mirror" in info else info["sources"][0]
+    return found
+
+
+async def gaps(door: Door, target: str) -> list[tuple[int, int, str]]:
+    """Return the gaps that are shown."""
+    shown = (await fare(door, target))["headwater"].get("gaps", {"recent": []})
+    return [(gap["first_seq"], gap["last_seq"], gap["reason"]) for gap in shown["recent"]]
+
+
+async def update(door: Door, **config: Any) -> None:
+    assert "error" not in await door.asker.ask(f"STREAM.UPDATE.{config['name']}", config)
+
+
+async def copied(door: Door, copier: Copier, target: str, count: int) -> None:
+    await copier.until(count_is(door, target, count))
+
+
+@pytest.mark.parametrize("folded", [False, True])
+async def test_a_gap_of_retention_is_noted_and_survives_a_restart(tmp_path: Path, folded: bool) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"], max_msgs=4)
+        await create(door, name="M", mirror={"name": "O"})
+        await create(door, name="S", sources=[{"name": "O"}])
+        await publish(door, "o", 2)
+        await copied(door, copier, "M", 2)
+        await copied(door, copier, "S", 2)
+        await publish(door, "o", 10, start=2)
+        await copied(door, copier, "M", 6)
+        await copied(door, copier, "S", 6)
+        assert [m.seq for m in await held(door, "M")] == [1, 2, 9, 10, 11, 12]
+        assert await gaps(door, "M") == await gaps(door, "S") == [(3, 8, "retention")]
+        if folded:
+            await door.domain.stream("M").checkpoint()
+    async with copying(tmp_path) as (door, copier):
+        assert await gaps(door, "M") == [(3, 8, "retention")]
+        shown = (await fare(door, "M"))["headwater"]["gaps"]
+        assert (shown["count"], shown["sequences"]) == (1, 6)
+        await publish(door, "o", 1, start=12)
+        await copied(door, copier, "M", 7)
+        assert await gaps(door, "M") == [(3, 8, "retention")], "noted once"
+
+
+async def test_a_purge_at_the_origin_while_behind_is_a_gap(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 3)
+        await copied(door, copier, "M", 3)
+        await publish(door, "o", 4, start=3)
+        await door.asker.ask("STREAM.PURGE.O")
+        await copier.tick()
+        assert await gaps(door, "M") == [(4, 7, "purge")]
+        state = await door.domain.stream("M").state()
+        assert (state.messages, state.last_seq) == (3, 7), "what was copied stays, and sequences go on"
+        await publish(door, "o", 1, start=7)
+        await copied(door, copier, "M", 4)
+        assert [m.seq for m in await held(door, "M")] == [1, 2, 3, 8]
+        assert await gaps(door, "M") == [(4, 7, "purge")]
+
+
+async def test_a_purge_after_the_copy_is_none(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 3)
+        await copied(door, copier, "M", 3)
+        await door.asker.ask("STREAM.PURGE.O")
+        await publish(door, "o", 1, start=3)
+        await copied(door, copier, "M", 4)
+        assert await gaps(door, "M") == []
+
+
+async def test_interior_deletes_at_the_origin_are_no_gap(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 10)
+        for seq in (4, 5, 8):
+            await door.domain.stream("O").remove(seq)
+        await copied(door, copier, "M", 7)
+        assert await held(door, "M") == await held(door, "O")
+        assert await gaps(door, "M") == []
+        assert door.domain.stream("M").deleted() == [4, 5, 8]
+
+
+async def test_messages_that_leave_with_their_acks_are_no_gap(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 2)
+        await copied(door, copier, "M", 2)
+        await update(door, name="O", subjects=["o"], retention="interest")
+        await publish(door, "o", 3, start=2)
+        await copier.tick()
+        assert await gaps(door, "M") == []
+
+
+async def test_a_source_whose_origin_was_made_anew_begins_again_and_says_so(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="S", sources=[{"name": "O"}])
+        await publish(door, "o", 5)
+        await copied(door, copier, "S", 5)
+        assert "restarts" not in (await fare(door, "S"))["headwater"]
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 3)
+        await copied(door, copier, "S", 8)
+        assert (await fare(door, "S"))["headwater"]["restarts"]["count"] == 1
+        await publish(door, "o", 1, start=3)
+        await copied(door, copier, "S", 9)
+        assert (await fare(door, "S"))["headwater"]["restarts"]["count"] == 1
+    async with copying(tmp_path) as (door, copier):
+        assert (await fare(door, "S"))["headwater"]["restarts"]["count"] == 1
+
+
+async def test_what_an_origin_still_held_when_it_was_deleted_is_a_gap(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="S", sources=[{"name": "O"}])
+        await publish(door, "o", 5)
+        await copied(door, copier, "S", 5)
+        await publish(door, "o", 4, start=5)
+        copier.between = lambda receipts: []
+        await copier.tick()
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 2)
+        copier.between = lambda receipts: receipts
+        await copied(door, copier, "S", 7)
+        assert await gaps(door, "S") == [(6, 9, "made anew")]
+
+
+async def test_a_deleted_origin_is_an_error_and_what_was_copied_stays(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 5)
+        await copied(door, copier, "M", 5)
+        await door.asker.ask("STREAM.DELETE.O")
+        await copier.tick()
+        shown = await fare(door, "M")
+        assert shown["error"]["err_code"] == 10059
+        assert shown["headwater"]["phase"] == "retrying"
+        assert (await door.domain.stream("M").state()).messages == 5
+
+
+@pytest.mark.parametrize("anew", [{"name": "M2", "mirror": {"name": "O"}}, None])
+async def test_the_ways_out_for_a_mirror_whose_origin_was_made_anew(
+    tmp_path: Path, anew: dict[str, Any] | None
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 5)
+        await copied(door, copier, "M", 5)
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 9)
+        await copier.tick()
+        assert "made anew" in (await fare(door, "M"))["error"]["description"]
+        if anew:
+            await create(door, **anew)
+            await copied(door, copier, "M2", 9)
+        else:
+            await update(door, name="M", subjects=["m"], sources=[{"name": "O"}])
+            await copied(door, copier, "M", 14)
+
+
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+async def test_a_restored_origin_is_another_one(tmp_path: Path, kind: str) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        upstream = {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+        await create(door, name="T", **upstream)
+        await publish(door, "o", 5)
+        await copied(door, copier, "T", 5)
+        config = door.domain.stream("O").config
+        await door.asker.ask("STREAM.DELETE.O")
+
+        async def fill(stream: Stream) -> None:
+            await stream.load(columns([1, 2, 3]))
+
+        await door.domain.restore_stream(config, fill)
+        if kind == "mirror":
+            await copier.tick()
+            assert "restored" in (await fare(door, "T"))["error"]["description"]
+            assert (await door.domain.stream("T").state()).messages == 5
+        else:
+            await copied(door, copier, "T", 8)
+            assert (await fare(door, "T"))["headwater"]["restarts"]["count"] == 1
+
+
+async def test_a_cursor_that_moves_while_the_start_is_looked_up_is_not_set_back(tmp_path: Path) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="S", sources=[{"name": "O", "opt_start_time": "2020-01-01T00:00:00Z"}])
+        await publish(door, "o", 3)
+        await copied(door, copier, "S", 3)
+        await door.asker.ask("STREAM.DELETE.O")
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 4)
+
+        class Slow(Origins):
+            """Somebody else plans, copies and commits while this one looks for the start."""
+
+            async def seq_at(self, source: StreamSource, extent: Extent) -> int:
+                await copied(door, copier, "S", 7)
+                return await super().seq_at(source, extent)
+
+        origins = Slow(door.domain, door.connection)
+        (upstream,) = door.upstreams.of("S")
+        extent = await origins.extent(upstream.source)
+        with pytest.raises(CursorMovedError):
+            await Resumption(origins, SystemClock()).next_seq(upstream, extent, noting=True)
+        assert upstream.cursor.seq == 4

@@ -1,0 +1,112 @@
+"""A receipt names staged files of its own target, whole ones, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from headwater.upstreams.staging import (
+    StagedFileError,
+    StagingSweep,
+    check_adopted,
+    remove_staged,
+    staged_path,
+)
+from stream.replica.test_copying import opened, staged
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Path:
+    """Return a staging directory with one file, and a secret beside it."""
+    directory = tmp_path / "staging"
+    directory.mkdir()
+    (directory / "file.parquet").write_bytes(b"messages")
+    (tmp_path / "secret").write_bytes(b"secret")
+    return directory
+
+
+def test_a_file_is_found_by_its_bare_name(staging: Path) -> None:
+    assert staged_path(staging, "file.parquet") == staging / "file.parquet"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../secret",
+        "/etc/passwd",
+        "a/../../secret",
+        "sub/file",
+        ".hidden",
+        "a\\b",
+        "a\0b",
+        "a b",
+    ],
+)
+def test_a_path_is_no_name(staging: Path, name: str) -> None:
+    with pytest.raises(StagedFileError, match="no name"):
+        staged_path(staging, name)
+
+
+def test_links_folders_and_pipes_are_no_files(staging: Path) -> None:
+    (staging / "link").symlink_to(staging.parent / "secret")
+    (staging / "folder").mkdir()
+    os.mkfifo(staging / "pipe")
+    for name in ("link", "folder", "pipe"):
+        with pytest.raises(StagedFileError, match="no regular file"):
+            staged_path(staging, name)
+    with pytest.raises(StagedFileError, match="not among"):
+        staged_path(staging, "absent")
+
+
+def test_a_file_must_be_the_one_that_its_sums_are_of(tmp_path: Path) -> None:
+    file, staging = staged(tmp_path, list(range(50))), tmp_path / "T" / "staging"
+    check_adopted(staging, [file])
+    for wrong in ({"rows": 49}, {"last_offset": 60}, {"first_offset": 1}, {"size_bytes": 1}):
+        with pytest.raises(StagedFileError):
+            check_adopted(staging, [msgspec.structs.replace(file, **wrong)])
+    path = staging / file.name
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StagedFileError, match="checksum"):
+        check_adopted(staging, [file])
+    path.write_bytes(b"")
+    with pytest.raises(StagedFileError, match="bytes"):
+        check_adopted(staging, [file])
+    path.unlink()
+    with pytest.raises(StagedFileError, match="not among"):
+        check_adopted(staging, [file])
+
+
+async def test_only_staged_files_that_nobody_waits_for_are_removed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        file, other = staged(tmp_path, [0, 1]), staged(tmp_path, [0, 1, 2], "other")
+        outside = tmp_path / "outside"
+        outside.write_bytes(b"kept")
+        stream._store.adoptions.announce([file])
+        await remove_staged(stream, [file.name, other.name, "../../outside", str(outside), "absent"])
+        assert outside.exists()
+        assert [path.name for path in (stream.directory / "staging").iterdir()] == [file.name]
+        stream._store.adoptions.withdraw([file])
+
+
+async def test_what_a_task_left_behind_goes_when_two_rounds_found_nobody_for_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        left, awaited, given = (staged(tmp_path, [0], name) for name in ("left", "awaited", "given"))
+        stream._store.adoptions.announce([awaited])
+        sweep = StagingSweep(lambda work: work == "given")
+        assert await sweep.round([stream]) == 0
+        assert await sweep.round([]) == 0  # somebody was at work on it
+        assert await sweep.round([stream]) == 0
+        fresh = staged(tmp_path, [0, 1], "fresh")
+        assert await sweep.round([stream]) == 1
+        names = {path.name for path in (stream.directory / "staging").iterdir()}
+        assert names == {awaited.name, given.name, fresh.name}
+        assert left.name not in names
+        stream._store.adoptions.withdraw([awaited])
