@@ -11,7 +11,7 @@ from headwater.control.catalog import Catalog, StreamRow
 from headwater.errors import DiskError
 from headwater.fence import NO_FENCE, Fence
 from headwater.stan import records
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.records import Records
 from headwater.stan.subscription import FlowKey, SharedFlow
 
@@ -55,6 +55,6 @@ def test_records_of_streaming_are_not_written_twice_when_the_owner_cannot_be_rea
     fence = Unreadable(1000)
     kept = Records(tmp_path / "stan.db", fence)
     fence.readable = 1
-    kept.write([records.add_flow(SharedFlow(1, FlowKey("foo", "me", "dur"), Flow(9, ())))])
+    kept.write([records.add_flow(SharedFlow(1, FlowKey("foo", "me", "dur"), ChannelFlow(9, ())))])
     assert [flow.number for flow in kept.flows()] == [1]
     kept.close()

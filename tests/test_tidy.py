@@ -95,6 +95,15 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
     assert [name for name in classes if BANNED_CLASS.search(name)] == []
 
 
+def test_no_two_classes_have_the_same_name() -> None:
+    defined: dict[str, list[str]] = {}
+    for path in python_files("src"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                defined.setdefault(node.name, []).append(named(path))
+    assert {name: places for name, places in defined.items() if len(places) > 1} == {}
+
+
 @pytest.mark.parametrize("path", python_files("tests"), ids=named)
 def test_test_names_are_sentences(path: Path) -> None:
     nodes = [

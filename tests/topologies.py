@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from headwater.site.layout import Layout
+from headwater.site.layout import SiteFolders
 from headwater.site.run_record import read_record
 from headwater.site.site_file import read_topology
 from headwater.site.topology import Topology
@@ -92,7 +92,7 @@ def topology_of(directory: Path, value: Any) -> Topology:
 class RunningSites:
     """`headwater site up` as a process of its own."""
 
-    def __init__(self, layout: Layout, file: Path, options: Sequence[str] = ("--no-spark",)) -> None:
+    def __init__(self, layout: SiteFolders, file: Path, options: Sequence[str] = ("--no-spark",)) -> None:
         self.layout = layout
         self.topology = layout.topology
         self.file = file
@@ -147,7 +147,9 @@ def running_sites(
             if remote["site"] == to:
                 remote["url"] = url
     file = write_yaml(directory / "sites.yaml", value)
-    sites = RunningSites(Layout(read_topology([file]), directory / "run"), file, options or ("--no-spark",))
+    sites = RunningSites(
+        SiteFolders(read_topology([file]), directory / "run"), file, options or ("--no-spark",)
+    )
     sites.start()
     try:
         yield sites

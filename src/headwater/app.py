@@ -28,7 +28,7 @@ from headwater.errors import DiskError, Error, StoreLockedError
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
-from headwater.seat import ENGINE, Premises, Server, reach_server, seated
+from headwater.seat import ENGINE, EngineParts, Server, reach_server, seated
 from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
@@ -183,7 +183,7 @@ def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
 
 async def _open_premises(
     settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
-) -> Premises:
+) -> EngineParts:
     """Return what the seats share, each part closed when the engine ends."""
     async with reserve.spent():
         premises = _open_parts(settings, ownership, reserve, stack)
@@ -194,7 +194,7 @@ async def _open_premises(
 
 def _open_parts(
     settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
-) -> Premises:
+) -> EngineParts:
     assert settings.store is not None
     catalog = Catalog(settings.store / "catalog.db", fence=ownership)
     stack.callback(catalog.close)
@@ -213,7 +213,7 @@ def _open_parts(
     handover.write(path, settings, secret)
     supervisor = Supervisor(settings, path, catalog.store_id)
     stack.push_async_callback(supervisor.stop)
-    return Premises(
+    return EngineParts(
         store=settings.store,
         handover=path,
         secret=secret.encode(),
@@ -232,7 +232,7 @@ def _open_parts(
 
 
 async def _sit(
-    premises: Premises,
+    premises: EngineParts,
     settings: Settings,
     server: Server,
     began: float,
@@ -246,7 +246,7 @@ async def _sit(
         await asyncio.Event().wait()
 
 
-async def _keep_seated(premises: Premises, settings: Settings, began: float) -> None:
+async def _keep_seated(premises: EngineParts, settings: Settings, began: float) -> None:
     """Serve one account of several until cancelled; while its server is away the others are served."""
     failures = 0
     while True:

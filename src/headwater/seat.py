@@ -60,7 +60,7 @@ class Server(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Premises:
+class EngineParts:
     """What all seats of an engine share: the store, the threads, the replicator."""
 
     store: Path
@@ -119,7 +119,7 @@ class Seat:
 
 
 @asynccontextmanager
-async def seated(premises: Premises, settings: Settings, server: Server) -> AsyncIterator[Seat]:
+async def seated(premises: EngineParts, settings: Settings, server: Server) -> AsyncIterator[Seat]:
     """Serve an account for the length of a block."""
     name = settings.domain or ""
     async with AsyncExitStack() as stack:
@@ -177,7 +177,7 @@ async def seated(premises: Premises, settings: Settings, server: Server) -> Asyn
 
 
 async def _open_streaming(
-    premises: Premises,
+    premises: EngineParts,
     settings: Settings,
     server: Server,
     domain: Domain,
@@ -241,7 +241,7 @@ def prefixes(settings: Settings) -> tuple[str, ...]:
 
 
 async def _open_domain(
-    premises: Premises, settings: Settings, connection: Connection, stack: AsyncExitStack
+    premises: EngineParts, settings: Settings, connection: Connection, stack: AsyncExitStack
 ) -> tuple[Domain, Housekeeper]:
     """Return the account's streams, open, and who looks after them once it is started."""
     services = Services(
@@ -274,7 +274,7 @@ async def _open_domain(
 
 
 async def _open_consumers(
-    premises: Premises,
+    premises: EngineParts,
     settings: Settings,
     connection: Connection,
     options: ConnectOptions | None,

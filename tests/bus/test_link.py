@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headwater.bus.link import Link
+from headwater.bus.link import SocketLink
 from waits import until
 
 
@@ -21,7 +21,7 @@ class Peer:
 
 
 @asynccontextmanager
-async def linked(max_pending_bytes: int = 1 << 20) -> AsyncIterator[tuple[Link, Peer, list[bytes]]]:
+async def linked(max_pending_bytes: int = 1 << 20) -> AsyncIterator[tuple[SocketLink, Peer, list[bytes]]]:
     """Connect a link with a peer; the list gets each read of the link."""
     peers: list[Peer] = []
     reads: list[bytes] = []
@@ -29,7 +29,7 @@ async def linked(max_pending_bytes: int = 1 << 20) -> AsyncIterator[tuple[Link, 
         lambda reader, writer: peers.append(Peer(reader, writer)), "127.0.0.1", 0, limit=4096
     )
     port = server.sockets[0].getsockname()[1]
-    link = Link(lambda _, data: reads.append(data), max_pending_bytes)
+    link = SocketLink(lambda _, data: reads.append(data), max_pending_bytes)
     await asyncio.get_running_loop().create_connection(lambda: link, "127.0.0.1", port)
     await until(lambda: peers)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.connection import Connection, load_context, seconds, settle, taken_from
+from headwater.cli.connection import ConnectionSettings, load_context, seconds, settle, taken_from
 from headwater.errors import SettingsError
 
 
@@ -28,7 +28,7 @@ def hub(name: str | None) -> dict[str, Any]:
 
 
 def test_without_anything_the_local_server_is_meant() -> None:
-    assert settle({}, nothing) == Connection()
+    assert settle({}, nothing) == ConnectionSettings()
 
 
 def test_a_flag_wins_over_the_context_and_the_rest_comes_from_it() -> None:
@@ -45,7 +45,7 @@ def test_a_prefix_that_is_given_wins_over_a_domain() -> None:
 
 
 def test_the_context_can_be_passed_over() -> None:
-    assert settle({"no_context": True}, hub) == Connection()
+    assert settle({"no_context": True}, hub) == ConnectionSettings()
 
 
 @pytest.mark.parametrize("domain", ["a.b", "*", "a b"])
@@ -66,39 +66,39 @@ def test_a_timeout_without_sense_is_refused(text: str) -> None:
 
 
 def test_a_user_without_password_is_a_token() -> None:
-    assert Connection(user="t").options()["token"] == "t"
+    assert ConnectionSettings(user="t").options()["token"] == "t"
 
 
 def test_the_most_particular_proof_is_shown(tmp_path: Path) -> None:
     creds = tmp_path / "a.creds"
     creds.touch()
-    options = Connection(user="u", password="p", creds=str(creds), nkey="seed").options()
+    options = ConnectionSettings(user="u", password="p", creds=str(creds), nkey="seed").options()
     assert options["user_credentials"] == str(creds)
     assert not {"user", "token", "nkeys_seed"} & set(options)
 
 
 def test_servers_may_be_several_and_lack_a_scheme() -> None:
-    assert Connection(server="a:1, nats://b").options()["servers"] == ["nats://a:1", "nats://b"]
+    assert ConnectionSettings(server="a:1, nats://b").options()["servers"] == ["nats://a:1", "nats://b"]
 
 
 def test_an_address_of_another_protocol_is_named() -> None:
     with pytest.raises(SettingsError, match="http://hub:4222: a NATS server has an address with nats://"):
-        Connection(server="nats://a,http://hub:4222").options()
+        ConnectionSettings(server="nats://a,http://hub:4222").options()
 
 
 def test_an_address_that_is_shown_hides_the_password() -> None:
-    assert Connection(server="nats://u:p@h:1,nats://t@i:2").address == "nats://h:1,nats://i:2"
+    assert ConnectionSettings(server="nats://u:p@h:1,nats://t@i:2").address == "nats://h:1,nats://i:2"
 
 
 @pytest.mark.parametrize("flag", ["creds", "nkey"])
 def test_a_file_of_credentials_that_does_not_exist_is_named(flag: str) -> None:
     with pytest.raises(SettingsError, match=f"the file no.file does not exist: correct --{flag}"):
-        Connection(**{flag: "no.file"}).options()  # type: ignore[arg-type]
+        ConnectionSettings(**{flag: "no.file"}).options()  # type: ignore[arg-type]
 
 
 def test_tls_files_that_do_not_exist_are_refused() -> None:
     with pytest.raises(SettingsError, match="TLS files"):
-        Connection(tls_ca="no such file").options()
+        ConnectionSettings(tls_ca="no such file").options()
 
 
 def test_only_the_flags_that_were_given_are_taken() -> None:
@@ -115,11 +115,11 @@ def test_contexts_come_from_the_files_of_the_nats_command(
     folder.mkdir(parents=True)
     (folder / "hub.json").write_text(json.dumps({"url": "nats://hub", "jetstream_domain": "hub"}))
     assert settle({"context": "hub"}, load_context).prefix == "$JS.hub.API"
-    assert settle({}, load_context).server == Connection().server
+    assert settle({}, load_context).server == ConnectionSettings().server
     (tmp_path / "nats" / "context.txt").write_text("hub")
     assert settle({}, load_context).server == "nats://hub"
 
 
 def test_a_short_wait_for_answers_leaves_time_to_connect() -> None:
-    assert Connection(server="nats://h", timeout=0.1).options()["connect_timeout"] == 5
-    assert Connection(server="nats://h", timeout=60).options()["connect_timeout"] == 60
+    assert ConnectionSettings(server="nats://h", timeout=0.1).options()["connect_timeout"] == 5
+    assert ConnectionSettings(server="nats://h", timeout=60).options()["connect_timeout"] == 60

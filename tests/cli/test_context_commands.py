@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.context_commands import context, context_rows, contexts_sheet
-from headwater.cli.contexts import Context, ContextFolder
+from headwater.cli.contexts import ContextFolder, SavedContext
 from headwater.cli.render import console
 from jetstreams import Shell
 
@@ -131,12 +131,12 @@ NATS Configuration Context "hub"
 @pytest.fixture
 def folder(tmp_path: Path) -> ContextFolder:
     folder = ContextFolder(tmp_path)
-    hub = Context(
+    hub = SavedContext(
         description="the hub", url="nats://hub:4222", user="bob", password="s3cret", ca="/no/such/ca.pem",
         tls_first=True, jetstream_domain="lake",
     )  # fmt: skip
     folder.save("hub", hub)
-    folder.save("spoke", Context(description="far from it", url="nats://spoke:4222"))
+    folder.save("spoke", SavedContext(description="far from it", url="nats://spoke:4222"))
     folder.select("hub")
     return folder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.contexts import DEFAULT_URL, Context, ContextFolder
+from headwater.cli.contexts import DEFAULT_URL, ContextFolder, SavedContext
 from headwater.errors import Error
 
 NATS = os.environ.get("HEADWATER_NATS_CLI") or shutil.which("nats")
@@ -72,14 +72,14 @@ def test_saving_keeps_keys_of_a_later_version_and_every_field_in_its_place(folde
 
 
 def test_an_empty_context_writes_the_fields_of_the_nats_command(folder: ContextFolder) -> None:
-    folder.save("new", Context())
+    folder.save("new", SavedContext())
     held = json.loads((folder.directory / "context" / "new.json").read_text())
     assert [*held, "of_a_later_version"] == list(json.loads(WRITTEN_BY_NATS))
     assert folder.load("new").servers == [DEFAULT_URL]
 
 
 def test_only_the_owner_may_read_a_context(folder: ContextFolder) -> None:
-    folder.save("hub", Context(user="bob", password="s3cret"))
+    folder.save("hub", SavedContext(user="bob", password="s3cret"))
     folder.select("hub")
     modes = {file.stat().st_mode & 0o077 for file in folder.directory.rglob("*")}
     assert modes == {0}
@@ -87,12 +87,12 @@ def test_only_the_owner_may_read_a_context(folder: ContextFolder) -> None:
 
 def test_credentials_may_name_a_variable(folder: ContextFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYS", "/etc/keys")
-    assert Context(creds="$KEYS/lake.creds").path_of("creds") == "/etc/keys/lake.creds"
+    assert SavedContext(creds="$KEYS/lake.creds").path_of("creds") == "/etc/keys/lake.creds"
 
 
 def test_two_kinds_of_credentials_are_refused(folder: ContextFolder) -> None:
     with pytest.raises(Error, match="one kind of credentials, not user and creds"):
-        folder.save("hub", Context(user="bob", creds="lake.creds"))
+        folder.save("hub", SavedContext(user="bob", creds="lake.creds"))
 
 
 def test_names_are_those_of_files_with_content(folder: ContextFolder) -> None:
@@ -106,7 +106,7 @@ def test_names_are_those_of_files_with_content(folder: ContextFolder) -> None:
 
 def test_selecting_remembers_what_was_selected_before(folder: ContextFolder) -> None:
     for name in ("a", "b"):
-        folder.save(name, Context(description=name))
+        folder.save(name, SavedContext(description=name))
         folder.select(name)
     assert (folder.selected, folder.previous) == ("b", "a")
     folder.unselect()
@@ -115,16 +115,16 @@ def test_selecting_remembers_what_was_selected_before(folder: ContextFolder) -> 
 
 
 def test_the_named_context_wins_over_the_selected_one(folder: ContextFolder) -> None:
-    assert folder.resolve() == ("", Context())
+    assert folder.resolve() == ("", SavedContext())
     for name in ("a", "b"):
-        folder.save(name, Context(description=name))
+        folder.save(name, SavedContext(description=name))
     folder.select("a")
     assert folder.resolve()[0] == "a"
-    assert folder.resolve("b") == ("b", Context(description="b"))
+    assert folder.resolve("b") == ("b", SavedContext(description="b"))
 
 
 def test_a_deleted_context_is_no_longer_selected(folder: ContextFolder) -> None:
-    folder.save("a", Context())
+    folder.save("a", SavedContext())
     folder.select("a")
     folder.delete("a")
     assert (folder.names(), folder.selected) == ([], "")
@@ -165,9 +165,9 @@ def test_the_nats_command_and_this_one_read_each_others_contexts(tmp_path: Path)
 
     nats("context", "add", "theirs", "--server", "nats://hub:4222", "--js-domain", "lake", "--select")
     assert folder.selected == "theirs"
-    assert folder.load("theirs") == Context(url="nats://hub:4222", jetstream_domain="lake")
+    assert folder.load("theirs") == SavedContext(url="nats://hub:4222", jetstream_domain="lake")
 
-    ours = Context(description="ours", url="nats://spoke:4222", user="bob", password="x", tls_first=True)
+    ours = SavedContext(description="ours", url="nats://spoke:4222", user="bob", password="x", tls_first=True)
     folder.save("ours", ours)
     folder.select("ours")
     shown = json.loads(nats("context", "info", "--json"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.connection import Connection
+from headwater.cli.connection import ConnectionSettings
 from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.session import Session, connected
 from headwater.errors import Error
@@ -23,7 +23,7 @@ async def taken(session: Session, info: dict[str, Any], **how: Any) -> list[byte
 
 
 async def test_messages_come_until_the_limit_or_silence(shell: Shell, stream: str) -> None:
-    async with connected(Connection(server=shell.url)) as session:
+    async with connected(ConnectionSettings(server=shell.url)) as session:
         info = await info_of(session, stream)
         assert await taken(session, info, limit=2) == [b"message a", b"message b"]
         assert await taken(session, info, wait=0.1) == [b"message c"]
@@ -31,13 +31,13 @@ async def test_messages_come_until_the_limit_or_silence(shell: Shell, stream: st
 
 
 async def test_requests_keep_to_the_consumers_caps(shell: Shell, stream: str) -> None:
-    async with connected(Connection(server=shell.url)) as session:
+    async with connected(ConnectionSettings(server=shell.url)) as session:
         info = await info_of(session, stream, max_batch=1, max_expires=1_000_000_000)
         assert len(await taken(session, info, limit=3)) == 3
 
 
 async def test_a_consumer_that_pushes_or_is_gone_is_said(shell: Shell, stream: str) -> None:
-    async with connected(Connection(server=shell.url)) as session:
+    async with connected(ConnectionSettings(server=shell.url)) as session:
         info = await info_of(session, stream, deliver_subject=f"to.{stream}")
         with pytest.raises(Error, match="pushes its messages: use `headwater consumer sub`"):
             await taken(session, info, limit=1)
@@ -47,7 +47,7 @@ async def test_a_consumer_that_pushes_or_is_gone_is_said(shell: Shell, stream: s
 
 
 async def test_a_consumer_of_our_own_is_removed_whatever_happens(shell: Shell, stream: str) -> None:
-    async with connected(Connection(server=shell.url)) as session:
+    async with connected(ConnectionSettings(server=shell.url)) as session:
 
         async def break_off() -> None:
             async with own_consumer(session, stream, ack_policy="none") as info:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from headwater.cli.render import PIPE_WIDTH, Column, Rows, Sheet, console, show, show_json
+from headwater.cli.render import PIPE_WIDTH, Column, LabelledRows, Sheet, console, show, show_json
 
 SHEET = Sheet(
     "Streams",
@@ -87,7 +87,7 @@ def test_markup_in_names_is_not_obeyed() -> None:
 
 
 def test_labels_are_aligned_on_the_colon_and_empty_sections_left_out() -> None:
-    rows = Rows("Information for X")
+    rows = LabelledRows("Information for X")
     rows.section("").append(("Replicas", "1"))
     rows.section("Metadata")
     rows.section("Options").extend([("Direct Get", Text("true", "red")), ("", ""), ("Sources", "A\nB")])

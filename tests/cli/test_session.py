@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from headwater.cli.connection import Connection
+from headwater.cli.connection import ConnectionSettings
 from headwater.cli.session import (
+    CommandRefusedError,
     Json,
-    RefusedError,
     Session,
     UnreachableError,
     answer_of,
@@ -28,7 +28,7 @@ class Pages(Session):
     """A session that answers a list of seven names, three at a time."""
 
     def __init__(self) -> None:
-        super().__init__(Client(), Connection())
+        super().__init__(Client(), ConnectionSettings())
         self.asked: list[Any] = []
 
     async def request(
@@ -50,7 +50,7 @@ async def test_all_pages_of_a_list_are_asked_for() -> None:
 def test_a_refusal_keeps_its_numbers_and_says_what_to_do() -> None:
     body = b'{"error":{"code":404,"err_code":10059,"description":"stream not found"}}'
     with pytest.raises(
-        RefusedError, match=r"stream not found \(10059\): `headwater stream ls` lists"
+        CommandRefusedError, match=r"stream not found \(10059\): `headwater stream ls` lists"
     ) as caught:
         answer_of(body, "STREAM.INFO.X")
     assert (caught.value.code, caught.value.err_code) == (404, 10059)
@@ -58,7 +58,7 @@ def test_a_refusal_keeps_its_numbers_and_says_what_to_do() -> None:
 
 def test_a_refusal_without_advice_stands_in_the_words_of_the_server() -> None:
     body = b'{"error":{"code":400,"err_code":10034,"description":"stream mirrors can not contain subjects"}}'
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(CommandRefusedError) as caught:
         answer_of(body, "STREAM.CREATE.X")
     assert str(caught.value) == "stream mirrors can not contain subjects (10034)"
 
@@ -70,7 +70,7 @@ def test_an_answer_that_is_no_json_is_refused() -> None:
 
 def test_requests_reach_both_kinds_of_server(shell: Shell, stream: str) -> None:
     async def ask() -> tuple[Json, dict[str, int]]:
-        async with connected(Connection(server=shell.url)) as session:
+        async with connected(ConnectionSettings(server=shell.url)) as session:
             return await session.stream_info(stream), await session.subject_counts(stream, f"{stream}.a")
 
     info, counts = asyncio.run(ask())
@@ -80,28 +80,28 @@ def test_requests_reach_both_kinds_of_server(shell: Shell, stream: str) -> None:
 
 async def test_a_second_server_is_tried_when_nothing_listens_at_the_first() -> None:
     async with nats_server() as server:
-        async with connected(Connection(server=f"nats://127.0.0.1:1,{server.client_url}")) as session:
+        async with connected(ConnectionSettings(server=f"nats://127.0.0.1:1,{server.client_url}")) as session:
             assert session.nats.is_connected
 
 
 async def test_where_nothing_listens_it_is_said_at_once() -> None:
     with pytest.raises(UnreachableError, match="nothing listens there; start one with `headwater serve"):
-        async with connected(Connection(server="nats://127.0.0.1:1")):
+        async with connected(ConnectionSettings(server="nats://127.0.0.1:1")):
             pass
 
 
 async def test_who_is_not_let_in_learns_which_flags_help() -> None:
     async with nats_server("authorization { user: a, password: b }") as server:
         with pytest.raises(UnreachableError, match="give --user and --password"):
-            async with connected(Connection(server=server.client_url, user="a", password="wrong")):
+            async with connected(ConnectionSettings(server=server.client_url, user="a", password="wrong")):
                 pass
-        async with connected(Connection(server=server.client_url, user="a", password="b")) as session:
+        async with connected(ConnectionSettings(server=server.client_url, user="a", password="b")) as session:
             assert session.nats.is_connected
 
 
 async def test_where_no_jetstream_answers_the_domain_is_asked_for() -> None:
     async with nats_server() as server:
-        async with connected(Connection(server=server.client_url, domain="lake")) as session:
+        async with connected(ConnectionSettings(server=server.client_url, domain="lake")) as session:
             with pytest.raises(
                 UnreachableError, match=r"nobody answers on \$JS.lake.API.INFO: name the domain"
             ):
@@ -110,7 +110,7 @@ async def test_where_no_jetstream_answers_the_domain_is_asked_for() -> None:
 
 async def test_an_answer_that_does_not_come_in_time_says_so() -> None:
     async with nats_server() as server:
-        async with connected(Connection(server=server.client_url, timeout=0.05)) as session:
+        async with connected(ConnectionSettings(server=server.client_url, timeout=0.05)) as session:
             await session.nats.subscribe("$JS.API.INFO")
             with pytest.raises(UnreachableError, match=r"no answer on \$JS.API.INFO within 50ms"):
                 await session.request("INFO")

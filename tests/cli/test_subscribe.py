@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.received import Received
-from headwater.cli.subscribe import Look, start_of
+from headwater.cli.subscribe import MessageView, start_of
 from headwater.errors import SettingsError
 from jetstreams import Shell
 
@@ -35,7 +35,7 @@ def test_where_to_begin_is_said_as_a_consumer_says_it() -> None:
 
 
 def test_ignored_subjects_are_patterns() -> None:
-    look = Look(ignored=["a.*", "b"])
+    look = MessageView(ignored=["a.*", "b"])
     assert [look.passes_over(Received(subject, b"")) for subject in ("a.x", "a.x.y", "b", "c")] == [
         True, False, True, False,
     ]  # fmt: skip

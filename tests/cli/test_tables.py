@@ -12,11 +12,11 @@ from golden import assert_golden
 from headwater.cli import reports
 from headwater.cli.check import rendered
 from headwater.cli.context_commands import context_rows, contexts_sheet
-from headwater.cli.contexts import Context, ContextFolder
+from headwater.cli.contexts import ContextFolder, SavedContext
 from headwater.cli.health import Figure, Health
 from headwater.cli.render import console, show
 from headwater.cli.stream.messages import gaps_sheet
-from headwater.cli.stream.subject_report import Tally
+from headwater.cli.stream.subject_report import SubjectCounts
 from stream_infos import STORY
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -48,8 +48,10 @@ def test_gaps_and_leaders_and_absent_streams_look_as_agreed(width: int | None) -
 @pytest.mark.parametrize("width", WIDTHS)
 def test_contexts_look_as_agreed(width: int | None, tmp_path: Path) -> None:
     folder = ContextFolder(tmp_path)
-    folder.save("hub", Context(description="the hub, where all spokes meet", url="nats://hub:4222"))
-    folder.save("spoke", Context(url="nats://spoke-1:4222,nats://spoke-2:4222", password="secret", user="u"))
+    folder.save("hub", SavedContext(description="the hub, where all spokes meet", url="nats://hub:4222"))
+    folder.save(
+        "spoke", SavedContext(url="nats://spoke-1:4222,nats://spoke-2:4222", password="secret", user="u")
+    )
     folder.select("hub")
     agreed("contexts", written(contexts_sheet(folder), width=width), width)
     shown = written(context_rows(folder, "spoke"), width=width)
@@ -71,7 +73,7 @@ def test_a_check_for_people_looks_as_agreed(width: int | None, monkeypatch: pyte
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_counted_subjects_look_as_agreed(width: int | None) -> None:
-    tally = Tally()
+    tally = SubjectCounts()
     for subject, nbytes in (("orders.new", 10), ("orders.new", 4096), ("a.b", 0)):
         tally.add(subject, nbytes)
     agreed("counted", written(tally.sheet(10), width=width), width)

@@ -15,7 +15,7 @@ import pytest
 from headwater.control import housekeeper as module
 from headwater.control.housekeeper import Housekeeper
 from headwater.errors import DiskError, Error
-from headwater.stream.folder import Folder
+from headwater.stream.folder import Fold
 from headwater.stream.store import FOLD
 from headwater.stream.stream import Stream
 from headwater.table.table import Table
@@ -176,15 +176,15 @@ async def test_a_stream_deleted_while_its_fold_waited_is_not_folded(
     streams = [await workshop.open(config_of(name=name)) for name in ("FIRST", "SECOND")]
     folded: list[str] = []
     begun, may_go_on = asyncio.Event(), asyncio.Event()
-    fold = Folder.fold
+    fold = Fold.fold
 
-    async def slow(folder: Folder) -> None:
+    async def slow(folder: Fold) -> None:
         folded.append(folder._store.config.name)
         begun.set()
         await may_go_on.wait()
         await fold(folder)
 
-    monkeypatch.setattr(Folder, "fold", slow)
+    monkeypatch.setattr(Fold, "fold", slow)
     for stream in streams:
         await publish(stream, (b"a", b"1"))
     async with kept(workshop, *streams) as housekeeper:

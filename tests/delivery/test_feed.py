@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delivery.deliveries import Desk
 from headwater.delivery.feed import WINDOW, Feed
-from headwater.delivery.tallies import Tally
+from headwater.delivery.tallies import SubjectTally
 from stream.streams import Workshop, publish
 
 
@@ -17,7 +17,7 @@ def found_seqs(feed: Feed, start_seq: int) -> tuple[list[int], int]:
 
 async def test_rows_from_a_sequence_on_are_found_in_memory(desk: Desk) -> None:
     await desk.publish(b"a", b"b", b"a")
-    feed = Feed(desk.stream, Tally(()))
+    feed = Feed(desk.stream, SubjectTally(()))
     assert found_seqs(feed, 1) == ([1, 2, 3], 4)
     assert found_seqs(feed, 2) == ([2, 3], 4)
     assert feed.resident(4) is None
@@ -27,14 +27,14 @@ async def test_rows_from_a_sequence_on_are_found_in_memory(desk: Desk) -> None:
 async def test_only_wanted_subjects_and_living_messages_are_found(desk: Desk) -> None:
     await desk.publish(b"a", b"b", b"a", b"a")
     await desk.stream.remove(3)
-    assert found_seqs(Feed(desk.stream, Tally(("a",))), 1) == ([1, 4], 5)
-    assert found_seqs(Feed(desk.stream, Tally(("z",))), 1) == ([], 5)
+    assert found_seqs(Feed(desk.stream, SubjectTally(("a",))), 1) == ([1, 4], 5)
+    assert found_seqs(Feed(desk.stream, SubjectTally(("z",))), 1) == ([], 5)
 
 
 async def test_what_is_not_durable_is_not_found(desk: Desk) -> None:
     await desk.publish(b"a")
     desk.stream.offer([(b"a", b"", b"", b"on its way")])
-    feed = Feed(desk.stream, Tally(()))
+    feed = Feed(desk.stream, SubjectTally(()))
     assert found_seqs(feed, 1) == ([1], 2)
     assert feed.resident(2) is None
     await desk.stream.settled()
@@ -44,7 +44,7 @@ async def test_what_is_not_durable_is_not_found(desk: Desk) -> None:
 async def test_what_was_folded_is_read_from_the_table(desk: Desk) -> None:
     await desk.publish(*[b"a"] * 50)
     await desk.stream.checkpoint()
-    feed = Feed(desk.stream, Tally(("a",)))
+    feed = Feed(desk.stream, SubjectTally(("a",)))
     found = await feed.read(11)
     assert found is not None
     assert found.run.seqs[found.rows].tolist() == list(range(11, 51))
@@ -54,7 +54,7 @@ async def test_what_was_folded_is_read_from_the_table(desk: Desk) -> None:
 async def test_a_long_run_is_looked_at_in_windows(desk: Desk) -> None:
     await desk.publish(*[b"a"] * (WINDOW + 10))
     await desk.stream.checkpoint()
-    found = await Feed(desk.stream, Tally(())).read(1)
+    found = await Feed(desk.stream, SubjectTally(())).read(1)
     assert found is not None
     assert len(found.rows) == WINDOW
     assert found.next_seq == WINDOW + 1
@@ -62,7 +62,7 @@ async def test_a_long_run_is_looked_at_in_windows(desk: Desk) -> None:
 
 async def test_one_message_is_found_as_long_as_it_lives(desk: Desk) -> None:
     await desk.publish(b"a", b"b")
-    feed = Feed(desk.stream, Tally(()))
+    feed = Feed(desk.stream, SubjectTally(()))
     message = feed.resident_message(2)
     assert message is not None
     assert message.subject == b"b"
@@ -76,6 +76,6 @@ async def test_large_messages_are_not_joined(workshop: Workshop) -> None:
     async with workshop.stream() as stream:
         for data in (b"x" * 300_000, b"y" * 300_000, b"z", b"z"):
             await publish(stream, (b"a", data))
-        feed = Feed(stream, Tally(()))
+        feed = Feed(stream, SubjectTally(()))
         found = [feed.resident(seq, 10) for seq in (1, 2, 3)]
         assert [len(each.rows) for each in found if each is not None] == [1, 1, 2]

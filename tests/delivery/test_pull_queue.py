@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.delivery.pin import PinChange
-from headwater.delivery.pull_queue import PullQueue, Status, Waiting
+from headwater.delivery.pull_queue import PullQueue, PullStatus, Waiting
 from headwater.model.consumer import ConsumerConfig, PriorityGroupState, PriorityPolicy, PullRequest
 
 S = 1_000_000_000
@@ -71,7 +71,7 @@ def test_a_request_for_nothing_gets_one_message(request_: PullRequest) -> None:
 )
 def test_a_request_beyond_the_caps_is_refused(request_: PullRequest, code: int, text: str) -> None:
     waiting = queue(max_batch=5, max_expires=60 * S, max_bytes=1000)
-    assert waiting.add(b"r", request_, 0, 1) == Status(b"r", code, text)
+    assert waiting.add(b"r", request_, 0, 1) == PullStatus(b"r", code, text)
     assert len(waiting) == 0
 
 
@@ -82,14 +82,14 @@ def test_a_request_within_the_caps_waits() -> None:
 
 def test_who_will_not_wait_is_told_at_once_that_there_is_nothing() -> None:
     waiting = queue()
-    assert waiting.add(b"r", formal(batch=1, no_wait=True), 0, 0) == Status(b"r", 404, "No Messages")
+    assert waiting.add(b"r", formal(batch=1, no_wait=True), 0, 0) == PullStatus(b"r", 404, "No Messages")
     assert waiting.add(b"r", formal(batch=1, no_wait=True, expires=S), 0, 0) is None
 
 
 def test_who_will_not_wait_is_told_when_others_take_everything() -> None:
     waiting = queue(formal(batch=5))
     refused = waiting.add(b"r", formal(batch=1, no_wait=True), 0, 4)
-    assert refused == Status(b"r", 408, "Requests Pending")
+    assert refused == PullStatus(b"r", 408, "Requests Pending")
     assert waiting.add(b"r", formal(batch=1, no_wait=True), 0, 5) is None
 
 
@@ -101,18 +101,18 @@ def test_at_the_end_of_the_stream_those_go_who_will_not_wait() -> None:
         formal(batch=2),
     )
     assert serve(waiting, 2) == "ab"
-    assert waiting.at_end() == [Status(b"a", 404, "No Messages"), Status(b"b", 404, "No Messages")]
+    assert waiting.at_end() == [PullStatus(b"a", 404, "No Messages"), PullStatus(b"b", 404, "No Messages")]
     assert [w.reply for w in waiting] == [b"c", b"d"]
 
 
 def test_a_full_queue_takes_no_more_unless_somebody_has_waited_long_enough() -> None:
     waiting = queue(formal(batch=3, expires=S), formal(batch=1), max_waiting=2)
-    assert waiting.add(b"r", formal(batch=1), 1, 1) == Status(b"r", 409, "Exceeded MaxWaiting")
+    assert waiting.add(b"r", formal(batch=1), 1, 1) == PullStatus(b"r", 409, "Exceeded MaxWaiting")
     silent = waiting.add(b"r", formal(batch=1, idle_heartbeat=S, expires=9 * S), 1, 1)
     assert silent is not None
     assert silent.code == 0
     assert waiting.add(b"r", formal(batch=1), S, 1) is None
-    assert waiting.take_statuses() == [Status(b"a", 408, "Request Timeout", (3, 0))]
+    assert waiting.take_statuses() == [PullStatus(b"a", 408, "Request Timeout", (3, 0))]
 
 
 def test_requests_expire_with_what_they_still_wanted() -> None:
@@ -125,8 +125,8 @@ def test_requests_expire_with_what_they_still_wanted() -> None:
     waiting.served(request, 1, 30, 0)
     assert waiting.expire(S - 1) == []
     assert waiting.expire(2 * S) == [
-        Status(b"b", 408, "Request Timeout", (1, 0)),
-        Status(b"a", 408, "Request Timeout", (4, 70)),
+        PullStatus(b"b", 408, "Request Timeout", (1, 0)),
+        PullStatus(b"a", 408, "Request Timeout", (4, 70)),
     ]
     assert waiting.next_deadline() is None
 
@@ -136,7 +136,7 @@ def test_a_request_that_is_over_is_not_served() -> None:
     chosen = waiting.next(0, 1, 0)
     assert chosen is not None
     assert chosen.reply == b"b"
-    assert waiting.take_statuses() == [Status(b"a", 408, "Request Timeout", (1, 0))]
+    assert waiting.take_statuses() == [PullStatus(b"a", 408, "Request Timeout", (1, 0))]
 
 
 def test_bytes_end_a_request_like_messages_do() -> None:
@@ -154,7 +154,7 @@ def test_a_message_too_large_closes_the_request() -> None:
     waiting = queue(formal(batch=10, max_bytes=100))
     request = waiting.next(0, 1, 0)
     assert request is not None
-    assert waiting.too_large(request) == Status(b"a", 409, "Message Size Exceeds MaxBytes", (10, 100))
+    assert waiting.too_large(request) == PullStatus(b"a", 409, "Message Size Exceeds MaxBytes", (10, 100))
     assert len(waiting) == 0
 
 
@@ -162,7 +162,7 @@ def test_a_batch_completed_with_bytes_left_is_told() -> None:
     waiting = queue(formal(batch=2, max_bytes=100))
     request = waiting.next(0, 1, 0)
     assert request is not None
-    assert waiting.served(request, 2, 60, 0) == Status(b"a", 409, "Batch Completed", (0, 40))
+    assert waiting.served(request, 2, 60, 0) == PullStatus(b"a", 409, "Batch Completed", (0, 40))
 
 
 def test_heartbeats_come_while_nothing_else_does() -> None:
@@ -179,9 +179,11 @@ def test_heartbeats_come_while_nothing_else_does() -> None:
 
 def test_all_are_told_when_the_consumer_goes() -> None:
     waiting = queue(formal(batch=2, max_bytes=9), formal(batch=1))
-    assert waiting.close(409, "Consumer Deleted", tell_left=False)[0] == Status(b"a", 409, "Consumer Deleted")
+    assert waiting.close(409, "Consumer Deleted", tell_left=False)[0] == PullStatus(
+        b"a", 409, "Consumer Deleted"
+    )
     waiting = queue(formal(batch=2, max_bytes=9))
-    assert waiting.close(409, "Server Shutdown") == [Status(b"a", 409, "Server Shutdown", (2, 9))]
+    assert waiting.close(409, "Server Shutdown") == [PullStatus(b"a", 409, "Server Shutdown", (2, 9))]
     assert len(waiting) == 0
 
 
@@ -191,7 +193,7 @@ def test_all_are_told_when_the_consumer_goes() -> None:
 )
 def test_a_group_must_be_named_rightly(request_: PullRequest, text: str) -> None:
     waiting = prioritised(PriorityPolicy.OVERFLOW)
-    assert waiting.add(b"r", request_, 0, 1) == Status(b"r", 400, f"Bad Request - {text}")
+    assert waiting.add(b"r", request_, 0, 1) == PullStatus(b"r", 400, f"Bad Request - {text}")
     assert waiting.add(b"r", PullRequest(), 0, 1) is None, "a plain request has no group"
 
 
@@ -235,7 +237,7 @@ def test_one_client_is_pinned_and_the_others_stand_by() -> None:
     assert pin
     assert waiting.groups == (PriorityGroupState("g", pin, 1),)
     assert waiting.pin.take_changes() == [PinChange("g", pin)]
-    assert waiting.add(b"x", formal(batch=1, group="g", id="other"), 2, 1) == Status(
+    assert waiting.add(b"x", formal(batch=1, group="g", id="other"), 2, 1) == PullStatus(
         b"x", 423, "Nats-Pin-Id mismatch"
     )
     assert waiting.add(b"a", formal(batch=1, group="g", id=pin), 2, 1) is None

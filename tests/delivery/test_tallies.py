@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.delivery.tallies import REMEMBERED, Tallies, Tally
+from headwater.delivery.tallies import REMEMBERED, SubjectTally, Tallies
 
 
 def test_a_tally_without_filters_takes_everything() -> None:
     for filters in ((), (">",), ("a", ">")):
-        assert Tally(filters).takes(b"any.thing")
-        assert Tally(filters).sum({b"a": 2, b"b": 3}) == 5
+        assert SubjectTally(filters).takes(b"any.thing")
+        assert SubjectTally(filters).sum({b"a": 2, b"b": 3}) == 5
 
 
 def test_a_tally_takes_what_any_of_its_filters_takes() -> None:
-    tally = Tally(("a.*", "b"))
+    tally = SubjectTally(("a.*", "b"))
     assert tally.takes(b"a.x")
     assert tally.takes(b"b")
     assert not tally.takes(b"a.x.y")
@@ -80,7 +80,7 @@ def test_a_consumer_that_joins_or_leaves_is_seen_at_once_whatever_was_remembered
 
 
 def test_a_tally_of_many_filters_takes_what_each_of_them_takes() -> None:
-    tally = Tally((*(f"a.{n}" for n in range(20)), "b.*.c"))
+    tally = SubjectTally((*(f"a.{n}" for n in range(20)), "b.*.c"))
     assert tally.takes(b"a.7")
     assert tally.takes(b"b.x.c")
     assert not tally.takes(b"a.20")
@@ -92,6 +92,6 @@ def test_a_subject_is_found_among_many_filters_without_trying_each(monkeypatch: 
     for number in range(2_000):
         tallies.join((f"orders.{number}.*",))
     tried: list[bytes] = []
-    monkeypatch.setattr(Tally, "takes", lambda self, subject: tried.append(subject))
+    monkeypatch.setattr(SubjectTally, "takes", lambda self, subject: tried.append(subject))
     assert [tally.filters for tally in tallies.of(b"orders.7.new")] == [("orders.7.*",)]
     assert tried == []

@@ -22,7 +22,7 @@ from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
 from headwater.table.datafile import DataFile
 from headwater.table.stored_group import StoredFile
-from headwater.upstreams.planner import SUMMED_SUBJECTS, CursorAt, Extent, plan_local
+from headwater.upstreams.planner import SUMMED_SUBJECTS, CursorAt, OriginRange, plan_local
 from headwater.upstreams.upstream import Upstream
 from replication.works import adopted_by, brought, expected_of, file_of, removed_of, work_of
 from table.links import link_of, sourced
@@ -288,8 +288,8 @@ async def files(
         await origin.checkpoint()
 
 
-def extent_of(origin: Stream) -> Extent:
-    return Extent(origin.identity, 1, origin.durable_seq)
+def extent_of(origin: Stream) -> OriginRange:
+    return OriginRange(origin.identity, 1, origin.durable_seq)
 
 
 async def works_of(origin: Stream, target: Stream, start_seq: int = 1, **source: Any) -> list[Work]:
@@ -422,5 +422,5 @@ async def test_files_that_came_since_the_origin_was_looked_at_wait(streams: Call
     upstream = Upstream(target, StreamSource(name="O"), mirrored=False)
     (work,) = await plan_local(upstream, origin, before, 1)
     assert (work.stop_seq, len(work.files)) == (2 * COUNT, 2)
-    (cut,) = await plan_local(upstream, origin, Extent(origin.identity, 1, COUNT - 1), 1)
+    (cut,) = await plan_local(upstream, origin, OriginRange(origin.identity, 1, COUNT - 1), 1)
     assert (cut.stop_seq, rows_linked([cut])) == (COUNT - 1, 0)

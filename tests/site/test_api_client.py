@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.site.api_client import ApiClient, RefusedError, SilentError, api_client
+from headwater.site.api_client import ApiClient, ApiRefusedError, NoAnswerError, api_client
 from topologies import RunningSites
 
 
@@ -23,8 +23,8 @@ async def test_streams_are_listed_with_how_they_fare(sites: RunningSites) -> Non
 
 async def test_a_refusal_and_a_silence_are_told_apart(sites: RunningSites) -> None:
     async with client_of(sites, "hub") as client:  # type: ignore[attr-defined]
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(ApiRefusedError) as refused:
             await client.ask("STREAM.INFO.NONE")
         assert refused.value.err_code == 10059
-        with pytest.raises(SilentError, match=r"nobody answers on \$JS\.nowhere\.API\.INFO"):
+        with pytest.raises(NoAnswerError, match=r"nobody answers on \$JS\.nowhere\.API\.INFO"):
             await ApiClient(client._client, "nowhere").ask("INFO")

@@ -7,14 +7,14 @@ from pathlib import Path
 import nkeys
 
 from headwater.loaded_settings import load
-from headwater.site.layout import Layout
+from headwater.site.layout import SiteFolders
 from identities import make_certificates
 from topologies import ACCOUNTS, cinemas, topology_of
 
 
 def test_an_engine_is_told_where_its_site_is_and_who_it_is(tmp_path: Path) -> None:
     topology = topology_of(tmp_path, cinemas(3))
-    layout = Layout(topology, tmp_path / "out")
+    layout = SiteFolders(topology, tmp_path / "out")
     layout.write()
     settings = load(config=layout.engine_settings("spoke-1")).settings
     site = topology.site("spoke-1")
@@ -28,7 +28,7 @@ def test_an_engine_is_told_where_its_site_is_and_who_it_is(tmp_path: Path) -> No
 
 
 def test_keys_are_made_once_and_only_their_public_half_is_in_a_servers_configuration(tmp_path: Path) -> None:
-    layout = Layout(topology_of(tmp_path, cinemas()), tmp_path / "out")
+    layout = SiteFolders(topology_of(tmp_path, cinemas()), tmp_path / "out")
     layout.write()
     hub = layout.topology.site("hub")
     seed = layout.seed(hub, hub.business[0]).read_bytes().strip()
@@ -44,7 +44,7 @@ def test_one_engine_can_serve_several_sites_and_accounts(tmp_path: Path) -> None
     value = cinemas()
     value["accounts"] = {**ACCOUNTS, "B": {"users": [{"user": "b", "password": "b"}]}}
     value["sites"]["spoke-1"]["engine"] = "hub"
-    layout = Layout(topology_of(tmp_path, value), tmp_path / "out")
+    layout = SiteFolders(topology_of(tmp_path, value), tmp_path / "out")
     layout.write()
     settings = load(config=layout.engine_settings("hub")).settings
     assert [(seat.account, seat.domain, seat.streams_folder) for seat in settings.seats] == [
@@ -59,7 +59,7 @@ def test_one_engine_can_serve_several_sites_and_accounts(tmp_path: Path) -> None
 def test_an_engine_trusts_and_shows_what_its_site_does(tmp_path: Path) -> None:
     made = make_certificates(tmp_path)
     tls = {"cert": made.server_cert, "key": made.server_key, "ca": made.ca, "verify": True}
-    layout = Layout(topology_of(tmp_path, {**cinemas(), "tls": tls}), tmp_path / "out")
+    layout = SiteFolders(topology_of(tmp_path, {**cinemas(), "tls": tls}), tmp_path / "out")
     layout.write()
     settings = load(config=layout.engine_settings("hub")).settings
     assert (str(settings.tls_ca), str(settings.tls_cert)) == (made.ca, made.server_cert)
@@ -68,7 +68,7 @@ def test_an_engine_trusts_and_shows_what_its_site_does(tmp_path: Path) -> None:
 
 def test_files_for_elsewhere_name_the_paths_there(tmp_path: Path) -> None:
     topology = topology_of(tmp_path, cinemas())
-    layout = Layout(topology, tmp_path, replicator="own", at=Path("/etc/hw"), stores=Path("/var/hw"))
+    layout = SiteFolders(topology, tmp_path, replicator="own", at=Path("/etc/hw"), stores=Path("/var/hw"))
     layout.write()
     text = layout.engine_settings("hub").read_text()
     assert 'store = "/var/hw/hub"' in text

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headwater.site.links import Link, LinkWatch, connected_accounts, links_of, look, monitored, read_links
+from headwater.site.links import (
+    AccountLink,
+    LinkWatch,
+    connected_accounts,
+    links_of,
+    look,
+    monitored,
+    read_links,
+)
 from topologies import RunningSites, cinemas, topology_of
 
 
@@ -37,6 +45,6 @@ async def test_a_watch_writes_changes_down_for_others(tmp_path: Path) -> None:
     assert read_links(tmp_path) == []
     seen = await LinkWatch(topology, tmp_path).look()
     assert read_links(tmp_path) == seen
-    assert isinstance(seen[0], Link)
+    assert isinstance(seen[0], AccountLink)
     again = LinkWatch(topology, tmp_path)
     assert await again.look() == seen

@@ -17,9 +17,9 @@ from nats.aio.client import Client
 from headwater.bus import permissions
 from headwater.bus.permissions import INTERNAL
 from headwater.site.hosts import check
-from headwater.site.layout import Layout
+from headwater.site.layout import SiteFolders
 from headwater.site.links import address_of
-from headwater.site.server_config import Placement, account_key, config_text, permissions_of
+from headwater.site.server_config import ServerPlacement, account_key, config_text, permissions_of
 from headwater.site.topology import Site, Topology
 from identities import make_certificates, make_operator
 from servers import nats_server
@@ -28,7 +28,7 @@ from topologies import ACCOUNTS, cinemas, operator_accounts, topology_of
 
 def accepted(directory: Path, topology: Topology, site: Site) -> str:
     """Return the configuration of a site's first server, which nats-server accepts."""
-    text = config_text(topology, site, next(iter(site.nodes)), Placement())
+    text = config_text(topology, site, next(iter(site.nodes)), ServerPlacement())
     (directory / "a.conf").write_text(text)
     check(directory / "a.conf")
     return text
@@ -48,7 +48,7 @@ def test_links_carry_nothing_internal_and_go_where_they_are_told(tmp_path: Path)
     site = topology.site("spoke-1")
     node = next(iter(site.nodes))
     remotes = tuple(replace(remote, public_url="nats://127.0.0.1:9") for remote in site.remotes)
-    text = config_text(topology, replace(site, remotes=remotes), node, Placement(is_public=True))
+    text = config_text(topology, replace(site, remotes=remotes), node, ServerPlacement(is_public=True))
     assert text.count(f'"deny_imports": ["{INTERNAL}"]') == text.count(f'"deny_exports": ["{INTERNAL}"]') == 1
     assert '"nats://acc:acc@127.0.0.1:9"' in text
     assert '"nats://sys:sys@127.0.0.1:9"' in text
@@ -78,7 +78,7 @@ def test_accounts_can_come_from_an_operator(tmp_path: Path) -> None:
     key = account_key(topology.site("hub").accounts[0])
     assert f"{key}: " in made.config
     assert f'"{key}": "hub"' in text
-    settings = Layout(topology, tmp_path / "out").write()[-1].read_text()
+    settings = SiteFolders(topology, tmp_path / "out").write()[-1].read_text()
     assert f'creds = "{made.creds_file}"' in settings
     assert "nkey" not in settings
 
@@ -113,7 +113,7 @@ def test_users_links_and_links_of_their_own_may_do_what_each_needs(tmp_path: Pat
 @pytest.fixture
 async def hub(tmp_path: Path) -> AsyncIterator[tuple[Client, Client]]:
     """A hub's server as configured, with its engine's user and a user of the account."""
-    layout = Layout(topology_of(tmp_path, cinemas()), tmp_path / "out")
+    layout = SiteFolders(topology_of(tmp_path, cinemas()), tmp_path / "out")
     layout.write()
     site = layout.topology.site("hub")
     config = layout.server_config(site, next(iter(site.nodes))).read_text()

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from headwater.model.times import SECOND
-from headwater.site.layout import Layout
+from headwater.site.layout import SiteFolders
 from headwater.site.run_record import Running, RunRecord, running
 from headwater.site.status import keeper_of, silent_since, status_of
 from topologies import RunningSites, cinemas, topology_of
@@ -30,7 +30,7 @@ async def test_the_status_of_running_sites_names_servers_engines_streams_and_ups
 
 
 async def test_the_status_of_nothing_says_so(tmp_path: Path) -> None:
-    layout = Layout(topology_of(tmp_path, cinemas()), tmp_path / "run")
+    layout = SiteFolders(topology_of(tmp_path, cinemas()), tmp_path / "run")
     layout.write()
     status = await status_of(layout)
     assert status.keeper == 0

@@ -8,14 +8,14 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import pyspark_headwater
 from headwater.errors import SettingsError
-from headwater.spark.data_source import SCHEMA, StreamSource, column_names, next_offset
+from headwater.spark.data_source import SCHEMA, StreamDataSource, column_names, next_offset
 from headwater.spark.piece_reader import COLUMNS
 
 
 def test_spark_finds_the_source_by_its_name() -> None:
-    assert pyspark_headwater.DefaultSource is StreamSource
-    assert StreamSource.name() == "headwater"
-    assert StreamSource({}).schema().names == COLUMNS.names
+    assert pyspark_headwater.DefaultSource is StreamDataSource
+    assert StreamDataSource.name() == "headwater"
+    assert StreamDataSource({}).schema().names == COLUMNS.names
 
 
 def test_only_the_columns_of_the_given_schema_are_read() -> None:
@@ -41,4 +41,4 @@ def test_a_stream_that_became_shorter_takes_nothing_back() -> None:
 
 def test_following_a_stream_needs_somebody_who_knows_its_end() -> None:
     with pytest.raises(SettingsError, match="readStream needs option server"):
-        StreamSource({"path": "store/$G/ORDERS"}).streamReader(SCHEMA)
+        StreamDataSource({"path": "store/$G/ORDERS"}).streamReader(SCHEMA)

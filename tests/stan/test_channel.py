@@ -14,10 +14,10 @@ from headwater.clock import DrivenClock
 from headwater.delivery.timers import Timers
 from headwater.model.stream import StreamConfig
 from headwater.stan.channel import Channel
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.limits import ChannelLimits
 from headwater.stan.outbox import Outbox
-from headwater.stan.subscription import FlowKey, Subscription
+from headwater.stan.subscription import FlowKey, StanSubscription
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ async def channel(tmp_path: Path, clock: DrivenClock) -> AsyncIterator[Channel]:
 
 
 def test_a_durable_without_a_client_counts_as_a_subscription(channel: Channel) -> None:
-    durable = channel.add(1, FlowKey("foo", "me", "dur"), Flow(0))
-    group = channel.add(2, FlowKey("foo", "", "", "group"), Flow(0))
+    durable = channel.add(1, FlowKey("foo", "me", "dur"), ChannelFlow(0))
+    group = channel.add(2, FlowKey("foo", "", "", "group"), ChannelFlow(0))
     for number in (3, 4):
-        channel.join(Subscription(number, "me", f"in{number}", f"ack{number}", 1, 1, group))
+        channel.join(StanSubscription(number, "me", f"in{number}", f"ack{number}", 1, 1, group))
     assert (channel.subs_count, len(list(channel.subscriptions))) == (3, 2)
     assert channel.flow(durable.key) is durable
     channel.remove(durable.key)
@@ -50,8 +50,8 @@ def test_a_channel_is_idle_when_nobody_subscribes_and_nothing_comes(
 ) -> None:
     began = clock.now_ns()
     assert channel.idle_at_ns() == began + 1000
-    shared = channel.add(1, FlowKey("foo", "me", number=1), Flow(0))
-    subscription = Subscription(2, "me", "in", "ack", 1, 1, shared)
+    shared = channel.add(1, FlowKey("foo", "me", number=1), ChannelFlow(0))
+    subscription = StanSubscription(2, "me", "in", "ack", 1, 1, shared)
     channel.join(subscription)
     assert channel.idle_at_ns() is None
     clock.advance(500)

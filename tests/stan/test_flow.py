@@ -5,20 +5,20 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headwater.stan.flow import NEAR_NS, Flow, Member
+from headwater.stan.flow import NEAR_NS, ChannelFlow, Member
 
 SECOND = 1_000_000_000
 
 
-def a_flow(*limits: int, ack_wait_s: int = 30) -> tuple[Flow, list[Member]]:
-    flow = Flow(0)
+def a_flow(*limits: int, ack_wait_s: int = 30) -> tuple[ChannelFlow, list[Member]]:
+    flow = ChannelFlow(0)
     members = [Member(limit, ack_wait_s * SECOND) for limit in limits]
     for member in members:
         flow.join(member)
     return flow, members
 
 
-def again(flow: Flow, now_ns: int) -> list[tuple[int, int]]:
+def again(flow: ChannelFlow, now_ns: int) -> list[tuple[int, int]]:
     return [(one.seq, one.count) for one in flow.due(now_ns)]
 
 
@@ -47,7 +47,7 @@ def test_what_is_not_acknowledged_comes_again_in_rhythm() -> None:
 
 
 def test_what_was_perhaps_sent_before_a_crash_counts_as_sent_once() -> None:
-    flow = Flow(1, [1], doubted_through=3)
+    flow = ChannelFlow(1, [1], doubted_through=3)
     member = Member(10, SECOND)
     flow.join(member)
     assert again(flow, 0) == [(1, 1)]
@@ -68,7 +68,7 @@ def test_what_comes_again_ignores_how_much_may_be_held() -> None:
 
 
 def test_nothing_new_is_sent_before_what_nobody_holds() -> None:
-    flow = Flow(9, unheld=[3, 7])
+    flow = ChannelFlow(9, unheld=[3, 7])
     assert flow.due(0) == []
     member = Member(10, SECOND)
     flow.join(member)
@@ -150,7 +150,7 @@ def test_who_does_not_listen_gets_nothing_and_all_again_when_it_does() -> None:
 
 
 def test_a_message_that_is_gone_is_forgotten() -> None:
-    flow = Flow(5, unheld=[4])
+    flow = ChannelFlow(5, unheld=[4])
     assert flow.forget(4)
     assert not flow.forget(4)
     assert not flow.pending
@@ -161,7 +161,7 @@ class Flows(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.flow = Flow(0)
+        self.flow = ChannelFlow(0)
         self.now = 0
         self.sent: set[int] = set()
         self.acknowledged: set[int] = set()
@@ -226,7 +226,7 @@ class Flows(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         members = self.flow.members
-        self.flow = Flow(self.flow.last_sent, self.flow.pending)
+        self.flow = ChannelFlow(self.flow.last_sent, self.flow.pending)
         for member in members:
             self.flow.join(Member(member.max_in_flight, member.ack_wait_ns))
 

@@ -12,16 +12,16 @@ from pyroaring import BitMap64
 from headwater.errors import FencedError, NewerFormatError
 from headwater.stan import records
 from headwater.stan.clients import Client
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.records import FlowRow, Records, RecordsError, SubscriptionRow
-from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.stan.subscription import FlowKey, SharedFlow, StanSubscription
 from rounds import choose_seed
 
 ME = Client("me", "hb", b"\x00\xff", 1, 5, 3)
 
 
 def a_flow(number: int, key: FlowKey, *pending: int) -> SharedFlow:
-    return SharedFlow(number, key, Flow(9, pending))
+    return SharedFlow(number, key, ChannelFlow(9, pending))
 
 
 def test_everything_reads_back_after_a_restart(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_everything_reads_back_after_a_restart(tmp_path: Path) -> None:
             records.add_channel("foo", "identity"),
             records.add_flow(plain),
             records.add_flow(group),
-            records.add_subscription(Subscription(5, "me", "in", "ack", 10, 30, plain)),
+            records.add_subscription(StanSubscription(5, "me", "in", "ack", 10, 30, plain)),
         ]
     )
     kept.close()
@@ -54,7 +54,7 @@ def test_a_flow_takes_its_subscriptions_with_it(tmp_path: Path) -> None:
     flow = a_flow(1, FlowKey("foo", "me", "dur"))
     kept = Records(tmp_path / "stan.db")
     kept.write(
-        [records.add_flow(flow), records.add_subscription(Subscription(2, "me", "i", "a", 1, 1, flow))]
+        [records.add_flow(flow), records.add_subscription(StanSubscription(2, "me", "i", "a", 1, 1, flow))]
     )
     kept.write([records.remove_flow(1)])
     assert (kept.flows(), kept.subscriptions()) == ([], [])
@@ -64,7 +64,7 @@ def test_what_is_removed_is_gone_and_what_moves_moves(tmp_path: Path) -> None:
     flow = a_flow(1, FlowKey("foo", "me", "dur"))
     kept = Records(tmp_path / "stan.db")
     kept.write([records.add_client(ME), records.add_channel("foo", "x"), records.add_flow(flow)])
-    kept.write([records.add_subscription(Subscription(2, "me", "i", "a", 1, 1, flow))])
+    kept.write([records.add_subscription(StanSubscription(2, "me", "i", "a", 1, 1, flow))])
     flow.flow.last_sent = 12
     kept.write([records.move_flow(flow), records.remove_subscription(2)])
     kept.write([records.remove_client("me"), records.remove_channel("foo")])
@@ -139,7 +139,7 @@ def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(tmp_path: Path) -> N
     flow = a_flow(1, FlowKey("foo", "me", "dur"), 3, 7)
     kept.write([records.add_client(ME), records.add_channel("foo", "x"), records.add_flow(flow)])
     kept.write(
-        [records.add_subscription(Subscription(2, "me", "i", "a", 1, 1, flow)), records.keep("k", "v")]
+        [records.add_subscription(StanSubscription(2, "me", "i", "a", 1, 1, flow)), records.keep("k", "v")]
     )
     flow.flow.last_sent = 12
     kept.write([records.move_flow(flow)])

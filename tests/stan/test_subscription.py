@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.stan.flow import Flow
-from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.stan.flow import ChannelFlow
+from headwater.stan.subscription import FlowKey, SharedFlow, StanSubscription
 
 
 def test_a_durable_group_is_shown_with_both_names() -> None:
@@ -13,8 +13,8 @@ def test_a_durable_group_is_shown_with_both_names() -> None:
 
 
 def test_a_subscription_gets_nothing_before_it_is_ready() -> None:
-    shared = SharedFlow(1, FlowKey("foo", "me", "dur"), Flow(0))
-    subscription = Subscription(2, "me", "in", "ack", 10, 30, shared)
+    shared = SharedFlow(1, FlowKey("foo", "me", "dur"), ChannelFlow(0))
+    subscription = StanSubscription(2, "me", "in", "ack", 10, 30, shared)
     shared.flow.join(subscription.member)
     assert (subscription.channel, shared.is_durable) == ("foo", True)
     assert (subscription.member.max_in_flight, subscription.member.ack_wait_ns) == (10, 30_000_000_000)

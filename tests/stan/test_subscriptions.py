@@ -8,7 +8,7 @@ import pytest
 
 from doors import Wanted, opened_door
 from headwater.stan import records, refusals
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.records import Records
 from headwater.stan.subscription import SharedFlow
 from headwater.wire.stan_messages import FIRST
@@ -77,7 +77,7 @@ async def test_what_was_perhaps_delivered_before_a_crash_says_that_it_comes_agai
         # As if the engine had died before it recorded that the last two were sent.
         kept = Records(tmp_path / "stan.db")
         assert kept.server()["stopped"] == "yes"
-        rows = [SharedFlow(row.number, row.key, Flow(1)) for row in kept.flows()]
+        rows = [SharedFlow(row.number, row.key, ChannelFlow(1)) for row in kept.flows()]
         moved = [records.move_flow(shared) for shared in rows]
         kept.write([*moved, *([records.keep("stopped", "no")] * crashed)])
         kept.close()
@@ -104,7 +104,7 @@ async def test_a_position_behind_the_end_that_a_channel_lost_is_set_back_to_it(t
         # As if two more had been sent whose messages a damaged log has lost since.
         kept = Records(tmp_path / "stan.db")
         (row,) = kept.flows()
-        flow = Flow(5, [2, 4, 5])
+        flow = ChannelFlow(5, [2, 4, 5])
         kept.write([records.move_flow(SharedFlow(row.number, row.key, flow))])
         kept.close()
         async with stan_on(door) as server:

@@ -15,7 +15,7 @@ from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.stan import records
 from headwater.stan.clients import Client
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.records import Records
 from headwater.stan.subscription import FlowKey, SharedFlow
 from headwater.store.repair import Options, Repair, Repaired
@@ -65,7 +65,7 @@ async def make(store: Path) -> Held:
 
     await on(store, fill)
     kept = Records(store / "stan.$G.db")
-    flow = SharedFlow(1, FlowKey("foo", "me", "dur"), Flow(9, [3, 4]))
+    flow = SharedFlow(1, FlowKey("foo", "me", "dur"), ChannelFlow(9, [3, 4]))
     kept.write([records.add_client(Client("me", "hb", b"x", 1, 5, 3)), records.add_flow(flow)])
     kept.close()
     return held

@@ -10,7 +10,7 @@ import pytest
 from headwater.control.wal_file import wal_path
 from headwater.stan import records
 from headwater.stan.clients import Client
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.records import Records, RecordsError
 from headwater.stan.subscription import FlowKey, SharedFlow
 from headwater.store import stan_check
@@ -52,7 +52,7 @@ def killed(store: Path, count: int = 6) -> Path:
     kept = Records(store / "made" / path.name)
     for number in range(count):
         kept.write([records.add_client(Client(f"client{number}", "inbox", b"x", 1, 5, 3))])
-        flow = SharedFlow(number + 1, FlowKey("foo", f"client{number}", "dur"), Flow(9, [3, 4]))
+        flow = SharedFlow(number + 1, FlowKey("foo", f"client{number}", "dur"), ChannelFlow(9, [3, 4]))
         kept.write([records.add_flow(flow)])
     for suffix in ("", "-wal"):
         shutil.copyfile(store / "made" / (path.name + suffix), path.with_name(path.name + suffix))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from headwater.stream.pending import BATCH_BYTES, Pending
+from headwater.stream.pending import BATCH_BYTES, PendingGroup
 
 
-def filled(*, whole: bool) -> Pending:
+def filled(*, whole: bool) -> PendingGroup:
     """Return what waits after one large message."""
-    pending = Pending(whole=whole)
+    pending = PendingGroup(whole=whole)
     pending.add(7, 70, b"s", b"h", b"x" * BATCH_BYTES)
     return pending
 
 
 def test_a_batch_is_full_when_it_holds_enough_unless_it_must_stay_whole() -> None:
-    assert not Pending().is_full
+    assert not PendingGroup().is_full
     assert filled(whole=False).is_full
     assert not filled(whole=True).is_full
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from headwater.table.compaction import CompactionSettings, Plan, dead_rows, most_files, plan
+from headwater.table.compaction import CompactionPlan, CompactionSettings, dead_rows, most_files, plan
 from headwater.table.datafile import DataFile
 
 SETTINGS = CompactionSettings(target_file_bytes=1_000_000, target_file_rows=10_000, max_small_files=16)
@@ -34,7 +34,7 @@ class Model:
         self.last_seq += rows
         self.folded_rows += rows
 
-    def apply(self, todo: Plan, dead: dict[str, int]) -> None:
+    def apply(self, todo: CompactionPlan, dead: dict[str, int]) -> None:
         gone = {file.path for file in todo.drop}
         self.files = [file for file in self.files if file.path not in gone]
         for run in todo.rewrite:
@@ -78,7 +78,7 @@ def test_nothing_to_do_is_an_empty_plan() -> None:
 def test_files_below_the_first_sequence_and_wholly_dead_ones_go_without_reading() -> None:
     files = [file(1, 8000, 1), file(2, 8000, 8001), file(3, 8000, 16_001)]
     todo = plan(files, {"data/2": 8000}, 8001, SETTINGS)
-    assert todo == Plan((files[0], files[1]), ())
+    assert todo == CompactionPlan((files[0], files[1]), ())
 
 
 def test_a_file_that_reaches_past_the_first_sequence_stays() -> None:

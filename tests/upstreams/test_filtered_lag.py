@@ -9,7 +9,7 @@ from headwater.clock import SystemClock
 from headwater.model.upstream import External, StreamSource, TransformConfig
 from headwater.upstreams.filtered_lag import FilteredLag
 from headwater.upstreams.origins import Origins
-from headwater.upstreams.planner import Extent
+from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
 
 
@@ -34,7 +34,7 @@ def upstream_of(*filters: str) -> Upstream:
     return Upstream(None, source, mirrored=False)  # type: ignore[arg-type]
 
 
-async def extent(asker: Asker) -> Extent:
+async def extent(asker: Asker) -> OriginRange:
     source = StreamSource(name="O", external=External(api="$JS.API"))
     return await Origins(None, asker.connection).extent(source)  # type: ignore[arg-type]
 
@@ -77,4 +77,4 @@ async def test_between_measurements_what_is_new_counts_whole() -> None:
 async def test_an_origin_that_does_not_answer_is_behind_by_all_it_had() -> None:
     async with opened_jetstream() as asker:
         measured = FilteredLag(asker.connection, SystemClock())
-        assert await measured.of(upstream_of("o.a"), Extent("x", 1, 5), 2, "$JS.away.API") == 4
+        assert await measured.of(upstream_of("o.a"), OriginRange("x", 1, 5), 2, "$JS.away.API") == 4

@@ -11,7 +11,7 @@ from headwater.model.upstream import StreamSource
 from headwater.replication.work import Question, Work
 from headwater.stream.stream import Stream
 from headwater.upstreams import leases as under_way
-from headwater.upstreams.leases import NOTHING, Planned, UnderWay
+from headwater.upstreams.leases import NOTHING, Leases, Planned
 from headwater.upstreams.upstream import Upstream
 
 
@@ -25,14 +25,14 @@ def planned(*ids: str, identity: str = "origin") -> Planned:
 
 
 def test_a_piece_of_work_keeps_the_origin_that_it_was_planned_on() -> None:
-    works, upstream = UnderWay(single=True), an_upstream()
+    works, upstream = Leases(single=True), an_upstream()
     upstream.identity = "made anew since"
     works.give(upstream, planned("w"), 1)
     assert works.identities == {"w": "origin"}
 
 
 def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
-    works, lost, kept = UnderWay(single=True), an_upstream(), an_upstream()
+    works, lost, kept = Leases(single=True), an_upstream(), an_upstream()
     works.give(lost, planned("a", "b"), 1)
     works.give(kept, planned("c"), 1)
     works.asked(Question(name="anybody", under_way=("c",)))
@@ -42,7 +42,7 @@ def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
 
 
 def test_one_of_several_replicators_speaks_for_itself_alone() -> None:
-    works, upstream = UnderWay(single=False), an_upstream()
+    works, upstream = Leases(single=False), an_upstream()
     works.asked(Question(name="one"))
     works.give(upstream, planned("a"), 1)
     works.asked(Question(name="another"))
@@ -52,7 +52,7 @@ def test_one_of_several_replicators_speaks_for_itself_alone() -> None:
 
 
 def test_a_piece_that_was_taken_back_is_known_but_awaited_no_more() -> None:
-    works, upstream = UnderWay(single=True), an_upstream()
+    works, upstream = Leases(single=True), an_upstream()
     works.give(upstream, planned("early"), 1)
     works.asked(Question(name=""))
     works.give(upstream, planned("again"), 3)
@@ -63,14 +63,14 @@ def test_a_piece_that_was_taken_back_is_known_but_awaited_no_more() -> None:
 
 
 def test_an_upstream_that_was_changed_meanwhile_waits_for_none_of_the_old_pieces() -> None:
-    works = UnderWay(single=True)
+    works = Leases(single=True)
     works.give(an_upstream(), planned("a"), 1)
     assert works.came_in(an_upstream(), ["a"]) == 0
 
 
 def test_very_old_pieces_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_way, "REMEMBERED", 2)
-    works, upstream = UnderWay(single=True), an_upstream()
+    works, upstream = Leases(single=True), an_upstream()
     works.give(upstream, planned("a", "b", "c"), 1)
     assert list(works.identities) == ["b", "c"]
     assert works.came_in(upstream, ["a", "b", "c"]) == 2
@@ -86,7 +86,7 @@ def test_pieces_tell_together_how_much_they_read_and_how_much_of_a_plan_they_tak
 
 def test_a_lease_ends_by_a_clock_that_is_never_set_back() -> None:
     steady = [0]
-    works, upstream = UnderWay(single=True, steady_ns=lambda: steady[0]), an_upstream()
+    works, upstream = Leases(single=True, steady_ns=lambda: steady[0]), an_upstream()
     works.give(upstream, planned("a"), 1_000_000_000_000)
     assert works.is_leased(upstream)
     steady[0] = 61_000_000_000
@@ -94,7 +94,7 @@ def test_a_lease_ends_by_a_clock_that_is_never_set_back() -> None:
 
 
 def test_a_piece_of_work_is_of_the_very_upstream_that_it_was_planned_for() -> None:
-    works, upstream, same_name = UnderWay(single=True), an_upstream(), an_upstream()
+    works, upstream, same_name = Leases(single=True), an_upstream(), an_upstream()
     works.give(upstream, planned("a", "b"), 1)
     assert works.are_of(upstream, ["a", "b"])
     assert not works.are_of(same_name, ["a"])

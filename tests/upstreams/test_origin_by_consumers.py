@@ -12,7 +12,7 @@ from doors import Asker, connected
 from headwater.errors import ApiError
 from headwater.model.upstream import hash8
 from headwater.upstreams.origin_by_consumers import (
-    UnansweredError,
+    OriginUnansweredError,
     answer_of,
     extent_by_consumers,
     request,
@@ -78,12 +78,12 @@ async def test_an_origin_that_is_not_there_answers_with_its_own_error() -> None:
 
 async def test_a_subject_that_nobody_answers_is_named() -> None:
     async with origin() as site:
-        with pytest.raises(UnansweredError, match=r"nobody answers on \$JS\.acme\.API\.CONSUMER"):
+        with pytest.raises(OriginUnansweredError, match=r"nobody answers on \$JS\.acme\.API\.CONSUMER"):
             await extent_by_consumers(site.connection, "$JS.acme.API", "S", "deliver")
 
 
 def test_an_origin_that_answered_before_needs_no_export() -> None:
-    shown = UnansweredError("$JS.acme.API.STREAM.INFO.S").of_known_origin().description
+    shown = OriginUnansweredError("$JS.acme.API.STREAM.INFO.S").of_known_origin().description
     assert shown == "nobody answers on $JS.acme.API.STREAM.INFO.S: the origin is away"
 
 

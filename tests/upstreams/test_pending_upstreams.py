@@ -11,7 +11,7 @@ from doors import services
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import External, StreamSource
 from headwater.stream.stream import Stream
-from headwater.upstreams.pending_upstreams import LOOK_NS, SLOWEST, Restless, next_look_ns
+from headwater.upstreams.pending_upstreams import LOOK_NS, SLOWEST, PendingUpstreams, next_look_ns
 from headwater.upstreams.upstream import Upstream
 
 
@@ -40,13 +40,13 @@ def source_of(target: Stream, external: External | None = None) -> Upstream:
     return Upstream(target, StreamSource(name="O", external=external), mirrored=False)
 
 
-def rest(restless: Restless, upstream: Upstream) -> None:
+def rest(restless: PendingUpstreams, upstream: Upstream) -> None:
     restless.rest(upstream, restless.stirred(upstream))
 
 
 async def test_it_rests_until_its_origin_grows(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
-    restless, upstream = Restless(), source_of(target)
+    restless, upstream = PendingUpstreams(), source_of(target)
     restless.opened(origin)
     restless.opened(target)
     restless.declare("T", [upstream])
@@ -64,7 +64,7 @@ async def test_an_origin_that_grows_while_it_is_looked_at_is_not_forgotten(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless, upstream = Restless(), source_of(target)
+    restless, upstream = PendingUpstreams(), source_of(target)
     restless.opened(origin)
     restless.declare("T", [upstream])
     before = restless.stirred(upstream)
@@ -78,7 +78,7 @@ async def test_an_origin_that_comes_or_goes_stirs_up_who_copies_from_it(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless, upstream = Restless(), source_of(target)
+    restless, upstream = PendingUpstreams(), source_of(target)
     restless.declare("T", [upstream])
     rest(restless, upstream)
     restless.opened(origin)
@@ -93,7 +93,7 @@ async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless, old, new = Restless(), source_of(target), source_of(target)
+    restless, old, new = PendingUpstreams(), source_of(target), source_of(target)
     restless.opened(origin)
     restless.declare("T", [old])
     restless.declare("T", [new])
@@ -107,7 +107,7 @@ async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
 async def test_one_of_an_origin_elsewhere_never_rests_and_is_asked_ever_less_often(
     streams: tuple[Stream, Stream],
 ) -> None:
-    restless, upstream = Restless(), source_of(streams[1], External(api="$JS.hub.API"))
+    restless, upstream = PendingUpstreams(), source_of(streams[1], External(api="$JS.hub.API"))
     restless.declare("T", [upstream])
     rest(restless, upstream)
     assert list(restless) == [upstream]
@@ -120,7 +120,7 @@ async def test_an_upstream_that_is_declared_is_new_and_an_origin_that_grows_make
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless = Restless()
+    restless = PendingUpstreams()
     restless.opened(origin)
     assert not restless.is_new
     restless.declare("T", ())

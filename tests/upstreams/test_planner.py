@@ -24,7 +24,7 @@ from headwater.upstreams.planner import (
     PIECE_BYTES,
     SLOT_PIECES,
     CursorAt,
-    Extent,
+    OriginRange,
     pieces,
     plan_local,
     plan_remote,
@@ -60,7 +60,7 @@ async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) 
     await origin.checkpoint()
     await offered(origin, 5)
     await origin.remove(3)
-    extent = Extent(origin.identity, 1, 15)
+    extent = OriginRange(origin.identity, 1, 15)
     (first,) = await plan_local(mirror_of(target), origin, extent, 1)
     assert (first.start_seq, first.stop_seq, len(first.files), first.tail) == (1, 10, 1, b"")
     assert first.removed
@@ -77,7 +77,7 @@ async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: t
     seen: list[int] = []
     start, count = 1, 0
     while start <= 80:
-        (work,) = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 80), start)
+        (work,) = await plan_local(mirror_of(target), origin, OriginRange(origin.identity, 1, 80), start)
         seen += column_bytes.decode(work.tail).seqs.tolist()
         start = work.stop_seq + 1
         count += 1
@@ -88,10 +88,10 @@ async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: t
 async def test_a_remote_origin_is_read_through_its_api(streams: tuple[Stream, Stream]) -> None:
     _, target = streams
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
-    (work,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 50), 20, NOW_NS)
+    (work,) = plan_remote(mirror_of(target), origin, OriginRange("id", 1, 50), 20, NOW_NS)
     assert work.origin is not None
     assert (work.start_seq, work.stop_seq, work.origin.stream) == (20, 50, "O")
-    (whole,) = plan_remote(mirror_of(target), origin, Extent("id", 1, 1_000_000), 20, NOW_NS)
+    (whole,) = plan_remote(mirror_of(target), origin, OriginRange("id", 1, 1_000_000), 20, NOW_NS)
     assert (whole.start_seq, whole.stop_seq) == (20, 1_000_000)
 
 
@@ -99,7 +99,7 @@ async def test_a_remote_origin_is_asked_for_as_much_as_came_in_a_few_seconds(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.B.API", stream="O")
-    extent, upstream = Extent("id", 1, 10_000_000), mirror_of(streams[1])
+    extent, upstream = OriginRange("id", 1, 10_000_000), mirror_of(streams[1])
     (first,) = plan_remote(upstream, origin, extent, 1, NOW_NS)
     assert first.origin is not None
     assert (first.origin.max_messages, first.origin.max_bytes) == (ASKED_LEAST, ASKED_LEAST_BYTES)
@@ -148,7 +148,7 @@ async def test_pieces_of_files_follow_on_each_other(
     await origin.remove(7)
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 100)
     monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 10)
-    works = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 100), 1)
+    works = await plan_local(mirror_of(target), origin, OriginRange(origin.identity, 1, 100), 1)
     assert len(works) > 1
     assert works[0].expected == b""
     for one, two in pairwise(works):
@@ -163,7 +163,7 @@ async def test_as_much_is_read_of_files_as_was_copied_within_seconds(streams: tu
         await offered(origin, 100)
         await origin.checkpoint()
     extent, upstream = (
-        Extent(origin.identity, 1, 500),
+        OriginRange(origin.identity, 1, 500),
         Upstream(target, StreamSource(name="O"), mirrored=False),
     )
 
@@ -185,7 +185,7 @@ async def test_whole_files_of_a_mirror_are_one_piece_of_work(streams: tuple[Stre
     for _ in range(3):
         await offered(origin, 10)
         await origin.checkpoint()
-    extent = Extent(origin.identity, 1, 30)
+    extent = OriginRange(origin.identity, 1, 30)
     (work,) = await plan_local(mirror_of(target), origin, extent, 1)
     assert (work.stop_seq, len(work.files), work.linkable) == (30, 3, True)
     (cut,) = await plan_local(mirror_of(target), origin, extent, 5)
@@ -205,7 +205,7 @@ async def test_a_long_head_becomes_a_file_before_it_is_copied(streams: tuple[Str
     origin.copying.on_folded = grown.set
     origin.offer([(b"o", b"", b"", bytes(50_000)) for _ in range(100)])
     await origin.settled()
-    extent = Extent(origin.identity, 1, 100)
+    extent = OriginRange(origin.identity, 1, 100)
     assert await plan_local(mirror_of(target), origin, extent, 1) == []
     await asyncio.wait_for(grown.wait(), 60)
     (work,) = await plan_local(mirror_of(target), origin, extent, 1)
@@ -269,7 +269,7 @@ async def test_a_plan_reads_as_much_as_its_replicator_has_slots_for(
     origin, target = streams
     await several_files(origin, 12)
     source = Upstream(target, StreamSource(name="O"), mirrored=False)
-    extent = Extent(origin.identity, 1, 120)
+    extent = OriginRange(origin.identity, 1, 120)
     size = min(file.size_bytes for file in origin.copying.files_from(1, 1 << 40))
     monkeypatch.setattr("headwater.upstreams.planner.SLOT_BYTES", 2 * size)
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 1)
@@ -294,7 +294,7 @@ async def test_a_file_is_read_only_as_far_as_a_piece_goes(
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 100)
     monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 10)
     source = Upstream(target, StreamSource(name="O"), mirrored=False)
-    works = await plan_local(source, origin, Extent(origin.identity, 1, 100), 51)
+    works = await plan_local(source, origin, OriginRange(origin.identity, 1, 100), 51)
     (file,) = origin.copying.files_from(1, 1)
     assert sum(work.read_bytes for work in works) == pytest.approx(file.size_bytes / 2, abs=20)
 
@@ -302,7 +302,7 @@ async def test_a_file_is_read_only_as_far_as_a_piece_goes(
 async def test_files_that_are_linked_are_not_read(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
     await several_files(origin, 3)
-    (work,) = await plan_local(mirror_of(target), origin, Extent(origin.identity, 1, 30), 1)
+    (work,) = await plan_local(mirror_of(target), origin, OriginRange(origin.identity, 1, 30), 1)
     assert (len(work.files), work.read_bytes) == (3, 0)
 
 
@@ -316,7 +316,7 @@ async def test_however_many_slots_there_are_a_plan_fits_a_message(
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 1)
     monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 5)
     source = Upstream(target, StreamSource(name="O"), mirrored=False)
-    extent = Extent(origin.identity, 1, 120)
+    extent = OriginRange(origin.identity, 1, 120)
     every = await plan_local(source, origin, extent, 1, 1000)
     assert every[-1].stop_seq == 120
     limit = sum(work.exchange_bytes for work in every) // 3

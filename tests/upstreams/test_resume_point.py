@@ -14,7 +14,7 @@ from headwater.model.upstream import StreamSource
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.stream.stream import Stream
 from headwater.upstreams.origins import Origins
-from headwater.upstreams.planner import Extent
+from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.resume_point import Resumption
 from table.samples import columns
 
@@ -231,7 +231,7 @@ async def test_a_cursor_that_moves_while_the_start_is_looked_up_is_not_set_back(
         class Slow(Origins):
             """Somebody else plans, copies and commits while this one looks for the start."""
 
-            async def seq_at(self, source: StreamSource, extent: Extent) -> int:
+            async def seq_at(self, source: StreamSource, extent: OriginRange) -> int:
                 await copied(door, copier, "S", 7)
                 return await super().seq_at(source, extent)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.request import API_LEVEL, Request
 from headwater.control.account import reserved
 from headwater.model.stream import Storage
 from headwater.wire.stream_json import Json
 
 
-async def info(context: Context, request: Request) -> Json:
+async def info(context: ApiContext, request: Request) -> Json:
     """Show what the account has taken, what it may take, and the level of the API."""
     domain = context.domain
     configs = domain.configs()

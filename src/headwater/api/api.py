@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.api.advisories import Advisories
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.direct import DirectGets
 from headwater.api.dispatcher import Dispatcher
 from headwater.api.mirror_direct import MirrorDirectGets
@@ -34,7 +34,7 @@ class Api:
     ) -> None:
         advisories = Advisories(connection, clock, domain.account, server_name, domain_name)
         self._transfers = Transfers(patience)
-        context = Context(
+        context = ApiContext(
             domain=domain,
             connection=connection,
             clock=clock,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, fitting, page
 from headwater.api.request import API_LEVEL, VERSION, Request, WithHeaders
 from headwater.control.consumer_rules import parse_address
@@ -28,7 +28,7 @@ _ENVELOPE_BYTES = 64 * 1024
 _IDENTITY = b"Nats-Stream-Identity"
 
 
-async def create(context: Context, request: Request) -> Json | WithHeaders:
+async def create(context: ApiContext, request: Request) -> Json | WithHeaders:
     """Make a consumer, or change one that is there."""
     asked = decode_create(request.body)
     stream = context.domain.stream(request.stream)
@@ -55,7 +55,7 @@ def _check_identity(stream: Stream, request: Request) -> None:
         )
 
 
-async def names(context: Context, request: Request) -> Json:
+async def names(context: ApiContext, request: Request) -> Json:
     """List the names of a stream's consumers."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
     found = [c.name for c in context.consumers.of(context.domain.stream(request.stream)).listed]
@@ -63,7 +63,7 @@ async def names(context: Context, request: Request) -> Json:
     return {**paging, "consumers": list(shown)}
 
 
-async def list_(context: Context, request: Request) -> Json:
+async def list_(context: ApiContext, request: Request) -> Json:
     """List a stream's consumers; a page holds no more than a message can."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
     found = context.consumers.of(context.domain.stream(request.stream)).listed
@@ -76,18 +76,18 @@ async def list_(context: Context, request: Request) -> Json:
     return {**paging, "consumers": infos}
 
 
-async def info(context: Context, request: Request) -> Json:
+async def info(context: ApiContext, request: Request) -> Json:
     """Show a consumer."""
     return _shown(await _consumer(context, request).info())
 
 
-async def delete(context: Context, request: Request) -> Json:
+async def delete(context: ApiContext, request: Request) -> Json:
     """Remove a consumer."""
     await context.consumers.delete(context.domain.stream(request.stream), request.consumer)
     return {"success": True}
 
 
-async def pause(context: Context, request: Request) -> Json:
+async def pause(context: ApiContext, request: Request) -> Json:
     """Pause a consumer until a time, or resume it."""
     asked = request.decode_optional(_PAUSE_FIELDS, "JSApiConsumerPauseRequest")
     stream = context.domain.stream(request.stream)
@@ -100,7 +100,7 @@ async def pause(context: Context, request: Request) -> Json:
     return answer
 
 
-async def reset(context: Context, request: Request) -> Json:
+async def reset(context: ApiContext, request: Request) -> Json:
     """Have a consumer begin anew."""
     asked = request.decode_optional(_RESET_FIELDS, "JSApiConsumerResetRequest")
     consumer = _consumer(context, request)
@@ -108,7 +108,7 @@ async def reset(context: Context, request: Request) -> Json:
     return {**_shown(await consumer.info()), "reset_seq": start_seq}
 
 
-async def unpin(context: Context, request: Request) -> Json:
+async def unpin(context: ApiContext, request: Request) -> Json:
     """Let another client of a priority group be served."""
     asked = request.decode_optional(_UNPIN_FIELDS, "JSApiConsumerUnpinRequest")
     consumer = _consumer(context, request)
@@ -122,7 +122,7 @@ async def unpin(context: Context, request: Request) -> Json:
     return {}
 
 
-def _consumer(context: Context, request: Request) -> Consumer:
+def _consumer(context: ApiContext, request: Request) -> Consumer:
     return context.consumers.get(context.domain.stream(request.stream), request.consumer)
 
 

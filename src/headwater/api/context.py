@@ -15,7 +15,7 @@ from headwater.upstreams.upstreams import Upstreams
 
 
 @dataclass(slots=True)
-class Counters:
+class RequestCounts:
     """How many requests were answered, and how many of them with an error."""
 
     total: int = 0
@@ -23,7 +23,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ApiContext:
     """One account's API: its streams, its way out, and who it says it is."""
 
     domain: Domain
@@ -36,7 +36,7 @@ class Context:
     upstreams: Upstreams
     domain_name: str = ""
     cluster_name: str = ""
-    counters: Counters = field(default_factory=Counters)
+    counters: RequestCounts = field(default_factory=RequestCounts)
 
     def count(self, error: ApiError | None) -> None:
         """Count an answer."""

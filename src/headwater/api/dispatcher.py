@@ -7,8 +7,8 @@ import logging
 
 import msgspec
 
-from headwater.api.context import Context
-from headwater.api.endpoints import MSG_NEXT, UNANSWERED, Body, Endpoint, Found, find
+from headwater.api.context import ApiContext
+from headwater.api.endpoints import MSG_NEXT, UNANSWERED, Body, Endpoint, EndpointMatch, find
 from headwater.api.lanes import Lanes
 from headwater.api.request import Request, WithHeaders, check_level
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
@@ -25,7 +25,7 @@ _LEVEL = headers.build(code=412, description=b"Required Api Level")
 class Dispatcher:
     """The sink of all requests below the API's prefixes, such as `$JS.API` and `$JS.<domain>.API`."""
 
-    def __init__(self, context: Context, prefixes: tuple[str, ...]) -> None:
+    def __init__(self, context: ApiContext, prefixes: tuple[str, ...]) -> None:
         self.items: list[Frame] = []
         self._context = context
         self._prefixes = tuple(f"{prefix}." for prefix in prefixes)
@@ -82,7 +82,7 @@ class Dispatcher:
             nobody = headers.build([(b"Nats-Subject", f"$JS.API.{subject}".encode())], code=503)
             self._context.connection.publish(reply, b"", headers=nobody)
 
-    async def _run(self, found: Found, request: Request) -> None:
+    async def _run(self, found: EndpointMatch, request: Request) -> None:
         members, error = await self._handle(found.endpoint, request)
         self._answer(found.endpoint, request, members, error)
 

@@ -8,12 +8,12 @@ from enum import Enum, auto
 from typing import Any
 
 from headwater.api import account, cluster, consumers, messages, restore, snapshot, streams
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.request import Request, WithHeaders
 from headwater.model.times import ZERO_TIME
 from headwater.wire.stream_json import Json
 
-Handler = Callable[[Context, Request], Awaitable[Json | WithHeaders]]
+Handler = Callable[[ApiContext, Request], Awaitable[Json | WithHeaders]]
 
 
 class Body(Enum):
@@ -135,7 +135,7 @@ MSG_NEXT = "CONSUMER.MSG.NEXT."
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EndpointMatch:
     """The endpoint of a subject, and the names that stand in it."""
 
     endpoint: Endpoint
@@ -143,17 +143,17 @@ class Found:
     consumer: str
 
 
-def find(subject: str) -> Found | None:
+def find(subject: str) -> EndpointMatch | None:
     """Return the endpoint that answers on this subject below the prefix, or nothing."""
     tokens = subject.split(".")
     for endpoint in _BY_LENGTH.get(len(tokens), ()):
         names = _match(endpoint, tokens)
         if names is not None:
-            return Found(endpoint, names.get("{stream}", ""), names.get("{consumer}", ""))
+            return EndpointMatch(endpoint, names.get("{stream}", ""), names.get("{consumer}", ""))
     for endpoint in _OPEN_ENDED:
         names = _match(endpoint, tokens[: endpoint.pattern.count(".")])
         if names is not None and all(tokens):
-            return Found(endpoint, names.get("{stream}", ""), names.get("{consumer}", ""))
+            return EndpointMatch(endpoint, names.get("{stream}", ""), names.get("{consumer}", ""))
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.request import Request
 from headwater.errors import api_error
 from headwater.model.message import Message
@@ -30,7 +30,7 @@ _GET_FIELDS = {
 _DELETE_FIELDS = {"seq": uint64, "no_erase": boolean}
 
 
-async def get(context: Context, request: Request) -> Json:
+async def get(context: ApiContext, request: Request) -> Json:
     """Return one message: by sequence, the last or the next of a subject, or the first at or after a time."""
     asked = request.decode(_GET_FIELDS, "JSApiMsgGetRequest")
     seq, start_time = asked.get("seq", 0), asked.get("start_time")
@@ -71,7 +71,7 @@ def _message_json(message: Message, *, with_headers: bool) -> Json:
     return shown
 
 
-async def delete(context: Context, request: Request) -> Json:
+async def delete(context: ApiContext, request: Request) -> Json:
     """Remove one message; its bytes leave the files as those of all removed messages do."""
     asked = request.decode(_DELETE_FIELDS, "JSApiMsgDeleteRequest")
     stream = context.domain.stream(request.stream)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from headwater.api.archived_consumers import checked
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.request import Request
 from headwater.api.stream_info import stream_info
 from headwater.control.restored_consumer import RestoredConsumer
@@ -39,7 +39,7 @@ class _Body(msgspec.Struct):
     config: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-async def begin(context: Context, request: Request) -> Json:
+async def begin(context: ApiContext, request: Request) -> Json:
     """Answer with the subject that takes the chunks."""
     config = _config(request)
     context.domain.check_restore(config)
@@ -76,7 +76,7 @@ class Restore:
     each chunk is never ahead of us. The empty chunk that ends the transfer is answered with the stream.
     """
 
-    def __init__(self, context: Context, request: Request, config: StreamConfig) -> None:
+    def __init__(self, context: ApiContext, request: Request, config: StreamConfig) -> None:
         self.items: list[Frame] = []
         self.subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{unique_id()}"
         self.received = 0

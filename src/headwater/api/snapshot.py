@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from headwater.api.archived_consumers import taken
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.request import Request
 from headwater.control.subject_rules import can_be_sent_to
 from headwater.errors import Error, api_error
@@ -50,7 +50,7 @@ class NoFlowError(Error):
     """The client does not acknowledge the chunks."""
 
 
-async def begin(context: Context, request: Request) -> Json:
+async def begin(context: ApiContext, request: Request) -> Json:
     """Answer with what the archive will hold; its chunks follow."""
     stream = context.domain.stream(request.stream)
     asked = request.decode(_FIELDS, "JSApiStreamSnapshotRequest")
@@ -81,7 +81,7 @@ class Snapshot:
 
     def __init__(
         self,
-        context: Context,
+        context: ApiContext,
         request: Request,
         stream: Stream,
         state: StreamState,

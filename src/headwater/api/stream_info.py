@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.request import API_LEVEL, VERSION
 from headwater.model.stream import StreamConfig, StreamState
 from headwater.model.times import format_time
@@ -14,7 +14,7 @@ from headwater.wire.stream_json import Json, config_json, source_info_json, stat
 
 
 async def stream_info(
-    context: Context,
+    context: ApiContext,
     stream: Stream,
     state: StreamState | None = None,
     *,

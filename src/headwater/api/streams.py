@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from headwater.api.context import Context
+from headwater.api.context import ApiContext
 from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, SUBJECTS_LIMIT, fitting, page
 from headwater.api.request import Request
 from headwater.api.stream_info import stream_info
@@ -25,7 +25,7 @@ _PURGE_FIELDS = {"filter": string, "seq": uint64, "keep": uint64}
 _ENVELOPE_BYTES = 64 * 1024
 
 
-async def create(context: Context, request: Request) -> Json:
+async def create(context: ApiContext, request: Request) -> Json:
     """Declare a stream; declaring it again with the same config changes nothing."""
     config, pedantic = decode_config(request.body)
     stream, created = await context.domain.create_stream(config, pedantic=pedantic, name=request.stream)
@@ -34,7 +34,7 @@ async def create(context: Context, request: Request) -> Json:
     return {**await stream_info(context, stream, domain=False), "did_create": True}
 
 
-async def update(context: Context, request: Request) -> Json:
+async def update(context: ApiContext, request: Request) -> Json:
     """Replace the config of a stream."""
     config, pedantic = decode_config(request.body)
     stream = await context.domain.update_stream(
@@ -44,7 +44,7 @@ async def update(context: Context, request: Request) -> Json:
     return await stream_info(context, stream)
 
 
-def _bounds(context: Context, name: str) -> Iterator[ConsumerBounds]:
+def _bounds(context: ApiContext, name: str) -> Iterator[ConsumerBounds]:
     """Yield what limits for consumers must not undercut; looked at when the stream is changed."""
     stream = context.domain.find(name)
     for consumer in context.consumers.of(stream) if stream is not None else ():
@@ -52,14 +52,14 @@ def _bounds(context: Context, name: str) -> Iterator[ConsumerBounds]:
         yield ConsumerBounds(consumer.name, config.inactive_threshold, config.max_ack_pending)
 
 
-async def delete(context: Context, request: Request) -> Json:
+async def delete(context: ApiContext, request: Request) -> Json:
     """Remove a stream with all its messages."""
     await context.domain.delete_stream(request.stream)
     context.advisories.stream_action(request.stream, "delete")
     return {"success": True}
 
 
-async def names(context: Context, request: Request) -> Json:
+async def names(context: ApiContext, request: Request) -> Json:
     """List the names of streams, all or those that take a subject."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamNamesRequest")
     found = context.domain.names(asked.get("subject", ""))
@@ -67,7 +67,7 @@ async def names(context: Context, request: Request) -> Json:
     return {**paging, "streams": list(shown) or None}
 
 
-async def list_(context: Context, request: Request) -> Json:
+async def list_(context: ApiContext, request: Request) -> Json:
     """List streams, all or those that take a subject; a page holds no more than a message can."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamListRequest")
     found = context.domain.names(asked.get("subject", ""))
@@ -92,7 +92,7 @@ async def list_(context: Context, request: Request) -> Json:
     return answer
 
 
-async def info(context: Context, request: Request) -> Json:
+async def info(context: ApiContext, request: Request) -> Json:
     """Show a stream, with its deleted sequences or the subjects it holds if asked for."""
     asked = request.decode_optional(_INFO_FIELDS, "JSApiStreamInfoRequest")
     stream = context.domain.stream(request.stream)
@@ -126,7 +126,7 @@ async def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tupl
     return {subject.decode(errors="replace"): counts[subject] for subject in shown}, paging
 
 
-async def purge(context: Context, request: Request) -> Json:
+async def purge(context: ApiContext, request: Request) -> Json:
     """Remove messages: all, those of a subject, those below a sequence, or all but the newest."""
     asked = request.decode_optional(_PURGE_FIELDS, "JSApiStreamPurgeRequest")
     seq, keep = asked.get("seq", 0), asked.get("keep", 0)

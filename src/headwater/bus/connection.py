@@ -47,7 +47,7 @@ class Denial(NamedTuple):
     subject: str
 
 
-class Subscription(NamedTuple):
+class ActiveSubscription(NamedTuple):
     """What the server must be told again after each reconnect."""
 
     subject: bytes
@@ -59,7 +59,7 @@ def denial(text: str) -> Denial | None:
     found = _DENIED.search(text)
     if found is None:
         return None
-    return Denial("subscribe" if found[1].startswith("Subscription") else "publish", found[2])
+    return Denial("subscribe" if found[1].startswith("ActiveSubscription") else "publish", found[2])
 
 
 class Connection:
@@ -86,9 +86,9 @@ class Connection:
         self._lifeline = Lifeline(options, self, CLIENT_PORT)
         self._parser = FrameParser(INTERNAL_PREFIX)
         self._sinks: dict[bytes, Sink] = {}
-        self._subscriptions: dict[bytes, Subscription] = {}
+        self._subscriptions: dict[bytes, ActiveSubscription] = {}
         self._last_sid = 0
-        self._inbox = Inbox()
+        self._inbox = ReplyInbox()
         self._moving: asyncio.Task[None] | None = None
         self._paused_by: set[int] = set()
         """Who keeps us from reading."""
@@ -118,7 +118,7 @@ class Connection:
         sid = b"%d" % self._last_sid
         raw = frames.sub(subject, sid, queue)
         self._sinks[sid] = sink
-        self._subscriptions[sid] = Subscription(subject, queue)
+        self._subscriptions[sid] = ActiveSubscription(subject, queue)
         self.write(raw)
         return sid
 
@@ -294,7 +294,7 @@ class Connection:
         self._lifeline.leave()
 
 
-class Inbox:
+class ReplyInbox:
     """The sink of all answers to our own requests."""
 
     def __init__(self) -> None:

@@ -10,11 +10,11 @@ Listener = tuple[bytes, bytes]
 """A subscribed subject, wildcards included, and its queue group, empty for a plain subscription."""
 
 
-class _Node:
+class _InterestNode:
     __slots__ = ("children", "queues")
 
     def __init__(self) -> None:
-        self.children: dict[bytes, _Node] = {}
+        self.children: dict[bytes, _InterestNode] = {}
         self.queues: set[bytes] = set()
 
 
@@ -24,7 +24,7 @@ class Interest:
     def __init__(self, on_change: Callable[[], None] | None = None) -> None:
         self._on_change = on_change
         self._listeners: set[Listener] = set()
-        self._root = _Node()
+        self._root = _InterestNode()
         self._found: dict[bytes, frozenset[bytes]] = {}
         self._waiting: asyncio.Future[None] | None = None
 
@@ -42,7 +42,7 @@ class Interest:
         self._listeners.add((subject, queue))
         node = self._root
         for token in subject.split(b"."):
-            node = node.children.setdefault(token, _Node())
+            node = node.children.setdefault(token, _InterestNode())
         node.queues.add(queue)
         self._found.clear()
 
@@ -64,7 +64,7 @@ class Interest:
     def clear(self) -> None:
         """Forget all of it: the connection that told it is gone."""
         self._listeners.clear()
-        self._root = _Node()
+        self._root = _InterestNode()
         self._found.clear()
 
     def queues(self, subject: bytes) -> frozenset[bytes]:
@@ -95,7 +95,7 @@ class Interest:
             self._on_change()
 
 
-def _matching(node: _Node, tokens: list[bytes]) -> Iterator[bytes]:
+def _matching(node: _InterestNode, tokens: list[bytes]) -> Iterator[bytes]:
     """Yield the queue groups of all subscriptions below `node` that match the remaining tokens."""
     if not tokens:
         yield from node.queues

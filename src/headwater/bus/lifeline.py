@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from headwater.bus.credentials import tls_context
-from headwater.bus.link import Link
+from headwater.bus.link import SocketLink
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.wire.frames import PING, PONG, Event, ProtocolError
@@ -71,13 +71,13 @@ class Lifeline:
 
     def __init__(self, options: ConnectOptions, speaker: Speaker, default_port: int) -> None:
         self.info: Info = {}
-        self.link: Link | None = None
+        self.link: SocketLink | None = None
         self.address: Address | None = None
         self._options = options
         self._speaker = speaker
         self._default_port = default_port
         self._servers = [Address.parse(url, default_port) for url in options.servers]
-        self._dialled: Link | None = None
+        self._dialled: SocketLink | None = None
         self._greeting: asyncio.Future[Info] | None = None
         self._refusal: BusError | None = None
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +118,7 @@ class Lifeline:
         if self.link is not None:
             self.link.close()
 
-    async def _keep(self, link: Link) -> None:
+    async def _keep(self, link: SocketLink) -> None:
         while True:
             reason = await self._watch(link)
             self.link = None
@@ -128,7 +128,7 @@ class Lifeline:
             self._speaker.down(reason)
             link = await self._redial()
 
-    async def _watch(self, link: Link) -> str:
+    async def _watch(self, link: SocketLink) -> str:
         """Keep the link alive with pings; return why it was lost."""
         while not link.lost.done():
             done, _ = await asyncio.wait({link.lost}, timeout=self._options.ping_interval_s)
@@ -141,7 +141,7 @@ class Lifeline:
             link.expect_pong()
         return link.lost.result()
 
-    async def _redial(self) -> Link:
+    async def _redial(self) -> SocketLink:
         attempt = 0
         while True:
             try:
@@ -152,7 +152,7 @@ class Lifeline:
             await asyncio.sleep(backoff_s(attempt, self._options, random.random()))
             attempt += 1
 
-    async def _dial_first(self) -> Link:
+    async def _dial_first(self) -> SocketLink:
         """Return the first link, tried for as long as the options have patience."""
         loop = asyncio.get_running_loop()
         last_try = loop.time() + self._options.patience_s
@@ -164,7 +164,7 @@ class Lifeline:
                     raise
             await asyncio.sleep(FIRST_POLL_S)
 
-    async def _dial_any(self) -> Link:
+    async def _dial_any(self) -> SocketLink:
         """Try each known server once, the one after the last used first."""
         if self.address in self._servers:
             at = self._servers.index(self.address) + 1
@@ -179,9 +179,9 @@ class Lifeline:
         assert failure is not None
         raise failure
 
-    async def _dial(self, address: Address) -> Link:
+    async def _dial(self, address: Address) -> SocketLink:
         """Connect, greet, and return the link once the server has accepted us."""
-        link = Link(self._received, self._options.max_pending_bytes)
+        link = SocketLink(self._received, self._options.max_pending_bytes)
         self._dialled, self.address = link, address
         self._greeting = asyncio.get_running_loop().create_future()
         self._refusal = None
@@ -213,7 +213,7 @@ class Lifeline:
         self._speaker.up()
         return link
 
-    async def _open(self, link: Link, address: Address) -> None:
+    async def _open(self, link: SocketLink, address: Address) -> None:
         """Connect and read the server's INFO, encrypted where either side wants it."""
         options = self._options
         assert self._greeting is not None
@@ -231,14 +231,14 @@ class Lifeline:
         elif wanted:
             raise BusError(f"The server at {address} offers no TLS.", "tls { cert_file: …, key_file: … }")
 
-    async def _unless_lost(self, link: Link, waiter: asyncio.Future[T]) -> T:
+    async def _unless_lost(self, link: SocketLink, waiter: asyncio.Future[T]) -> T:
         either: set[asyncio.Future[Any]] = {waiter, link.lost}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if waiter.done():
             return waiter.result()
         raise ConnectionError(link.lost.result())
 
-    def _received(self, link: Link, data: bytes) -> None:
+    def _received(self, link: SocketLink, data: bytes) -> None:
         if link is not self._dialled:
             return
         try:
@@ -259,7 +259,7 @@ class Lifeline:
             elif verb != b"+OK":
                 self._speaker.event(verb, rest)
 
-    def _informed(self, link: Link, text: bytes) -> None:
+    def _informed(self, link: SocketLink, text: bytes) -> None:
         try:
             info = dict(json.loads(text))
         except (ValueError, TypeError):
@@ -285,7 +285,7 @@ class Lifeline:
             if (found.host, found.port) not in known and len(self._servers) < _MAX_SERVERS:
                 self._servers.append(replace(self._servers[0], host=found.host, port=found.port))
 
-    def _refused(self, link: Link, rest: bytes) -> None:
+    def _refused(self, link: SocketLink, rest: bytes) -> None:
         """Fail the handshake with what the server says, or hand it on when we are past it."""
         text = rest.decode(errors="replace").strip().strip("'")
         if self._greeting is None or self.address is None:

@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Link(asyncio.Protocol):
+class SocketLink(asyncio.Protocol):
     """A connection from its first byte to its loss.
 
     Writes of one loop iteration go out as one. While the server reads slower than we write they wait here,
     and when that grows past the bound the link is dropped, loudly, rather than the memory eaten.
     """
 
-    def __init__(self, receive: Callable[[Link, bytes], None], max_pending_bytes: int) -> None:
+    def __init__(self, receive: Callable[[SocketLink, bytes], None], max_pending_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._receive = receive
         self._max_pending = max_pending_bytes

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.cli.connection import Connection, connection_flags, load_context, settle, taken_from
+from headwater.cli.connection import ConnectionSettings, connection_flags, load_context, settle, taken_from
 from headwater.cli.session import Session, connected
 
 Result = TypeVar("Result")
@@ -24,7 +24,7 @@ class Caller:
         self.as_json = as_json
 
     @functools.cached_property
-    def connection(self) -> Connection:
+    def connection(self) -> ConnectionSettings:
         """Return where to connect, settled when first needed."""
         return settle(self._given, load_context)
 

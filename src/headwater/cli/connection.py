@@ -70,7 +70,7 @@ FLAGS: Mapping[str, Flag] = {
 
 
 @dataclass(frozen=True)
-class Connection:
+class ConnectionSettings:
     """All that a connection needs, settled."""
 
     server: str = DEFAULT_SERVER
@@ -160,7 +160,9 @@ def taken_from(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in taken.items() if value is not None}
 
 
-def settle(given: Mapping[str, Any], load_context: Callable[[str | None], Mapping[str, Any]]) -> Connection:
+def settle(
+    given: Mapping[str, Any], load_context: Callable[[str | None], Mapping[str, Any]]
+) -> ConnectionSettings:
     """Return the connection that flags, environment and context make together."""
     values: dict[str, Any] = {}
     if not given.get("no_context"):
@@ -175,8 +177,8 @@ def settle(given: Mapping[str, Any], load_context: Callable[[str | None], Mappin
         raise SettingsError(
             f"--js-domain must be one word without dots and wildcards, not {values['domain']!r}"
         )
-    known = {field.name for field in fields(Connection)}
-    return Connection(**{name: value for name, value in values.items() if name in known})
+    known = {field.name for field in fields(ConnectionSettings)}
+    return ConnectionSettings(**{name: value for name, value in values.items() if name in known})
 
 
 def seconds(text: str, flag: str) -> float:

@@ -15,8 +15,8 @@ from rich.text import Text
 from headwater.cli import ask
 from headwater.cli.client import AliasedGroup, Caller, json_flag
 from headwater.cli.connection import FLAGS, connection_flags, taken_from
-from headwater.cli.contexts import FILE_FIELDS, Context, ContextFolder
-from headwater.cli.render import Cell, Column, Rows, Sheet, show, show_json
+from headwater.cli.contexts import FILE_FIELDS, ContextFolder, SavedContext
+from headwater.cli.render import Cell, Column, LabelledRows, Sheet, show, show_json
 from headwater.errors import Error, SettingsError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ def add(name: str, description: str, select: bool, nsc: str, as_json: bool, **fl
     folder = ContextFolder.of_user()
     given = _given(flags)
     like = name if folder.known(name) else str(given.get("context") or "")
-    _save(folder, name, folder.load(like) if like else Context(), description, nsc, given)
+    _save(folder, name, folder.load(like) if like else SavedContext(), description, nsc, given)
     _tell(folder, name, select, as_json)
 
 
@@ -114,7 +114,7 @@ def edit(name: str) -> None:
         click.echo("nothing was changed", err=True)
         return
     try:
-        folder.save(name, msgspec.json.decode(changed, type=Context))
+        folder.save(name, msgspec.json.decode(changed, type=SavedContext))
     except msgspec.DecodeError as error:
         raise Error(f"what the editor left is not a context: {error}; nothing was changed") from None
     show(context_rows(folder, name))
@@ -275,10 +275,10 @@ def contexts_sheet(folder: ContextFolder) -> Sheet:
     return Sheet("Known Contexts", columns, rows)
 
 
-def context_rows(folder: ContextFolder, name: str) -> Rows:
+def context_rows(folder: ContextFolder, name: str) -> LabelledRows:
     """Return what a context says; secrets stay hidden, and files that are missing are marked."""
     held = folder.load(name)
-    rows = Rows(f'NATS Configuration Context "{name}"')
+    rows = LabelledRows(f'NATS Configuration Context "{name}"')
     lines = rows.section("")
     for field, label in _LABELS.items():
         value = getattr(held, field)
@@ -307,7 +307,7 @@ def _json_asked() -> bool:
 
 
 def _save(
-    folder: ContextFolder, name: str, like: Context, description: str, nsc: str, given: Mapping[str, Any]
+    folder: ContextFolder, name: str, like: SavedContext, description: str, nsc: str, given: Mapping[str, Any]
 ) -> None:
     said = {flag.key: given[field] for field, flag in FLAGS.items() if flag.key and field in given}
     # As with the nats command: a user without a password is a token.
@@ -325,7 +325,7 @@ def _tell(folder: ContextFolder, name: str, select: bool, as_json: bool) -> None
         show(context_rows(folder, name))
 
 
-def _shown_json(name: str, held: Context) -> dict[str, Any]:
+def _shown_json(name: str, held: SavedContext) -> dict[str, Any]:
     return {"name": name, **msgspec.structs.asdict(held)}
 
 

@@ -21,7 +21,7 @@ SECRET_FIELDS = ("password", "token", "user_jwt", "user_seed")
 FILE_FIELDS = ("creds", "nkey", "cert", "key", "ca")
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True):
+class SavedContext(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach a server, fields by their names in the file; empty where nothing is said."""
 
     description: str = ""
@@ -59,7 +59,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         text: str = getattr(self, field)
         return os.path.expanduser(os.path.expandvars(text) if field == "creds" else text)
 
-    def updated(self, given: Mapping[str, Any]) -> Context:
+    def updated(self, given: Mapping[str, Any]) -> SavedContext:
         """Return this context with those fields that say something."""
         return msgspec.structs.replace(self, **{name: value for name, value in given.items() if value})
 
@@ -91,15 +91,15 @@ class ContextFolder:
         """Return whether there is such a context."""
         return self.path(name).exists()
 
-    def load(self, name: str) -> Context:
+    def load(self, name: str) -> SavedContext:
         """Return a context from its file."""
         held = {key: value for key, value in self._read(name).items() if value is not None}
         try:
-            return msgspec.convert(held, Context)
+            return msgspec.convert(held, SavedContext)
         except msgspec.ValidationError as error:
             raise Error(f"{self.path(name)} does not hold a context: {error}") from None
 
-    def save(self, name: str, context: Context) -> None:
+    def save(self, name: str, context: SavedContext) -> None:
         """Write the file of a context; keys that this version does not know stay in it."""
         kinds = [field for field in CREDENTIAL_FIELDS if getattr(context, field)]
         if len(kinds) > 1:
@@ -140,10 +140,10 @@ class ContextFolder:
             self._write(self.directory / "previous-context.txt", before.encode())
             (self.directory / "context.txt").unlink()
 
-    def resolve(self, name: str = "") -> tuple[str, Context]:
+    def resolve(self, name: str = "") -> tuple[str, SavedContext]:
         """Return the named context, else the selected one, else an empty one without a name."""
         chosen = name or self.selected
-        return (chosen, self.load(chosen)) if chosen else ("", Context())
+        return (chosen, self.load(chosen)) if chosen else ("", SavedContext())
 
     def _require(self, name: str) -> None:
         if not self.known(name):

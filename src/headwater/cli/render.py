@@ -159,7 +159,7 @@ def _framed(widths: Iterable[int]) -> int:
 
 
 @dataclass
-class Rows:
+class LabelledRows:
     """`Label: value` lines under headings, the labels of all sections aligned on the colon."""
 
     heading: str

@@ -12,7 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from headwater.cli.connection import Connection
+from headwater.cli.connection import ConnectionSettings
 from headwater.errors import ApiError, Error
 from headwater.model.times import SECOND, format_duration
 from headwater.wire.progress_json import REQUESTED_BY
@@ -35,7 +35,7 @@ _ADVICE = {
 }
 
 
-class RefusedError(ApiError):
+class CommandRefusedError(ApiError):
     """An error that the JetStream API answered, with what to do about it."""
 
     def __init__(self, code: int, err_code: int, description: str) -> None:
@@ -53,7 +53,7 @@ class UnreachableError(Error):
 class Session:
     """A connected client of one JetStream API."""
 
-    def __init__(self, client: Client, connection: Connection) -> None:
+    def __init__(self, client: Client, connection: ConnectionSettings) -> None:
         self.nats = client
         self.connection = connection
         self.prefix = connection.prefix
@@ -146,14 +146,14 @@ def answer_of(data: bytes, endpoint: str) -> Json:
     except msgspec.DecodeError:
         raise Error(f"the answer to {endpoint} is not JSON: something else than JetStream answers") from None
     if error := answer.get("error"):
-        raise RefusedError(
+        raise CommandRefusedError(
             int(error.get("code") or 0), int(error.get("err_code") or 0), str(error.get("description") or "")
         )
     return answer
 
 
 @asynccontextmanager
-async def connected(connection: Connection) -> AsyncIterator[Session]:
+async def connected(connection: ConnectionSettings) -> AsyncIterator[Session]:
     """Connect to the first server that takes us, and close the connection whatever happens."""
     options = connection.options()
     for server in options.pop("servers"):
@@ -194,7 +194,7 @@ def plain(error: BaseException) -> str:
     return str(error).removeprefix("nats: ").strip("'\"") or type(error).__name__
 
 
-def _why_not(connection: Connection, error: Exception) -> str:
+def _why_not(connection: ConnectionSettings, error: Exception) -> str:
     """Return why there is no connection, and what to do about it."""
     where = connection.address
     reason = plain(error)

@@ -24,7 +24,7 @@ from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.received import Received, translated, write_data, write_json_line, write_numbered
 from headwater.cli.render import show_json
 from headwater.cli.session import Json, Session, flushed
-from headwater.cli.stream.subject_report import Tally, tallied_until_told
+from headwater.cli.stream.subject_report import SubjectCounts, tallied_until_told
 from headwater.errors import Error, SettingsError
 from headwater.model.subject import matches
 from headwater.model.times import SECOND, format_duration, format_time
@@ -47,7 +47,7 @@ Ctrl-C ends it, as do --count and --wait; all of them with exit code 0.
 
 
 @dataclass(frozen=True)
-class Look:
+class MessageView:
     """How messages are shown, and which are passed over."""
 
     raw: bool = False
@@ -131,10 +131,10 @@ def sub(
 ) -> None:  # fmt: skip
     """Show messages as they are published, or read a stream (with --stream, --all, --since and the like)."""
     since = time.monotonic() if delta_time else None
-    look = Look(
+    look = MessageView(
         raw, caller.as_json, headers_only, subjects_only, timestamp, translate, ignored, since, dump
     )  # fmt: skip
-    tally = Tally() if report_subjects else None
+    tally = SubjectCounts() if report_subjects else None
     first = start_of(**start)
     reads = bool(first or stream or durable)
     _check(subjects, reads=reads, inbox=inbox, queue=queue, stream=stream, durable=durable, to_end=to_end)
@@ -171,7 +171,7 @@ def dump(target: Path, received: Received, data: bytes, place: int) -> None:
     (target / f"{number}.json").write_bytes(content)
 
 
-async def shown_until_told(source: AsyncGenerator[Msg, None], look: Look) -> None:
+async def shown_until_told(source: AsyncGenerator[Msg, None], look: MessageView) -> None:
     """Show messages until they end or the person has seen enough: Ctrl-C is how this is meant to end."""
     place = 0
     try:

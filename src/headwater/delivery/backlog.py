@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from headwater.delivery.feed import Slice
-from headwater.delivery.tallies import Tally
+from headwater.delivery.tallies import SubjectTally
 from headwater.stream.retention.removal import Removal
 from headwater.stream.stream import Stream
 
@@ -22,7 +22,7 @@ class Backlog:
     """The messages from `next_seq` on that a consumer takes, and of which nobody has asked yet."""
 
     def __init__(
-        self, stream: Stream, tally: Tally, next_seq: Callable[[], int], only: Sequence[int] = ()
+        self, stream: Stream, tally: SubjectTally, next_seq: Callable[[], int], only: Sequence[int] = ()
     ) -> None:
         self._stream = stream
         self._tally = tally
@@ -49,7 +49,7 @@ class Backlog:
         self._stored = self._tally.stored
         return max(self._waiting, 0)
 
-    def follow(self, tally: Tally) -> None:
+    def follow(self, tally: SubjectTally) -> None:
         """Count what other filters take from now on."""
         self._tally = tally
         self._bounded = bool(tally.filters) or bool(self._only)

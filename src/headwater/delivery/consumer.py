@@ -56,7 +56,7 @@ class Target(NamedTuple):
     """Bytes that may still go there, counted as pull requests count them; None without a bound."""
 
 
-class Deliveries(NamedTuple):
+class OutgoingMessages(NamedTuple):
     """Messages as they go out, a column each."""
 
     replies: list[bytes]
@@ -64,9 +64,9 @@ class Deliveries(NamedTuple):
     headers: list[bytes]
     datas: list[bytes]
 
-    def at(self, rows: Sequence[int]) -> Deliveries:
+    def at(self, rows: Sequence[int]) -> OutgoingMessages:
         """Return the messages at these rows."""
-        return Deliveries(*(values_at(column, rows) for column in self))
+        return OutgoingMessages(*(values_at(column, rows) for column in self))
 
 
 class Consumer:
@@ -210,7 +210,7 @@ class Consumer:
         headers, datas = self._payload([message.headers], [message.data])
         count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
         reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
-        deliveries = Deliveries([reply], [message.subject], headers, datas)
+        deliveries = OutgoingMessages([reply], [message.subject], headers, datas)
         size = _pull_size(*deliveries)
         if target.size is not None and size > target.size:
             self.too_large(target)
@@ -257,7 +257,7 @@ class Consumer:
         left = max(len(self.backlog) - 1, len(chosen) - 1)
         first = self.state.delivered.consumer_seq + 1
         replies = self.acks.format_run(seqs, tss, first, left, len(chosen))
-        deliveries = Deliveries(replies, run.subjects_at(chosen), *self._payload(*run.payloads(chosen)))
+        deliveries = OutgoingMessages(replies, run.subjects_at(chosen), *self._payload(*run.payloads(chosen)))
         size, is_full = _pull_size(*deliveries), False
         if size > (CHUNK_BYTES if target.size is None else min(CHUNK_BYTES, target.size)):
             count = _fitting(target.size, *deliveries)
@@ -287,13 +287,13 @@ class Consumer:
             # In one write with the messages: who asked must not wait for the word that there are no more.
             self.too_large(target)
 
-    def send(self, target: Target, deliveries: Deliveries, size: int) -> None:
+    def send(self, target: Target, deliveries: OutgoingMessages, size: int) -> None:
         """Send messages to a target, which takes note of it and of their size as requests count it."""
         marked = deliveries._replace(headers=self.marked(deliveries.headers))
         self._outlet.deliver(target.subject, *marked)
         self.sent(target, len(deliveries.datas), size)
 
-    def _fits(self, seqs: Sequence[int], deliveries: Deliveries) -> list[int]:
+    def _fits(self, seqs: Sequence[int], deliveries: OutgoingMessages) -> list[int]:
         """Return the rows that the server takes.
 
         Written, any other would end the connection that all consumers share. It stays pending, and is tried

@@ -13,7 +13,7 @@ from headwater.clock import Clock
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
 from headwater.delivery.outlet import Outlet
-from headwater.delivery.tallies import Tallies, Tally
+from headwater.delivery.tallies import SubjectTally, Tallies
 from headwater.delivery.timers import Timers
 from headwater.errors import Error
 from headwater.model.adopted import Adopted
@@ -63,7 +63,7 @@ class StreamConsumers:
         self._send = send
         self._by_name: dict[str, Consumer] = {}
         self._by_key: dict[bytes, Consumer] = {}
-        self._by_tally: dict[Tally, set[Consumer]] = {}
+        self._by_tally: dict[SubjectTally, set[Consumer]] = {}
         self._listening: set[Consumer] = set()
         """Those that deliver to a subject of their own, or wait for a client to come back."""
         self._refiltered: set[Consumer] = set()
@@ -155,7 +155,7 @@ class StreamConsumers:
         if retention == Retention.INTEREST or (retention == Retention.WORKQUEUE and self.stream.holds):
             await self.stream.drop_unneeded()
 
-    def rejoined(self, consumer: Consumer, tally: Tally) -> None:
+    def rejoined(self, consumer: Consumer, tally: SubjectTally) -> None:
         """Take note that a consumer has other filters now than those of this tally."""
         self._refiltered.add(consumer)
         self._by_tally[tally].discard(consumer)
@@ -165,7 +165,7 @@ class StreamConsumers:
 
     def on_stored(self, entries: Sequence[HeadEntry]) -> None:
         """Wake the consumers that take what was stored."""
-        touched: set[Tally] = set()
+        touched: set[SubjectTally] = set()
         for entry in entries:
             run = entry.run
             if run is None:

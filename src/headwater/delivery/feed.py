@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from headwater.delivery.tallies import Tally
+from headwater.delivery.tallies import SubjectTally
 from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.stream.publishing.offered import OfferedRun
@@ -36,7 +36,7 @@ class Slice:
 class Feed:
     """Looks forward from a sequence; never past what is durable."""
 
-    def __init__(self, stream: Stream, tally: Tally) -> None:
+    def __init__(self, stream: Stream, tally: SubjectTally) -> None:
         self._stream = stream
         self._tally = tally
 

@@ -17,7 +17,7 @@ NEVER = 2**63 - 1
 Entry = tuple[int, int, int]
 
 
-class Pending(NamedTuple):
+class PendingDelivery(NamedTuple):
     """One message: the consumer sequence of its first delivery, when it was sent last, when it is due."""
 
     consumer_seq: int

@@ -6,8 +6,8 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from headwater.delivery.consumer import CHUNK, Consumer, Deliveries, Target
-from headwater.delivery.pull_queue import DEFAULT_MAX_WAITING, PullQueue, Status, Waiting
+from headwater.delivery.consumer import CHUNK, Consumer, OutgoingMessages, Target
+from headwater.delivery.pull_queue import DEFAULT_MAX_WAITING, PullQueue, PullStatus, Waiting
 from headwater.model import headers as header_block
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolicy
 from headwater.wire.pull_request import BadPullRequestError, parse_pull_request
@@ -48,7 +48,7 @@ class PullConsumer(Consumer):
         try:
             request = parse_pull_request(body)
         except BadPullRequestError as error:
-            self._tell(Status(reply, 400, f"Bad Request - {error}"))
+            self._tell(PullStatus(reply, 400, f"Bad Request - {error}"))
             return
         if not self.backlog.is_known:
             self._later(body, reply)
@@ -74,7 +74,7 @@ class PullConsumer(Consumer):
                 self.pull(*each)
 
         if len(self._uncounted) >= (self.config.max_waiting or DEFAULT_MAX_WAITING):
-            self._tell(Status(reply, 409, "Exceeded MaxWaiting"))
+            self._tell(PullStatus(reply, 409, "Exceeded MaxWaiting"))
             return
         self._uncounted.append((body, reply))
         if self._counting is None:
@@ -153,7 +153,7 @@ class PullConsumer(Consumer):
                 del self._heard[next(iter(self._heard))]
             self._heard[reply] = None
 
-    def send(self, target: Target, deliveries: Deliveries, size: int) -> None:
+    def send(self, target: Target, deliveries: OutgoingMessages, size: int) -> None:
         """Send messages to who is served, or to each in turn."""
         if not self.queue.takes_turns:
             super().send(target, deliveries, size)
@@ -269,11 +269,11 @@ class PullConsumer(Consumer):
             return info
         return info.with_groups(self.queue.groups)
 
-    def _tell_all(self, statuses: list[Status]) -> None:
+    def _tell_all(self, statuses: list[PullStatus]) -> None:
         for status in statuses:
             self._tell(status)
 
-    def _tell(self, status: Status | None) -> None:
+    def _tell(self, status: PullStatus | None) -> None:
         if status is None or not status.code:
             return
         lines = []

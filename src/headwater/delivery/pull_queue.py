@@ -19,7 +19,7 @@ AWAY_NS = 2_000_000_000
 _LAST_PRIORITY = 2**31 - 1
 
 
-class Status(NamedTuple):
+class PullStatus(NamedTuple):
     """What a client that asked is told besides messages; code 0 is for silence."""
 
     reply: bytes
@@ -75,9 +75,9 @@ class Waiting:
         """Return whether it has waited long enough."""
         return self.expires_ns is not None and self.expires_ns <= now_ns
 
-    def ended(self, code: int, text: str, *, tell_left: bool = True) -> Status:
+    def ended(self, code: int, text: str, *, tell_left: bool = True) -> PullStatus:
         """Return the status that closes this request."""
-        return Status(self.reply, code, text, (self.left, self.size or 0) if tell_left else None)
+        return PullStatus(self.reply, code, text, (self.left, self.size or 0) if tell_left else None)
 
 
 class PullQueue:
@@ -87,7 +87,7 @@ class PullQueue:
         self._waiting: deque[Waiting] = deque()
         self._away: list[Waiting] = []
         """Requests whose client listens no more: it may be reconnecting."""
-        self._due: list[Status] = []
+        self._due: list[PullStatus] = []
         self.pin = Pin()
         self.configure(config)
 
@@ -118,56 +118,58 @@ class PullQueue:
         groups = self._config.priority_groups[:1]
         return tuple(PriorityGroupState(group, self.pin.id, self.pin.pinned_ns) for group in groups)
 
-    def add(self, reply: bytes, request: PullRequest, now_ns: int, undelivered: int) -> Status | None:
+    def add(self, reply: bytes, request: PullRequest, now_ns: int, undelivered: int) -> PullStatus | None:
         """Let a request wait; return why it may not. `undelivered` counts what is to go out again as well."""
         refusal = self._over_caps(reply, request) or self._out_of_place(reply, request, now_ns)
         if refusal is not None:
             return refusal
         if request.no_wait:
             if not undelivered and not request.expires:
-                return Status(reply, 404, "No Messages")
+                return PullStatus(reply, 404, "No Messages")
             if 0 < undelivered < self.wanted:
-                return Status(reply, 408, "Requests Pending")
+                return PullStatus(reply, 408, "Requests Pending")
         if len(self._waiting) >= self._max_waiting:
             self._due += self.expire(now_ns)
         if len(self._waiting) >= self._max_waiting:
             # Who expects heartbeats misses them and asks again later; an answer would make it ask at once.
-            return Status(reply, 0 if request.idle_heartbeat > 0 else 409, "Exceeded MaxWaiting")
+            return PullStatus(reply, 0 if request.idle_heartbeat > 0 else 409, "Exceeded MaxWaiting")
         self._insert(Waiting(reply, request, now_ns))
         return None
 
-    def _over_caps(self, reply: bytes, request: PullRequest) -> Status | None:
+    def _over_caps(self, reply: bytes, request: PullRequest) -> PullStatus | None:
         config = self._config
         if 0 < config.max_batch < request.batch:
-            return Status(reply, 409, f"Exceeded MaxRequestBatch of {config.max_batch}")
+            return PullStatus(reply, 409, f"Exceeded MaxRequestBatch of {config.max_batch}")
         if 0 < config.max_expires < request.expires:
-            return Status(reply, 409, f"Exceeded MaxRequestExpires of {format_duration(config.max_expires)}")
+            return PullStatus(
+                reply, 409, f"Exceeded MaxRequestExpires of {format_duration(config.max_expires)}"
+            )
         if 0 < config.max_bytes < request.max_bytes:
-            return Status(reply, 409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")
+            return PullStatus(reply, 409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")
         return None
 
-    def _out_of_place(self, reply: bytes, request: PullRequest, now_ns: int) -> Status | None:
+    def _out_of_place(self, reply: bytes, request: PullRequest, now_ns: int) -> PullStatus | None:
         """Return what is wrong with a request's priority group; one that is only a number has none."""
         policy = self._config.priority_policy
         if not request.formal:
             return None
         thresholds = request.min_pending or request.min_ack_pending
         if thresholds and policy is not PriorityPolicy.OVERFLOW:
-            return Status(reply, 400, "Bad Request - Not a Overflow Priority consumer")
+            return PullStatus(reply, 400, "Bad Request - Not a Overflow Priority consumer")
         if request.id and policy is not PriorityPolicy.PINNED_CLIENT:
-            return Status(reply, 400, "Bad Request - Not a Pinned Client Priority consumer")
+            return PullStatus(reply, 400, "Bad Request - Not a Pinned Client Priority consumer")
         if not 0 <= request.priority <= 9:
-            return Status(reply, 400, "Bad Request - Priority must be between 0 and 9")
+            return PullStatus(reply, 400, "Bad Request - Priority must be between 0 and 9")
         if policy is PriorityPolicy.NONE:
             return None
         if not request.group:
-            return Status(reply, 400, "Bad Request - Priority Group missing")
+            return PullStatus(reply, 400, "Bad Request - Priority Group missing")
         if request.group not in self._config.priority_groups:
-            return Status(reply, 400, "Bad Request - Invalid Priority Group")
+            return PullStatus(reply, 400, "Bad Request - Invalid Priority Group")
         if self.pin.id and request.id == self.pin.id:
             self.pin.heard(now_ns)
         elif self.pin.id and request.id:
-            return Status(reply, 423, "Nats-Pin-Id mismatch")
+            return PullStatus(reply, 423, "Nats-Pin-Id mismatch")
         return None
 
     def _insert(self, waiting: Waiting) -> None:
@@ -226,7 +228,7 @@ class PullQueue:
         """Let another client be pinned; return whether one was."""
         return self.pin.release("admin")
 
-    def served(self, waiting: Waiting, count: int, size: int, now_ns: int) -> Status | None:
+    def served(self, waiting: Waiting, count: int, size: int, now_ns: int) -> PullStatus | None:
         """Take note that a request got messages; return what it is told if that was all."""
         waiting.served += count
         waiting.left -= count
@@ -240,19 +242,19 @@ class PullQueue:
             self._insert(waiting)
         return None
 
-    def too_large(self, waiting: Waiting) -> Status:
+    def too_large(self, waiting: Waiting) -> PullStatus:
         """Close a request for which the next message is too large."""
         self._waiting.remove(waiting)
         return waiting.ended(409, "Message Size Exceeds MaxBytes")
 
-    def at_end(self) -> list[Status]:
+    def at_end(self) -> list[PullStatus]:
         """Close the requests that will not wait for messages still to come."""
         done = [w for w in self._waiting if w.request.no_wait and (w.served or w.expires_ns is None)]
         for waiting in done:
             self._waiting.remove(waiting)
         return [waiting.ended(404, "No Messages", tell_left=False) for waiting in done]
 
-    def expire(self, now_ns: int) -> list[Status]:
+    def expire(self, now_ns: int) -> list[PullStatus]:
         """Close the requests whose time is over, and let go of a client that was not heard of."""
         over = [waiting for waiting in self._waiting if waiting.is_over(now_ns)]
         for waiting in over:
@@ -262,7 +264,7 @@ class PullQueue:
             self.pin.release("timeout")
         return [waiting.ended(408, "Request Timeout") for waiting in over]
 
-    def take_statuses(self) -> list[Status]:
+    def take_statuses(self) -> list[PullStatus]:
         """Return, once, what is to be told to requests that were closed in passing."""
         due, self._due = self._due, []
         return due
@@ -306,7 +308,7 @@ class PullQueue:
             due.append(pinned)
         return min(due, default=None)
 
-    def close(self, code: int, text: str, *, tell_left: bool = True) -> list[Status]:
+    def close(self, code: int, text: str, *, tell_left: bool = True) -> list[PullStatus]:
         """Close every request."""
         waiting, self._waiting = [*self._waiting, *self._away], deque()
         self._away.clear()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headwater.delivery import change
 from headwater.delivery.change import Change
-from headwater.delivery.outstanding import NEVER, QUEUED, Outstanding, Pending
+from headwater.delivery.outstanding import NEVER, QUEUED, Outstanding, PendingDelivery
 from headwater.delivery.redelivered import Redelivered
 from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, SequenceInfo
 
@@ -108,10 +108,10 @@ class ConsumerState:
             return None
         return max(self._max_ack_pending - len(self._pending), 0)
 
-    def pending(self, seq: int) -> Pending | None:
+    def pending(self, seq: int) -> PendingDelivery | None:
         """Return the unsettled delivery of a message, or None."""
         entry = self._pending.entries.get(seq)
-        return None if entry is None else Pending(*entry)
+        return None if entry is None else PendingDelivery(*entry)
 
     def pending_through(self, seq: int) -> list[int]:
         """Return the unsettled messages up to this one, ascending."""

@@ -17,7 +17,7 @@ from headwater.model.subject_trie import SubjectTrie
 REMEMBERED = 4096
 
 
-class Tally:
+class SubjectTally:
     """How many messages were ever stored on the subjects that some filters take."""
 
     def __init__(self, filters: tuple[str, ...]) -> None:
@@ -42,17 +42,17 @@ class Tallies:
     """The tallies of one stream, one for each set of filters in use."""
 
     def __init__(self) -> None:
-        self._by_filters: dict[tuple[str, ...], Tally] = {}
-        self._of_all: tuple[Tally, ...] = ()
+        self._by_filters: dict[tuple[str, ...], SubjectTally] = {}
+        self._of_all: tuple[SubjectTally, ...] = ()
         """Those that count every message."""
-        self._filtered: SubjectTrie[Tally] = SubjectTrie()
-        self._by_subject: dict[bytes, tuple[Tally, ...]] = {}
+        self._filtered: SubjectTrie[SubjectTally] = SubjectTrie()
+        self._by_subject: dict[bytes, tuple[SubjectTally, ...]] = {}
 
-    def join(self, filters: tuple[str, ...]) -> Tally:
+    def join(self, filters: tuple[str, ...]) -> SubjectTally:
         """Return the tally of these filters, for one more consumer."""
         tally = self._by_filters.get(filters)
         if tally is None:
-            tally = self._by_filters[filters] = Tally(filters)
+            tally = self._by_filters[filters] = SubjectTally(filters)
             if tally.takes_all:
                 self._of_all += (tally,)
             else:
@@ -62,7 +62,7 @@ class Tallies:
         tally.users += 1
         return tally
 
-    def leave(self, tally: Tally) -> None:
+    def leave(self, tally: SubjectTally) -> None:
         """Let go of a tally that one consumer uses no more."""
         tally.users -= 1
         if tally.users:
@@ -75,7 +75,7 @@ class Tallies:
                 self._filtered.remove(pattern, tally)
         self._forget(tally)
 
-    def _forget(self, tally: Tally) -> None:
+    def _forget(self, tally: SubjectTally) -> None:
         """Forget what is remembered of subjects that a tally takes."""
         if not tally.takes_all and all(map(is_literal, tally.filters)):
             for pattern in tally.filters:
@@ -83,7 +83,7 @@ class Tallies:
         else:
             self._by_subject.clear()
 
-    def of(self, subject: bytes) -> tuple[Tally, ...]:
+    def of(self, subject: bytes) -> tuple[SubjectTally, ...]:
         """Return the tallies that a subject counts for."""
         if not self._filtered:
             return self._of_all
@@ -94,20 +94,20 @@ class Tallies:
             found = self._by_subject[subject] = (*self._of_all, *self._filtered.match(subject))
         return found
 
-    def of_any(self, subjects: Iterable[bytes]) -> set[Tally]:
+    def of_any(self, subjects: Iterable[bytes]) -> set[SubjectTally]:
         """Return the tallies that any of these subjects counts for."""
-        found: set[Tally] = set()
+        found: set[SubjectTally] = set()
         for subject in subjects:
             found.update(self.of(subject))
         return found
 
-    def stored(self, subjects: Iterable[bytes]) -> set[Tally]:
+    def stored(self, subjects: Iterable[bytes]) -> set[SubjectTally]:
         """Count stored messages, and return the tallies that counted any."""
         return self.counted(Counter(subjects))
 
-    def counted(self, subjects: Mapping[bytes, int]) -> set[Tally]:
+    def counted(self, subjects: Mapping[bytes, int]) -> set[SubjectTally]:
         """Count stored messages by how many stand on each subject; return the tallies that counted any."""
-        touched: set[Tally] = set()
+        touched: set[SubjectTally] = set()
         for subject, n in subjects.items():
             for tally in self.of(subject):
                 tally.stored += n

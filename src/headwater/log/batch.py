@@ -61,7 +61,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class BatchHeader:
     """The fixed part at the start of an encoded batch."""
 
     version: int
@@ -132,17 +132,17 @@ def encode(batch: Batch) -> bytes:
     return b"".join((head, _CRC.pack(crc32(head)), *body))
 
 
-def read_head(encoded: bytes) -> Head | None:
+def read_head(encoded: bytes) -> BatchHeader | None:
     """Return the head of these bytes if it is intact, whatever lies in the body."""
     if len(encoded) < HEAD_SIZE or not encoded.startswith(MAGIC):
         return None
     head = encoded[: _HEAD.size]
     if _CRC.unpack_from(encoded, _HEAD.size)[0] != crc32(head):
         return None
-    return Head(*_HEAD.unpack(head)[1:])
+    return BatchHeader(*_HEAD.unpack(head)[1:])
 
 
-def require_known(head: Head, path: Path) -> None:
+def require_known(head: BatchHeader, path: Path) -> None:
     """Refuse a batch that a newer release wrote: it is intact, so it must not be taken for damage."""
     if head.version != VERSION or head.flags & ~_FLAGS:
         raise NewerFormatError(f"a batch in {path}", f"{head.version}.{head.flags}", f"{VERSION}.{_FLAGS}")

@@ -15,7 +15,7 @@ from headwater.log.batch import (
     HEAD_SIZE,
     MAGIC,
     MESSAGE_SIZE,
-    Head,
+    BatchHeader,
     StoredBatch,
     is_intact,
     read_head,
@@ -143,7 +143,7 @@ def _stamp(position: Position) -> bytes:
     return _CRC.pack(crc32(_PLACE.pack(*position)))
 
 
-def _head_at(window: _Window, number: int, offset: int, end: int) -> Head | None:
+def _head_at(window: _Window, number: int, offset: int, end: int) -> BatchHeader | None:
     """Return the head of the record at this offset if its stamp and the head itself are intact."""
     at = offset + STAMP_SIZE
     if at + HEAD_SIZE > end:

@@ -11,7 +11,7 @@ DEMANDS = (b"Nats-Expected-", b"Nats-Batch-")
 """How names of headers begin with which a publisher makes demands on the stream; copies leave them out."""
 
 
-class Status(NamedTuple):
+class HeaderStatus(NamedTuple):
     """What the first line of a block says beyond the version."""
 
     code: int
@@ -77,7 +77,7 @@ def to_dict(raw: bytes) -> dict[bytes, list[bytes]] | None:
     return values
 
 
-def status(raw: bytes) -> Status | None:
+def status(raw: bytes) -> HeaderStatus | None:
     """Return the status of the first line, or None when it has none."""
     line = raw[: raw.find(b"\r\n")] if b"\r\n" in raw else b""
     if not line.startswith(VERSION + b" "):
@@ -85,7 +85,7 @@ def status(raw: bytes) -> Status | None:
     code, _, description = line[len(VERSION) + 1 :].strip(b" ").partition(b" ")
     if not code.isdigit():
         return None
-    return Status(int(code), description.strip(b" "))
+    return HeaderStatus(int(code), description.strip(b" "))
 
 
 def build(

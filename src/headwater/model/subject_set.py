@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from headwater.model.subject import collides, tokens
 
 
-class _Node:
+class _PatternNode:
     """What may follow a run of tokens, and the patterns that end there."""
 
     __slots__ = ("ends", "following", "wild")
 
     def __init__(self) -> None:
-        self.following: dict[str, _Node] = {}
-        self.wild: dict[str, _Node] = {}
+        self.following: dict[str, _PatternNode] = {}
+        self.wild: dict[str, _PatternNode] = {}
         self.ends: list[int] = []
 
 
@@ -23,12 +23,12 @@ class SubjectSet:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
-        self._root = _Node()
+        self._root = _PatternNode()
         for index, pattern in enumerate(patterns):
             node = self._root
             for token in tokens(pattern):
                 branch = node.wild if _is_wild(token) else node.following
-                node = branch.setdefault(token, _Node())
+                node = branch.setdefault(token, _PatternNode())
             node.ends.append(index)
 
     def colliding(self, pattern: str) -> Iterator[int]:
@@ -36,7 +36,7 @@ class SubjectSet:
         found = self._candidates(self._root, tokens(pattern), 0)
         return (index for index in found if collides(self._patterns[index], pattern))
 
-    def _candidates(self, node: _Node, parts: list[str], at: int) -> Iterator[int]:
+    def _candidates(self, node: _PatternNode, parts: list[str], at: int) -> Iterator[int]:
         """Yield every pattern below the node that could collide, and perhaps some that do not."""
         if at == len(parts):
             yield from node.ends
@@ -56,7 +56,7 @@ class SubjectSet:
         elif part in node.following:
             yield from self._candidates(node.following[part], parts, at + 1)
 
-    def _all(self, node: _Node) -> Iterator[int]:
+    def _all(self, node: _PatternNode) -> Iterator[int]:
         yield from node.ends
         for child in (*node.following.values(), *node.wild.values()):
             yield from self._all(child)

@@ -19,11 +19,11 @@ from headwater.wire.progress_json import REQUESTED_BY
 ASK_S = 5.0
 
 
-class RefusedError(ApiError):
+class ApiRefusedError(ApiError):
     """An error that the API answered."""
 
 
-class SilentError(Error):
+class NoAnswerError(Error):
     """Nobody answers."""
 
     retryable = True
@@ -45,11 +45,11 @@ class ApiClient:
             message = await self._client.request(subject, data, timeout=wait_s, headers=headers)
             answer: Json = json.loads(message.data)
         except nats.errors.NoRespondersError:
-            raise SilentError(f"nobody answers on {subject}") from None
+            raise NoAnswerError(f"nobody answers on {subject}") from None
         except (nats.errors.Error, TimeoutError):
-            raise SilentError(f"no answer on {subject} within {wait_s:g} s") from None
+            raise NoAnswerError(f"no answer on {subject} within {wait_s:g} s") from None
         if error := answer.get("error"):
-            raise RefusedError("", error["code"], error.get("err_code", 0), error["description"])
+            raise ApiRefusedError("", error["code"], error.get("err_code", 0), error["description"])
         return answer
 
     async def streams(self) -> list[Json]:
@@ -79,7 +79,7 @@ def _proof(site: Site, account: Account, seed: Path) -> dict[str, Any]:
     if site.operator is not None:
         proof["user_credentials"] = str(next(user.creds for user in account.users if user.creds))
     elif not seed.exists():
-        raise SilentError(f"{site.name} was never brought up here")
+        raise NoAnswerError(f"{site.name} was never brought up here")
     else:
         proof["nkeys_seed"] = str(seed)
     if site.tls is not None:
@@ -110,4 +110,4 @@ async def _connected(servers: list[str], proof: dict[str, Any]) -> Client:
             continue
         connecting = False
         return client
-    raise SilentError(f"{', '.join(servers)} cannot be reached: {str(reason) or type(reason).__name__}")
+    raise NoAnswerError(f"{', '.join(servers)} cannot be reached: {str(reason) or type(reason).__name__}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import Error
-from headwater.site.api_client import ApiClient, RefusedError
+from headwater.site.api_client import ApiClient, ApiRefusedError
 from headwater.site.topology import DeclaredStream, Json, Site
 
 IN_USE = 10058
@@ -39,7 +39,7 @@ async def declare(client: ApiClient, site: Site, stream: DeclaredStream) -> Outc
             await client.ask(f"STREAM.CREATE.{stream.name}", config)
             return Outcome(site.name, stream.name, "created")
         after = await _brought_to(client, stream.name, config)
-    except RefusedError as refused:
+    except ApiRefusedError as refused:
         raise Error(f"{stream.place}: stream {stream.name!r} at {site.name} is refused: {refused}") from None
     found = tuple(differences(before, after))
     return Outcome(site.name, stream.name, "changed" if found else "unchanged", found)
@@ -49,7 +49,7 @@ async def _config_of(client: ApiClient, name: str) -> Json | None:
     """Return the config of a stream, or nothing when there is no such stream."""
     try:
         found: Json = (await client.ask(f"STREAM.INFO.{name}"))["config"]
-    except RefusedError as refused:
+    except ApiRefusedError as refused:
         if refused.err_code != NOT_FOUND:
             raise
         return None
@@ -60,7 +60,7 @@ async def _brought_to(client: ApiClient, name: str, config: Json) -> Json:
     """Return the config of a stream that is as wanted: it was so, or it is changed."""
     try:
         answer = await client.ask(f"STREAM.CREATE.{name}", config)  # the same config again is no error
-    except RefusedError as refused:
+    except ApiRefusedError as refused:
         if refused.err_code != IN_USE:
             raise
         answer = await client.ask(f"STREAM.UPDATE.{name}", config)

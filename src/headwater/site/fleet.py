@@ -22,7 +22,7 @@ from headwater.errors import Error
 from headwater.site.api_client import api_client
 from headwater.site.child import Child, greets
 from headwater.site.declaring import Outcome, declare
-from headwater.site.layout import Layout
+from headwater.site.layout import SiteFolders
 from headwater.site.links import LinkWatch, links_of
 from headwater.site.readiness import check_machine
 from headwater.site.run_record import RunRecord, remove_record, running, take_folder, write_record
@@ -49,7 +49,7 @@ class FleetOptions:
 class Fleet:
     """All processes of a topology."""
 
-    def __init__(self, layout: Layout, options: FleetOptions, say: Say) -> None:
+    def __init__(self, layout: SiteFolders, options: FleetOptions, say: Say) -> None:
         self._layout = layout
         self._topology = layout.topology
         self._options = options

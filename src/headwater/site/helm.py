@@ -37,7 +37,7 @@ HONOURED = {
 
 
 @dataclass(frozen=True)
-class Link:
+class LeafRemote:
     """A leaf remote as the chart has it."""
 
     account: str
@@ -56,7 +56,7 @@ class Values:
     accounts: tuple[Account, ...]
     listens: bool
     leaf_port: int
-    links: tuple[Link, ...]
+    links: tuple[LeafRemote, ...]
     warnings: tuple[str, ...]
 
 
@@ -128,7 +128,7 @@ def topology_of(releases: Mapping[str, Values]) -> Topology:
     )
 
 
-def _remote(link: Link, hub: str) -> Remote:
+def _remote(link: LeafRemote, hub: str) -> Remote:
     user = User(link.user, secret=link.secret)
     return Remote(link.account, user, hub, public_url=f"nats://{link.address}")
 
@@ -164,13 +164,13 @@ def _account(name: str, entry: Entry, is_system: bool, warnings: list[str]) -> A
     )
 
 
-def _links(leafnodes: Mapping[str, Entry], warnings: list[str]) -> tuple[Link, ...]:
+def _links(leafnodes: Mapping[str, Entry], warnings: list[str]) -> tuple[LeafRemote, ...]:
     if "remotes" not in leafnodes:
         return ()
     return tuple(_link(each, warnings) for each in leafnodes["remotes"].items())
 
 
-def _link(entry: Entry, warnings: list[str]) -> Link:
+def _link(entry: Entry, warnings: list[str]) -> LeafRemote:
     held = _honoured(entry, ("url", "account"), warnings)
     if "url" not in held or "account" not in held:
         raise entry.wrong("a remote needs a url and an account")
@@ -179,4 +179,6 @@ def _link(entry: Entry, warnings: list[str]) -> Link:
         address = f"{parts.hostname}:{parts.port or LEAF_PORT}"
     except ValueError:
         raise held["url"].wrong("is not an address") from None
-    return Link(held["account"].text(), unquote(parts.username or ""), unquote(parts.password or ""), address)
+    return LeafRemote(
+        held["account"].text(), unquote(parts.username or ""), unquote(parts.password or ""), address
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headwater.bus.embedded import find_server
 from headwater.errors import Error
-from headwater.site.layout import Layout
+from headwater.site.layout import SiteFolders
 from headwater.site.private_file import write_private
 from headwater.site.topology import LOOPBACK, Topology
 
@@ -32,7 +32,7 @@ WantedBy=multi-user.target
 
 def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> list[Path]:
     """Write what every host needs below a folder that will lie at `at` there; return the files."""
-    layout = Layout(topology, directory, listen=EVERYWHERE, replicator="own", at=at, stores=stores)
+    layout = SiteFolders(topology, directory, listen=EVERYWHERE, replicator="own", at=at, stores=stores)
     written = layout.write()
     for site in topology.sites:
         for node in site.nodes:

@@ -11,13 +11,13 @@ from typing import Any
 import nkeys
 
 from headwater.site.private_file import write_private
-from headwater.site.server_config import Placement, config_text
+from headwater.site.server_config import ServerPlacement, config_text
 from headwater.site.topology import LOOPBACK, Account, Node, Site, Topology
 
 ENGINE_SETTINGS = "engine.toml"
 
 
-class Layout:
+class SiteFolders:
     """A folder for each site, and in it what its processes are started with."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Layout:
         """Write every file; keys that exist stay as they are."""
         written = []
         for site in self.topology.sites:
-            placement = Placement(self._listen, self._listen != LOOPBACK, self._engine_keys(site))
+            placement = ServerPlacement(self._listen, self._listen != LOOPBACK, self._engine_keys(site))
             for node in site.nodes:
                 path = self.server_config(site, node)
                 write_private(path, config_text(self.topology, site, node, placement))

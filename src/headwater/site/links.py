@@ -21,7 +21,7 @@ LINKS_NAME = "links.json"
 _ASK_S = 3.0
 
 
-class Link(msgspec.Struct, frozen=True):
+class AccountLink(msgspec.Struct, frozen=True):
     """One link for one account: from the site that opens it to where it goes."""
 
     site: str
@@ -65,7 +65,9 @@ async def connected_accounts(site: Site) -> dict[str, int]:
     return found
 
 
-async def look(topology: Topology, before: Iterable[Link] = (), now: float | None = None) -> list[Link]:
+async def look(
+    topology: Topology, before: Iterable[AccountLink] = (), now: float | None = None
+) -> list[AccountLink]:
     """Return all links as they are; one that has not changed keeps since when."""
     moment = time.time() if now is None else now
     known = {(link.site, link.to, link.account): link for link in before}
@@ -76,7 +78,7 @@ async def look(topology: Topology, before: Iterable[Link] = (), now: float | Non
         is_up = counts[site.name].get(_key(site, account), 0) >= _wanted(site, account)
         old = known.get((site.name, to, account))
         since = old.since if old is not None and old.is_up == is_up else moment
-        found.append(Link(site.name, to, account, is_up, since))
+        found.append(AccountLink(site.name, to, account, is_up, since))
     return found
 
 
@@ -101,9 +103,9 @@ class LinkWatch:
     def __init__(self, topology: Topology, directory: Path) -> None:
         self._topology = topology
         self._path = directory / LINKS_NAME
-        self.links: list[Link] = read_links(directory)
+        self.links: list[AccountLink] = read_links(directory)
 
-    async def look(self) -> list[Link]:
+    async def look(self) -> list[AccountLink]:
         """Return the links as they are now."""
         found = await look(self._topology, self.links)
         if found != self.links:
@@ -112,9 +114,9 @@ class LinkWatch:
         return found
 
 
-def read_links(directory: Path) -> list[Link]:
+def read_links(directory: Path) -> list[AccountLink]:
     """Return the links as they were last seen."""
     try:
-        return msgspec.json.decode((directory / LINKS_NAME).read_bytes(), type=list[Link])
+        return msgspec.json.decode((directory / LINKS_NAME).read_bytes(), type=list[AccountLink])
     except (OSError, msgspec.DecodeError):
         return []

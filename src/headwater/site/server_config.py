@@ -15,7 +15,7 @@ from headwater.site.topology import LOOPBACK, Account, Json, Node, Remote, Site,
 
 
 @dataclass(frozen=True)
-class Placement:
+class ServerPlacement:
     """Where the configuration will run: addresses to listen on and to be reached at, the engines' nkeys."""
 
     listen: str = LOOPBACK
@@ -25,7 +25,7 @@ class Placement:
     """For each business account the public nkey of the engine's user."""
 
 
-def config_text(topology: Topology, site: Site, node: Node, placement: Placement) -> str:
+def config_text(topology: Topology, site: Site, node: Node, placement: ServerPlacement) -> str:
     """Return the configuration of one node."""
     parts = [
         _line("server_name", node.name),
@@ -71,7 +71,7 @@ def _tls(tls: Tls) -> Json:
     return {**values, "verify": True} if tls.verify else values
 
 
-def _cluster(site: Site, node: Node, placement: Placement) -> str:
+def _cluster(site: Site, node: Node, placement: ServerPlacement) -> str:
     routes = [f"nats://{each.host}:{each.route_port}" for each in site.nodes if each != node]
     values: Json = {"name": site.cluster, "listen": f"{placement.listen}:{node.route_port}", "routes": routes}
     if site.tls:
@@ -79,7 +79,7 @@ def _cluster(site: Site, node: Node, placement: Placement) -> str:
     return f"cluster {_block(values)}"
 
 
-def _leafnodes(topology: Topology, site: Site, node: Node, placement: Placement) -> str:
+def _leafnodes(topology: Topology, site: Site, node: Node, placement: ServerPlacement) -> str:
     values: Json = {
         "listen": f"{placement.listen}:{node.leaf_port}",
         # A link goes where the file says, also after its address has changed.
@@ -94,7 +94,7 @@ def _leafnodes(topology: Topology, site: Site, node: Node, placement: Placement)
     return f"leafnodes {_block(values)}"
 
 
-def _remote(topology: Topology, site: Site, remote: Remote, placement: Placement) -> Json:
+def _remote(topology: Topology, site: Site, remote: Remote, placement: ServerPlacement) -> Json:
     told = (placement.is_public and remote.public_url) or remote.url
     plain = tuple(told.split(",")) if told else topology.site(remote.site).leaf_urls()
     values: Json = {"urls": [_with_login(url, remote.user) for url in plain]}
@@ -139,7 +139,7 @@ def _subject(jwt: str) -> str:
     return str(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["sub"])
 
 
-def _accounts(topology: Topology, site: Site, placement: Placement) -> list[str]:
+def _accounts(topology: Topology, site: Site, placement: ServerPlacement) -> list[str]:
     accounts = {account.name: _account(topology, site, account, placement) for account in site.accounts}
     lines = [f"accounts {_block(accounts)}"]
     if site.system is not None:
@@ -147,7 +147,7 @@ def _accounts(topology: Topology, site: Site, placement: Placement) -> list[str]
     return lines
 
 
-def _account(topology: Topology, site: Site, account: Account, placement: Placement) -> Json:
+def _account(topology: Topology, site: Site, account: Account, placement: ServerPlacement) -> Json:
     users = [_user(user, permissions_of(topology, site, account, user)) for user in account.users]
     if account.name in placement.engines:
         users.append({"nkey": placement.engines[account.name], "permissions": permissions.engine()})

@@ -12,8 +12,8 @@ import nats.errors
 from headwater.errors import Error
 from headwater.model.times import SECOND
 from headwater.site.api_client import api_client
-from headwater.site.layout import Layout
-from headwater.site.links import Link, look, monitored, read_links
+from headwater.site.layout import SiteFolders
+from headwater.site.links import AccountLink, look, monitored, read_links
 from headwater.site.run_record import RunRecord, lives, read_record
 from headwater.site.topology import Account, Json, Node, Site
 
@@ -71,22 +71,22 @@ class SiteStatus(msgspec.Struct, frozen=True):
     domains: tuple[DomainStatus, ...]
 
 
-class Status(msgspec.Struct, frozen=True):
+class SitesStatus(msgspec.Struct, frozen=True):
     """All sites of a file."""
 
     keeper: int
     """Process id of what keeps them, zero when nothing does."""
     sites: tuple[SiteStatus, ...]
-    links: tuple[Link, ...]
+    links: tuple[AccountLink, ...]
 
 
-async def status_of(layout: Layout, now: float | None = None) -> Status:
+async def status_of(layout: SiteFolders, now: float | None = None) -> SitesStatus:
     """Return how everything fares at this moment."""
     moment = time.time() if now is None else now
     record = read_record(layout.directory)
     links = await look(layout.topology, read_links(layout.directory), moment)
     sites = await asyncio.gather(*(_site(layout, site, moment) for site in layout.topology.sites))
-    return Status(keeper_of(record), tuple(sites), tuple(links))
+    return SitesStatus(keeper_of(record), tuple(sites), tuple(links))
 
 
 def keeper_of(record: RunRecord | None) -> int:
@@ -94,7 +94,7 @@ def keeper_of(record: RunRecord | None) -> int:
     return record.keeper.pid if record is not None and lives(record.keeper) else 0
 
 
-async def _site(layout: Layout, site: Site, now: float) -> SiteStatus:
+async def _site(layout: SiteFolders, site: Site, now: float) -> SiteStatus:
     servers = await asyncio.gather(*(_server(node) for node in site.nodes))
     domains = await asyncio.gather(
         *(_domain(site, account, layout.seed(site, account), now) for account in site.business)

@@ -42,7 +42,7 @@ SCHEMA = StructType(
 )
 
 
-class StreamSource(DataSource):
+class StreamDataSource(DataSource):
     """A stream of a Headwater, or of any JetStream when no path is given."""
 
     @classmethod

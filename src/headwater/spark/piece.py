@@ -11,7 +11,7 @@ from headwater.table.datafile import DataFile
 
 
 @dataclass(frozen=True)
-class Extent:
+class StreamSnapshot:
     """What a stream holds at one moment: the live sequences, and those of them that lie in files."""
 
     first_seq: int
@@ -23,7 +23,7 @@ class Extent:
     asked: bool = True
     """Whether what no file holds can be asked of the API."""
 
-    def within(self, start_seq: int, stop_seq: int) -> Extent:
+    def within(self, start_seq: int, stop_seq: int) -> StreamSnapshot:
         """Return the part between two sequences, both included."""
         first, last = max(self.first_seq, start_seq), min(self.last_seq, stop_seq)
         return replace(self, first_seq=first, last_seq=last)
@@ -41,7 +41,7 @@ class Piece:
     """Serialized BitMap64 of the sequences of the file that hold no message any more."""
 
 
-def pieces_of(extent: Extent, messages_per_piece: int) -> list[Piece]:
+def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:
     """Return pieces that hold every live message once, in ascending order."""
     assert messages_per_piece > 0
     pieces: list[Piece] = []
@@ -58,7 +58,7 @@ def pieces_of(extent: Extent, messages_per_piece: int) -> list[Piece]:
     return pieces + list(_asked(extent, next_seq, extent.last_seq, messages_per_piece))
 
 
-def _asked(extent: Extent, first_seq: int, last_seq: int, messages: int) -> Iterator[Piece]:
+def _asked(extent: StreamSnapshot, first_seq: int, last_seq: int, messages: int) -> Iterator[Piece]:
     """Yield what no file holds, in ranges of a bounded length; a range of removed messages alone is none."""
     if not extent.asked:
         return

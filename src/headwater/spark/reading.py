@@ -20,7 +20,7 @@ from headwater.errors import BusError, SettingsError
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient
 from headwater.replication.worker.origin import connect_options
-from headwater.spark.piece import Extent, Piece, ordered, pieces_of
+from headwater.spark.piece import Piece, StreamSnapshot, ordered, pieces_of
 from headwater.table import schema as table_schema
 from headwater.table.datafile import DataFile
 
@@ -71,11 +71,11 @@ class Reading:
         """Return the stream's last sequence, as the engine says."""
         return int(self._state(details=False)["last_seq"])
 
-    def _extent(self) -> Extent:
+    def _extent(self) -> StreamSnapshot:
         if self.origin is None:
             assert self.table is not None
             files = _files(self.table)
-            return Extent(1, max((file.last_seq for file in files), default=0), files, asked=False)
+            return StreamSnapshot(1, max((file.last_seq for file in files), default=0), files, asked=False)
         # The order matters: see the module's first sentences.
         state = self._state(details=False)
         few = int(state.get("num_deleted", 0)) <= NAMED_REMOVALS
@@ -84,7 +84,7 @@ class Reading:
         # So many removals do not fit into an answer; the API leaves them out by itself.
         files = _files(self.table) if self.table is not None and few else ()
         removed = BitMap64(state.get("deleted") or [])
-        return Extent(int(state["first_seq"]), int(state["last_seq"]), files, removed)
+        return StreamSnapshot(int(state["first_seq"]), int(state["last_seq"]), files, removed)
 
     def _state(self, *, details: bool) -> dict[str, Any]:
         assert self.origin is not None

@@ -18,7 +18,7 @@ from headwater.wire.stan_frames import Places, cut_publish, places, pub_ack
 from headwater.wire.stan_messages import PubAck
 
 
-class Batch:
+class ChannelBatch:
     """What one socket read brought for one channel."""
 
     def __init__(self, subject: bytes) -> None:
@@ -36,7 +36,7 @@ class Batch:
         self.acks.append(ack)
 
 
-class Layout(NamedTuple):
+class PublishTemplate(NamedTuple):
     """A publish, as others of its length look that differ in guid and data alone."""
 
     subject: bytes
@@ -47,18 +47,18 @@ class Layout(NamedTuple):
     data_at: int
     end: int
     tail: bytes
-    batch: Batch
+    batch: ChannelBatch
 
 
 class Batches:
     """Collects publishes until they are taken out."""
 
     def __init__(self) -> None:
-        self._batches: dict[Channel, Batch] = {}
-        self._by_name: dict[bytes, Batch] = {}
+        self._batches: dict[Channel, ChannelBatch] = {}
+        self._by_name: dict[bytes, ChannelBatch] = {}
         self._known: set[bytes] = set()
         """Who has published already, as the bytes that say so."""
-        self._layouts: dict[int, Layout] = {}
+        self._layouts: dict[int, PublishTemplate] = {}
 
     def take_alike(self, frames: Sequence[Frame], start: int) -> int:
         """Take publishes that look like others before; return where the first lies that does not."""
@@ -96,7 +96,7 @@ class Batches:
         """Take a publish that was looked at; others like it need not be."""
         batch = self._batches.get(channel)
         if batch is None:
-            batch = self._batches[channel] = Batch(channel.subject)
+            batch = self._batches[channel] = ChannelBatch(channel.subject)
         headers = b""
         if message.reply:
             headers = header_block.build([(REPLY_HEADER, message.reply.encode())])
@@ -108,7 +108,7 @@ class Batches:
             self._by_name[name] = batch
             self._layouts[len(frame[3])] = _layout(frame, where, batch)
 
-    def taken(self) -> dict[Channel, Batch]:
+    def taken(self) -> dict[Channel, ChannelBatch]:
         """Return all that was collected, and begin anew."""
         batches, self._batches = self._batches, {}
         self._by_name.clear()
@@ -117,10 +117,10 @@ class Batches:
         return batches
 
 
-def _layout(frame: Frame, where: Places, batch: Batch) -> Layout:
+def _layout(frame: Frame, where: Places, batch: ChannelBatch) -> PublishTemplate:
     body = frame[3]
     guid_at, subject_at, data_at, end = where
-    return Layout(
+    return PublishTemplate(
         frame[0],
         body[: guid_at + 1],
         guid_at,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from headwater.clock import Clock
 from headwater.delivery.timers import Timers
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.limits import ChannelLimits
 from headwater.stan.outbox import Outbox
 from headwater.stan.sender import Encoded, Sender
-from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.stan.subscription import FlowKey, SharedFlow, StanSubscription
 from headwater.stream.stream import Stream
 
 
@@ -49,7 +49,7 @@ class Channel:
         return [sender.shared for sender in self._senders.values()]
 
     @property
-    def subscriptions(self) -> Iterator[Subscription]:
+    def subscriptions(self) -> Iterator[StanSubscription]:
         """Yield the subscriptions that are held by clients."""
         for sender in self._senders.values():
             yield from sender.shared.subscriptions
@@ -64,7 +64,7 @@ class Channel:
         sender = self._senders.get(key)
         return sender.shared if sender else None
 
-    def add(self, number: int, key: FlowKey, flow: Flow) -> SharedFlow:
+    def add(self, number: int, key: FlowKey, flow: ChannelFlow) -> SharedFlow:
         """Return a flow that begins here."""
         shared = SharedFlow(number, key, flow)
         self._senders[key] = Sender(
@@ -78,12 +78,12 @@ class Channel:
         self._senders.pop(key).close()
         self._encoded.is_worth_it = len(self._senders) > 1
 
-    def join(self, subscription: Subscription) -> None:
+    def join(self, subscription: StanSubscription) -> None:
         """Let a subscription take part in its flow; it gets nothing before it is ready."""
         subscription.shared.subscriptions.append(subscription)
         subscription.shared.flow.join(subscription.member)
 
-    def leave(self, subscription: Subscription) -> None:
+    def leave(self, subscription: StanSubscription) -> None:
         """Let a subscription go; the others of its flow get what it held."""
         subscription.shared.subscriptions.remove(subscription)
         subscription.shared.flow.leave(subscription.member)

@@ -20,7 +20,7 @@ from headwater.stan.channel import Channel
 from headwater.stan.limits import ChannelLimits, StoreLimits, described
 from headwater.stan.names import stream_name, valid_channel
 from headwater.stan.outbox import Outbox
-from headwater.stan.refusals import RefusedError
+from headwater.stan.refusals import StanRefusedError
 from headwater.stan.subscription import SharedFlow
 from headwater.stream.stream import Stream
 
@@ -87,23 +87,23 @@ class Channels:
         channel = self._channels.get(name)
         if channel is not None:
             if channel.is_leaving:
-                raise RefusedError(refusals.CHANNEL_LEAVING)
+                raise StanRefusedError(refusals.CHANNEL_LEAVING)
             return channel
         assert valid_channel(name)
         if name.startswith(_OURS):
-            raise RefusedError(refusals.INVALID_CHANNEL)
+            raise StanRefusedError(refusals.INVALID_CHANNEL)
         known = self._by_folded.get(name.casefold())
         if known is not None:
-            raise RefusedError(refusals.other_case(name, known))
+            raise StanRefusedError(refusals.other_case(name, known))
         if 0 < self.limits.max_channels <= len(self._channels):
-            raise RefusedError(refusals.TOO_MANY_CHANNELS)
+            raise StanRefusedError(refusals.TOO_MANY_CHANNELS)
         stream = self._find(name)
         if stream is None:
             config = _limited(StreamConfig(name=stream_name(name)), name, self.limits.of(name))
             try:
                 stream, _ = await self._domain.create_stream(config)
             except ApiError as error:
-                raise RefusedError(f"channel {name}: {error.description}") from error
+                raise StanRefusedError(f"channel {name}: {error.description}") from error
         return self._channels.get(name) or self._add(name, stream)
 
     async def open_if_there(self, name: str) -> Channel | None:

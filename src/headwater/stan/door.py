@@ -31,7 +31,7 @@ from headwater.stan.outbox import Outbox
 from headwater.stan.partition import Partition
 from headwater.stan.publishing import Publishing
 from headwater.stan.records import Records
-from headwater.stan.refusals import RefusedError
+from headwater.stan.refusals import StanRefusedError
 from headwater.stan.server import StanServer
 from headwater.stan.subjects import Subjects
 from headwater.stan.subscriptions import Subscriptions
@@ -230,7 +230,7 @@ async def _open_others(channels: Channels, subscriptions: Subscriptions) -> None
     for name in subscriptions.recovered_channels:
         try:
             await channels.open_if_there(name)
-        except RefusedError as error:
+        except StanRefusedError as error:
             logger.error("channel %s is not served: %s", name, error)
 
 

@@ -57,7 +57,7 @@ class Again:
     count: int
 
 
-class Flow:
+class ChannelFlow:
     """What was sent, to whom, and what is due."""
 
     def __init__(self, last_sent: int, unheld: Iterable[int] = (), doubted_through: int = 0) -> None:

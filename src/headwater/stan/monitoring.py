@@ -18,7 +18,7 @@ from headwater.stan.channel import Channel
 from headwater.stan.clients import Client
 from headwater.stan.door import StanDoor
 from headwater.stan.limits import ChannelLimits
-from headwater.stan.subscription import SharedFlow, Subscription
+from headwater.stan.subscription import SharedFlow, StanSubscription
 from headwater.version import VERSION
 
 Answer = tuple[int, str, bytes]
@@ -231,7 +231,7 @@ def _limits(limits: ChannelLimits) -> Json:
     }
 
 
-def _subscription(subscription: Subscription) -> Json:
+def _subscription(subscription: StanSubscription) -> Json:
     shared, member = subscription.shared, subscription.member
     return {
         "client_id": subscription.client_id,

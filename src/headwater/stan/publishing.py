@@ -15,7 +15,7 @@ import msgspec
 from headwater.errors import ApiError
 from headwater.model.stream import Discard, StreamConfig
 from headwater.stan import refusals
-from headwater.stan.batches import Batch, Batches
+from headwater.stan.batches import Batches, ChannelBatch
 from headwater.stan.channel import Channel
 from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
@@ -114,7 +114,7 @@ class Publishing:
                 task.add_done_callback(self._tasks.discard)
             self._keep_pace(stream)
 
-    async def _acknowledge(self, stored: asyncio.Future[None], batch: Batch) -> None:
+    async def _acknowledge(self, stored: asyncio.Future[None], batch: ChannelBatch) -> None:
         acks = batch.acks
         try:
             await asyncio.shield(stored)

@@ -17,7 +17,7 @@ from headwater.control.sqlite_file import open_database
 from headwater.errors import Error, FencedError, NewerFormatError
 from headwater.fence import NO_FENCE, Fence, check_committed
 from headwater.stan.clients import Client
-from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.stan.subscription import FlowKey, SharedFlow, StanSubscription
 
 VERSION = 2
 """Version 1 has no checksums."""
@@ -107,7 +107,7 @@ def remove_flow(number: int) -> Op:
     return "DELETE FROM flows WHERE number = ?", (number,)
 
 
-def add_subscription(subscription: Subscription) -> Op:
+def add_subscription(subscription: StanSubscription) -> Op:
     """Keep a subscription."""
     values = (
         subscription.number,

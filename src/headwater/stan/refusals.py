@@ -34,5 +34,5 @@ def other_case(name: str, known: str) -> str:
     )
 
 
-class RefusedError(Error):
+class StanRefusedError(Error):
     """A request that a client is told cannot be done; the text is what it is told."""

@@ -14,7 +14,7 @@ from typing import cast
 
 from headwater.clock import Clock
 from headwater.delivery.feed import Feed, Slice
-from headwater.delivery.tallies import Tally
+from headwater.delivery.tallies import SubjectTally
 from headwater.delivery.timers import Timers
 from headwater.errors import Error
 from headwater.model import headers as header_block
@@ -22,7 +22,7 @@ from headwater.model.message import Message
 from headwater.model.run import numbers_at
 from headwater.stan.flow import Again, Member
 from headwater.stan.outbox import Outbox
-from headwater.stan.subscription import SharedFlow, Subscription
+from headwater.stan.subscription import SharedFlow, StanSubscription
 from headwater.stream.stream import Stream
 from headwater.wire.stan_frames import deliveries, payload_bytes
 
@@ -100,7 +100,7 @@ class Sender:
         self.shared = shared
         self._stream = stream
         self._encoded = encoded
-        self._feed = Feed(stream, Tally(()))
+        self._feed = Feed(stream, SubjectTally(()))
         self._outbox = outbox
         self._timers = timers
         self._clock = clock
@@ -234,5 +234,5 @@ class Sender:
     def _inbox(self, member: Member) -> bytes:
         return self._subscription(member).inbox.encode()
 
-    def _subscription(self, member: Member) -> Subscription:
+    def _subscription(self, member: Member) -> StanSubscription:
         return next(s for s in self.shared.subscriptions if s.member is member)

@@ -26,7 +26,7 @@ from headwater.stan.names import valid_client_id
 from headwater.stan.outbox import Outbox
 from headwater.stan.partition import Partition
 from headwater.stan.publishing import Publishing
-from headwater.stan.refusals import RefusedError
+from headwater.stan.refusals import StanRefusedError
 from headwater.stan.subjects import Subjects
 from headwater.stan.subscriptions import Subscriptions, check_request
 from headwater.wire import stan_messages as wire
@@ -188,7 +188,7 @@ class StanServer:
             return
         try:
             channel = await self._channels.open(message.subject)
-        except RefusedError as error:
+        except StanRefusedError as error:
             self._publishing.refuse(frame, message.guid, str(error))
             return
         self._publishing.put(channel, frame, message)
@@ -227,7 +227,7 @@ class StanServer:
         try:
             check_request(request, self._clients)
             await self._subscriptions.subscribe(request, frame[1])
-        except RefusedError as error:
+        except StanRefusedError as error:
             self._refuse_subscription(frame, str(error))
         except ApiError as error:
             self._refuse_subscription(frame, error.description)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headwater.model.times import SECOND
-from headwater.stan.flow import Flow, Member
+from headwater.stan.flow import ChannelFlow, Member
 from headwater.wire.stan_frames import ack_prefix
 
 
@@ -33,8 +33,8 @@ class SharedFlow:
 
     number: int
     key: FlowKey
-    flow: Flow
-    subscriptions: list[Subscription] = field(default_factory=list)
+    flow: ChannelFlow
+    subscriptions: list[StanSubscription] = field(default_factory=list)
 
     @property
     def is_durable(self) -> bool:
@@ -43,7 +43,7 @@ class SharedFlow:
 
 
 @dataclass(eq=False, slots=True)
-class Subscription:
+class StanSubscription:
     """One subscription of one client."""
 
     number: int

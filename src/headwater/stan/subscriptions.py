@@ -13,14 +13,14 @@ from headwater.stan import records, refusals
 from headwater.stan.channel import Channel
 from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
-from headwater.stan.flow import Flow
+from headwater.stan.flow import ChannelFlow
 from headwater.stan.journal import Journal
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
 from headwater.stan.records import FlowRow, Op, Records, SubscriptionRow
-from headwater.stan.refusals import RefusedError
+from headwater.stan.refusals import StanRefusedError
 from headwater.stan.start import last_sent_at
-from headwater.stan.subscription import FlowKey, SharedFlow, Subscription
+from headwater.stan.subscription import FlowKey, SharedFlow, StanSubscription
 from headwater.wire.stan_frames import ack_seq
 from headwater.wire.stan_messages import Ack, DecodeError, SubscriptionResponse
 
@@ -32,19 +32,19 @@ _START_POSITIONS = range(5)
 def check_request(request: Any, clients: Clients) -> None:
     """Refuse a subscription request that has no sense, in the order in which NATS Streaming looks at it."""
     if not request.clientID:
-        raise RefusedError(refusals.CLIENT_MISSING)
+        raise StanRefusedError(refusals.CLIENT_MISSING)
     if request.ackWaitInSecs <= 0:
-        raise RefusedError(refusals.INVALID_ACK_WAIT)
+        raise StanRefusedError(refusals.INVALID_ACK_WAIT)
     if request.maxInFlight <= 0:
-        raise RefusedError(refusals.INVALID_MAX_IN_FLIGHT)
+        raise StanRefusedError(refusals.INVALID_MAX_IN_FLIGHT)
     if request.startPosition not in _START_POSITIONS:
-        raise RefusedError(refusals.INVALID_START)
+        raise StanRefusedError(refusals.INVALID_START)
     if not valid_channel(request.subject):
-        raise RefusedError(refusals.INVALID_CHANNEL)
+        raise StanRefusedError(refusals.INVALID_CHANNEL)
     if not can_be_sent_to(request.inbox):
-        raise RefusedError(refusals.INVALID_SUBSCRIBE)
+        raise StanRefusedError(refusals.INVALID_SUBSCRIBE)
     if clients.get(request.clientID) is None:
-        raise RefusedError(refusals.CLIENT_UNKNOWN)
+        raise StanRefusedError(refusals.CLIENT_UNKNOWN)
 
 
 class Subscriptions:
@@ -70,11 +70,11 @@ class Subscriptions:
         self._clock = clock
         self._ack_prefix = ack_prefix
         self._replaces_durables = replaces_durables
-        self._by_ack: dict[bytes, Subscription] = {}
-        self._of_client: dict[str, dict[Subscription, None]] = {}
+        self._by_ack: dict[bytes, StanSubscription] = {}
+        self._of_client: dict[str, dict[StanSubscription, None]] = {}
         self._last_number = 0
         self._moved: dict[SharedFlow, None] = {}
-        self._unheard: dict[Subscription, None] = {}
+        self._unheard: dict[StanSubscription, None] = {}
         """Those whose client has not been seen to listen since we began."""
         self._channel_rows: dict[str, str] = {}
         self._after_crash = False
@@ -86,7 +86,7 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._by_ack)
 
-    def of_client(self, client_id: str) -> Iterable[Subscription]:
+    def of_client(self, client_id: str) -> Iterable[StanSubscription]:
         """Return the subscriptions of a client, oldest first."""
         return self._of_client.get(client_id, {}).keys()
 
@@ -134,10 +134,10 @@ class Subscriptions:
         # Where a damaged log lost the end of the channel, what comes there next is new.
         last_seq = channel.stream.last_seq
         pending = [seq for seq in row.pending if seq <= last_seq]
-        flow = Flow(min(row.last_sent, last_seq), pending, doubted_through)
+        flow = ChannelFlow(min(row.last_sent, last_seq), pending, doubted_through)
         shared = channel.add(row.number, row.key, flow)
         for member in here:
-            subscription = Subscription(
+            subscription = StanSubscription(
                 member.number,
                 member.client_id,
                 member.inbox,
@@ -160,24 +160,24 @@ class Subscriptions:
         shared = channel.flow(key)
         if shared is not None and key.durable and not key.group and shared.subscriptions:
             if not self._replaces_durables:
-                raise RefusedError(refusals.DUPLICATE_DURABLE)
+                raise StanRefusedError(refusals.DUPLICATE_DURABLE)
             replaced = shared.subscriptions[0]
             self._let_go(replaced)
             self._journal.put([records.remove_subscription(replaced.number)])
         if key.group and ":" in key.durable:
-            raise RefusedError(refusals.INVALID_DURABLE)
+            raise StanRefusedError(refusals.INVALID_DURABLE)
         limit = channel.limits.max_subscriptions
         resumes = shared is not None and not shared.subscriptions
         if 0 < limit <= channel.subs_count and not resumes:
-            raise RefusedError(refusals.TOO_MANY_SUBSCRIPTIONS)
+            raise StanRefusedError(refusals.TOO_MANY_SUBSCRIPTIONS)
         ops: list[Op] = []
         if shared is None:
             last_sent = await last_sent_at(channel.stream, request, self._clock.now_ns())
             if self._clients.get(request.clientID) is None or channel.is_leaving:
-                raise RefusedError(refusals.CLIENT_UNKNOWN)
-            shared = channel.add(self._number(), key, Flow(last_sent))
+                raise StanRefusedError(refusals.CLIENT_UNKNOWN)
+            shared = channel.add(self._number(), key, ChannelFlow(last_sent))
             ops.append(records.add_flow(shared))
-        subscription = Subscription(
+        subscription = StanSubscription(
             self._number(),
             request.clientID,
             request.inbox,
@@ -202,13 +202,13 @@ class Subscriptions:
         self._last_number += 1
         return self._last_number
 
-    def _join(self, channel: Channel, subscription: Subscription) -> None:
+    def _join(self, channel: Channel, subscription: StanSubscription) -> None:
         self._by_ack[subscription.ack_inbox.encode()] = subscription
         self._of_client.setdefault(subscription.client_id, {})[subscription] = None
         subscription.member.in_doubt = self._clients.in_doubt(subscription.client_id)
         channel.join(subscription)
 
-    def _answer(self, subscription: Subscription, reply: bytes) -> None:
+    def _answer(self, subscription: StanSubscription, reply: bytes) -> None:
         """Tell the client of its subscription; only now may it get messages."""
         body = SubscriptionResponse(ackInbox=subscription.ack_inbox).SerializeToString()
         self._outbox.answer(reply, body)
@@ -219,7 +219,7 @@ class Subscriptions:
         self._hear(subscription)
         self._wake(subscription.shared)
 
-    def find(self, channel: str, inbox: str) -> Subscription | None:
+    def find(self, channel: str, inbox: str) -> StanSubscription | None:
         """Return the subscription on a channel with this inbox for acknowledgements, or for messages."""
         subscription = self._by_ack.get(inbox.encode())
         if subscription is not None:
@@ -227,7 +227,7 @@ class Subscriptions:
         found = self._channels.get(channel)
         return next((s for s in found.subscriptions if s.inbox == inbox), None) if found else None
 
-    def end(self, subscription: Subscription, *, forget: bool) -> list[Op]:
+    def end(self, subscription: StanSubscription, *, forget: bool) -> list[Op]:
         """Let a subscription go; a durable stays, unless it is to be forgotten. Return what to record."""
         shared, channel = subscription.shared, self._channels.get(subscription.channel)
         self._let_go(subscription)
@@ -239,7 +239,7 @@ class Subscriptions:
         self._moved.pop(shared, None)
         return [records.remove_flow(shared.number)]
 
-    def _let_go(self, subscription: Subscription) -> None:
+    def _let_go(self, subscription: StanSubscription) -> None:
         self._by_ack.pop(subscription.ack_inbox.encode(), None)
         self._of_client[subscription.client_id].pop(subscription, None)
         if not self._of_client[subscription.client_id]:
@@ -258,7 +258,7 @@ class Subscriptions:
 
     def acknowledge(self, frames: Iterable[tuple[bytes, bytes]]) -> None:
         """Take acknowledgements: pairs of ack inbox and body."""
-        by_subscription: dict[Subscription, list[int]] = {}
+        by_subscription: dict[StanSubscription, list[int]] = {}
         for inbox, body in frames:
             subscription = self._by_ack.get(inbox)
             if subscription is not None:
@@ -318,7 +318,7 @@ class Subscriptions:
             if subscription not in self._unheard:
                 self._hear(subscription)
 
-    def _hear(self, subscription: Subscription) -> None:
+    def _hear(self, subscription: StanSubscription) -> None:
         if not subscription.answered:
             return
         member, listens = subscription.member, self._outbox.listens

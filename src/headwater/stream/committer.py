@@ -19,7 +19,7 @@ from typing import Any
 from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.log.segment import Position
 from headwater.stream.group import Group
-from headwater.stream.publishing.publishing import Intake
+from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.store import Store
 from headwater.wire.pub_ack import PubAcks
 
@@ -35,7 +35,7 @@ Rotated = tuple[int, dict[str, Any] | None]
 class Committer:
     """The task that owns a stream's log."""
 
-    def __init__(self, store: Store, intake: Intake, acks: PubAcks) -> None:
+    def __init__(self, store: Store, intake: StreamPublishing, acks: PubAcks) -> None:
         self._store = store
         self._intake = intake
         self._acks = acks

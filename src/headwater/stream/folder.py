@@ -31,7 +31,7 @@ from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import encode, members
 from headwater.stream.retention.erasure import DeadAges, ErasureBudget, interval_ns
 from headwater.stream.store import FOLD, Store
-from headwater.table.compaction import CompactionSettings, Plan, dead_rows
+from headwater.table.compaction import CompactionPlan, CompactionSettings, dead_rows
 from headwater.table.compaction import plan as make_plan
 from headwater.table.datafile import DataFile
 from headwater.table.table import ConflictError
@@ -46,7 +46,7 @@ MOST_SEGMENTS = 64
 """A checkpoint is also due when folds have left so many segments."""
 
 
-class Folder:
+class Fold:
     """The one changer of a stream's table."""
 
     def __init__(self, store: Store, committer: Committer) -> None:
@@ -205,7 +205,7 @@ class Folder:
                 self._budget.spend(plan.erasing_bytes)
             return bool(plan)
 
-    def _rewrite(self, plan: Plan, deleted: BitMap64, first_seq: int) -> None:
+    def _rewrite(self, plan: CompactionPlan, deleted: BitMap64, first_seq: int) -> None:
         """Replace each run of files in one commit; a crash between two leaves only work to do."""
         table = self._store.table
         self._store.fence.check()

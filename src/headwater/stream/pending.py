@@ -9,7 +9,7 @@ BATCH_BYTES = 256 << 10
 """About how much payload a batch holds at the most, so that a damaged one loses little."""
 
 
-class Pending:
+class PendingGroup:
     """Messages admitted one by one that will share a batch, and what they take out."""
 
     def __init__(self, *, whole: bool = False) -> None:

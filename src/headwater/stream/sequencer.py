@@ -21,7 +21,7 @@ from headwater.stream import notes
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
-from headwater.stream.pending import Pending
+from headwater.stream.pending import PendingGroup
 from headwater.stream.publishing.admission import Admitted
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.publishing.republish import Republisher
@@ -64,7 +64,9 @@ class Sequencer:
         self._limited = limited and config.discard == Discard.OLD
         self._keeps_only_interest = config.retention == Retention.INTEREST
 
-    def store_one(self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted) -> None:
+    def store_one(
+        self, pending: PendingGroup, subject: bytes, data: bytes, now: int, admitted: Admitted
+    ) -> None:
         """Give an admitted message its sequence and take out what it replaces."""
         if pending.is_full:
             self._flush(pending)
@@ -86,7 +88,7 @@ class Sequencer:
             self._keep_newest(pending, {admitted.ends_schedule}, 0)
 
     def _append(
-        self, pending: Pending, subject: bytes, data: bytes, now: int, admitted: Admitted, previous: int
+        self, pending: PendingGroup, subject: bytes, data: bytes, now: int, admitted: Admitted, previous: int
     ) -> int:
         """Store a message after the `previous` one on its subject; return how many were, 0 or 1."""
         ledger, headers = self._ledger, admitted.headers
@@ -105,7 +107,7 @@ class Sequencer:
             self.group.after += self._republisher.frames(seq, now, subject, headers, data, previous)
         return 1
 
-    def _pass_over(self, pending: Pending, admitted: Admitted, now: int) -> None:
+    def _pass_over(self, pending: PendingGroup, admitted: Admitted, now: int) -> None:
         """Consume the sequence of a message that nobody wants."""
         ledger = self._ledger
         ledger.skip_to(ledger.last_seq + 1)
@@ -125,7 +127,7 @@ class Sequencer:
         others = {other for other in matching if other != subject}
         return [{other} for other in others] if len(others) <= LOOKED_FOR_ONE_BY_ONE else [others]
 
-    def _keep_newest(self, pending: Pending, subjects: set[bytes], limit: int) -> None:
+    def _keep_newest(self, pending: PendingGroup, subjects: set[bytes], limit: int) -> None:
         """Take out the older messages of each subject, in the same change that adds the newest."""
 
         def read(seq: int) -> Run | None:
@@ -145,7 +147,7 @@ class Sequencer:
         self._ledger.remove(removal)
         pending.removal.merge(removal)
 
-    def _flush(self, pending: Pending) -> None:
+    def _flush(self, pending: PendingGroup) -> None:
         """Encode what is pending as one change."""
         if not pending:
             if pending.skipped or pending.removal:
@@ -208,7 +210,7 @@ class Sequencer:
             return
         ttl_ns = self._config.subject_delete_marker_ttl
         admitted = Admitted(ttl_ns=ttl_ns, headers=marker(ttl_ns))
-        pending = Pending(whole=True)
+        pending = PendingGroup(whole=True)
         self._ledger.remove(removal)
         pending.removal.merge(removal)
         for subject, last_seq in marked.items():

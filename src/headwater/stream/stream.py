@@ -23,19 +23,19 @@ from headwater.model.stream import LostMessages, Retention, StreamConfig, Stream
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
 from headwater.stream.committer import Committer
-from headwater.stream.folder import Folder
+from headwater.stream.folder import Fold
 from headwater.stream.group import Group
 from headwater.stream.ledger import Ledger
 from headwater.stream.listener import Listener
 from headwater.stream.older_messages import OlderMessages
 from headwater.stream.publishing.atomic_batch import Abandoned
 from headwater.stream.publishing.offered import OfferedRun
-from headwater.stream.publishing.publishing import Intake, Item
+from headwater.stream.publishing.publishing import Item, StreamPublishing
 from headwater.stream.reader import Reader
 from headwater.stream.replay import keeps_history
 from headwater.stream.replica.copying import Copying
 from headwater.stream.retention import purge, release
-from headwater.stream.retention.hold import Holds
+from headwater.stream.retention.hold import StreamHolds
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Services, Store
 from headwater.stream.timing.expirer import Expirer
@@ -59,7 +59,7 @@ class Stream:
         self.config = config
         self.created_ns = created_ns
         self._store = store
-        self._intake = Intake(store)
+        self._intake = StreamPublishing(store)
         self._acks = PubAcks(config.name, store.services.domain)
         self._send = store.services.send
         self._committer = Committer(store, self._intake, self._acks)
@@ -67,10 +67,10 @@ class Stream:
         self._older.stored_subject = self._intake.mapped
         self._reader = Reader(store)
         self._expirer = Expirer(store, self._intake, self._committer)
-        self.folder = Folder(store, self._committer)
+        self.folder = Fold(store, self._committer)
         self.copying = Copying(store, self._intake, self._committer, self.folder, self.settled)
         self._listener: Listener | None = None
-        self.holds = Holds()
+        self.holds = StreamHolds()
         """What upstreams that are copied from here need; asked where retention is not by limits."""
         self._intake.wants = self._wants
         self.congestion: Error | None = None

@@ -34,7 +34,7 @@ class CompactionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """Files that go by metadata alone, and runs of neighbours to be written anew, each as one commit."""
 
     drop: tuple[DataFile, ...]
@@ -62,7 +62,7 @@ def plan(
     settings: CompactionSettings,
     overdue: Collection[str] = (),
     budget_bytes: float = math.inf,
-) -> Plan:
+) -> CompactionPlan:
     """Return what to do; `dead` is by path, and dead rows of `overdue` files are erased however few.
 
     A file that is half dead is written again if its live bytes are within the budget, the deadest first.
@@ -83,7 +83,7 @@ def plan(
         if spent + cost <= budget_bytes:
             spent += cost
             merges.append((file,))
-    return Plan(tuple(gone), tuple(sorted(merges, key=lambda run: run[0].first_seq)), spent)
+    return CompactionPlan(tuple(gone), tuple(sorted(merges, key=lambda run: run[0].first_seq)), spent)
 
 
 def live_bytes(file: DataFile, dead: int) -> float:

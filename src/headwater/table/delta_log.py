@@ -45,7 +45,7 @@ class ConflictError(Error):
 _EPOCH = "headwater.epoch"
 
 
-class _Found(NamedTuple):
+class _OpenedLog(NamedTuple):
     """What opening has found a table to be."""
 
     version: int
@@ -59,7 +59,7 @@ class _Found(NamedTuple):
 class DeltaLog:
     """The commits of a table; one thread at a time uses it."""
 
-    def __init__(self, directory: Path, disk: Disk, found: _Found) -> None:
+    def __init__(self, directory: Path, disk: Disk, found: _OpenedLog) -> None:
         self._directory = directory
         self._commits = directory / "_delta_log"
         self._disk = disk
@@ -246,18 +246,18 @@ class DeltaLog:
                 self._disk.remove(self._commits / name)
 
 
-def _read(state: LogState, files: list[DataFile]) -> _Found:
+def _read(state: LogState, files: list[DataFile]) -> _OpenedLog:
     """Return what the commits themselves say."""
-    return _Found(state.version, state.partitions, files, state.transactions)
+    return _OpenedLog(state.version, state.partitions, files, state.transactions)
 
 
-def _told(directory: Path) -> _Found:
+def _told(directory: Path) -> _OpenedLog:
     """Return what delta-rs says of a table."""
     delta = _loaded(directory)
     _require_ours(directory, delta)
     with _refused_by_disk(directory / "_delta_log", "read"):
         files = schema.data_files(pa.table(delta.get_add_actions(flatten=True)))
-    return _Found(delta.version(), delta.metadata().partition_columns, files, {}, delta)
+    return _OpenedLog(delta.version(), delta.metadata().partition_columns, files, {}, delta)
 
 
 def _is_commit(content: bytes, commit_id: str) -> bool:

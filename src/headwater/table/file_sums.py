@@ -59,7 +59,7 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(FileSums).decode
 
 
-class Tally:
+class FileSummer:
     """Takes every part of a file in order; gives up when there are too many subjects, if there can be."""
 
     def __init__(self, most_subjects: int | None = MOST_SUBJECTS, *, may_demand: bool = True) -> None:

@@ -23,7 +23,7 @@ from headwater.model.copied import Copied
 from headwater.table import file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
 from headwater.table.direct_file import DirectFile
-from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSums, Tally
+from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSummer, FileSums
 from headwater.table.pages import data_chunk
 from headwater.table.pages.data_chunk import DataChunk
 from headwater.table.pages.spliced import SplicedWriter
@@ -110,7 +110,7 @@ class FileWriter:
         self.packs_data = False
         """Whether data is compressed, if only a little, that is not compressed otherwise."""
         self._compression = compression
-        self._tally = Tally(most_subjects, may_demand=may_demand)
+        self._tally = FileSummer(most_subjects, may_demand=may_demand)
         self._base_seq = base_seq
         self._rest: Columns | None = None
         self.rows = 0

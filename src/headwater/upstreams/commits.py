@@ -21,8 +21,8 @@ from headwater.replication.work import Committed, Receipt, decode_receipts
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.upstreams import receipts
 from headwater.upstreams.durables import Durables
-from headwater.upstreams.holds import Holds
-from headwater.upstreams.leases import UnderWay
+from headwater.upstreams.holds import UpstreamHolds
+from headwater.upstreams.leases import Leases
 from headwater.upstreams.planner import CursorAt
 from headwater.upstreams.staging import remove_staged
 from headwater.upstreams.upstream import Upstream
@@ -39,8 +39,8 @@ class Commits:
     def __init__(
         self,
         upstreams_of: Callable[[str], Iterable[Upstream]],
-        under_way: UnderWay,
-        holds: Holds,
+        under_way: Leases,
+        holds: UpstreamHolds,
         durables: Durables,
         clock: Clock,
     ) -> None:

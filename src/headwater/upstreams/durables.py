@@ -27,7 +27,7 @@ from headwater.replication import durable
 from headwater.replication.exports import unacknowledged
 from headwater.replication.work import Receipt
 from headwater.replication.worker.lost_end import lost_end
-from headwater.upstreams.origin_by_consumers import UnansweredError
+from headwater.upstreams.origin_by_consumers import OriginUnansweredError
 from headwater.upstreams.origins import Origins, prefix
 from headwater.upstreams.upstream import Upstream
 
@@ -49,7 +49,7 @@ _STREAM_NOT_FOUND = 10059
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConsumerLag:
     """How an upstream's consumer stands, beside the cursor of its target."""
 
     name: str
@@ -90,7 +90,7 @@ class Durables:
         self._account = account
         self._by_target: dict[str, list[Upstream]] = {}
         self._debts: dict[Upstream, _Debt] = {}
-        self._standings: dict[Upstream, Standing] = {}
+        self._standings: dict[Upstream, ConsumerLag] = {}
         self._removals: dict[str, asyncio.Task[None]] = {}
         """Consumers to be removed, by where they are."""
         self._closed = False
@@ -115,7 +115,7 @@ class Durables:
             if removal := self._removals.pop(self._subject(upstream, "DELETE"), None):
                 removal.cancel()
 
-    async def stand(self, upstream: Upstream) -> Standing:
+    async def stand(self, upstream: Upstream) -> ConsumerLag:
         """Return how an upstream's consumer stands, made if there is none; the origin's errors are raised."""
         debt = self._debts.setdefault(upstream, _Debt())
         quiet = not (debt.owed or upstream.under_way)
@@ -134,7 +134,7 @@ class Durables:
         uncommitted = delivered_seq > committed_seq
         # What is unacknowledged although nothing is on its way was owed by an engine that is no more.
         forgotten = bool(unacked) and quiet and not (debt.owed or upstream.under_way)
-        self._standings[upstream] = standing = Standing(
+        self._standings[upstream] = standing = ConsumerLag(
             name=self._name(upstream),
             lag=pending + (unacked if uncommitted else 0),
             has_work=bool(pending) or uncommitted or forgotten,
@@ -142,7 +142,7 @@ class Durables:
         )
         return standing
 
-    def standing(self, upstream: Upstream) -> Standing | None:
+    def standing(self, upstream: Upstream) -> ConsumerLag | None:
         """Return how an upstream's consumer stood when it was last looked at, if it has one."""
         return self._standings.get(upstream)
 
@@ -226,7 +226,7 @@ class Durables:
         source = upstream.source
         try:
             extent = await self._origins.extent(source)
-        except UnansweredError:
+        except OriginUnansweredError:
             return  # it shows consumers alone
         lost = extent.last_seq + 1 if extent.last_seq < debt.owed.max() else 0
         if extent.identity != debt.covered.identity:

@@ -15,7 +15,7 @@ from headwater.clock import Clock
 from headwater.errors import ApiError
 from headwater.model.unique import unique_id
 from headwater.upstreams.origin_by_consumers import answer_of, request
-from headwater.upstreams.planner import Extent
+from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
 
 EVERY_NS = 2_000_000_000
@@ -40,7 +40,7 @@ class FilteredLag:
         self._clock = clock
         self._measured: WeakKeyDictionary[Upstream, _Measured] = WeakKeyDictionary()
 
-    async def of(self, upstream: Upstream, extent: Extent, start_seq: int, api: str) -> int:
+    async def of(self, upstream: Upstream, extent: OriginRange, start_seq: int, api: str) -> int:
         """Return how many messages the upstream takes from a sequence on, or as many as they can be."""
         span = max(extent.last_seq - start_seq + 1, 0)
         if not span or not upstream.filters or ">" in upstream.filters:

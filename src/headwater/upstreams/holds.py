@@ -65,7 +65,7 @@ class Kept:
             self.hold.released = max(self.hold.released, settled[1])
 
 
-class Holds:
+class UpstreamHolds:
     """The holds of an account's upstreams; told by them what is declared, committed and withdrawn."""
 
     def __init__(self, domain: Domain) -> None:

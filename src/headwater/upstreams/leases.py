@@ -34,7 +34,7 @@ class Planned:
 NOTHING = Planned("", ())
 
 
-class UnderWay:
+class Leases:
     """What was handed out and has not come back; runs on the event loop.
 
     With a `single` replicator whatever it does not know of is lost; one of several speaks for itself alone.

@@ -15,7 +15,7 @@ from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
 from headwater.replication import durable
 from headwater.replication.exports import unanswered
-from headwater.upstreams.planner import Extent
+from headwater.upstreams.planner import OriginRange
 from headwater.wire.frames import Frame
 
 ASK_S = 3.0
@@ -25,7 +25,7 @@ UNKNOWN = "unknown"
 """The identity of a stream whose server does not tell it: it cannot be noticed when it is made anew."""
 
 
-class UnansweredError(ApiError):
+class OriginUnansweredError(ApiError):
     """Nobody listens on a subject of an origin's API; the sentence names what may be missing."""
 
     def __init__(self, subject: str) -> None:
@@ -44,7 +44,7 @@ async def request(connection: Connection, subject: str, body: dict[str, Any] | N
     try:
         return await connection.request(subject.encode(), data, ASK_S)
     except NoRespondersError:
-        raise UnansweredError(subject) from None
+        raise OriginUnansweredError(subject) from None
     except DeniedError as error:
         why = f"{error}: the server's permissions keep it from this engine's user"
         raise api_error("stream_general_error", err=why) from None
@@ -66,7 +66,7 @@ def answer_of(frame: Frame) -> dict[str, Any]:
     return answer
 
 
-async def extent_by_consumers(connection: Connection, api: str, stream: str, deliver: str) -> Extent:
+async def extent_by_consumers(connection: Connection, api: str, stream: str, deliver: str) -> OriginRange:
     """Return the origin as it stands."""
     before_first, identity, ack_policy = await _place(connection, api, stream, deliver, "all")
     last, again, _ = await _place(connection, api, stream, deliver, "new")
@@ -74,8 +74,8 @@ async def extent_by_consumers(connection: Connection, api: str, stream: str, del
         raise api_error("stream_general_error", err=f"stream {stream!r} was made anew just now")
     # A source of a stream that lets go of what is acknowledged is given another policy than it asks for.
     if ack_policy != "none":
-        return Extent(identity, before_first + 1, last, "", "interest")
-    return Extent(identity, before_first + 1, last)
+        return OriginRange(identity, before_first + 1, last, "", "interest")
+    return OriginRange(identity, before_first + 1, last)
 
 
 async def seq_at(connection: Connection, api: str, stream: str, deliver: str, start_time: str) -> int:

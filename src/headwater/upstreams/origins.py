@@ -14,13 +14,13 @@ from headwater.model.times import format_time, parse_time
 from headwater.model.upstream import StreamSource, hash8
 from headwater.replication.worker.lost_end import is_lost, lost_end, question_after
 from headwater.upstreams.origin_by_consumers import (
-    UnansweredError,
+    OriginUnansweredError,
     answer_of,
     extent_by_consumers,
     request,
     seq_at,
 )
-from headwater.upstreams.planner import Extent
+from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
 from headwater.wire.stream_json import config_json
 
@@ -37,16 +37,16 @@ class Origins:
         self._domain = domain
         self._connection = connection
 
-    async def extent(self, source: StreamSource) -> Extent:
+    async def extent(self, source: StreamSource) -> OriginRange:
         """Return the origin as it stands."""
         if source.external is None:
             origin = self._domain.stream(source.name)
             takes_out = _takes_out(config_json(origin.config))
             retention = origin.config.retention.value
-            return Extent(origin.identity, origin.first_seq, origin.durable_seq, takes_out, retention)
+            return OriginRange(origin.identity, origin.first_seq, origin.durable_seq, takes_out, retention)
         try:
             info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
-        except UnansweredError:
+        except OriginUnansweredError:
             if not source.external.deliver:
                 raise
             api, deliver = prefix(source), source.external.deliver
@@ -54,9 +54,11 @@ class Origins:
         state, config = info["state"], info["config"]
         identity, retention = hash8(info["created"]), config.get("retention", "limits")
         last_ts = max(parse_time(state.get("last_ts") or "") or 0, 0)
-        return Extent(identity, state["first_seq"], state["last_seq"], _takes_out(config), retention, last_ts)
+        return OriginRange(
+            identity, state["first_seq"], state["last_seq"], _takes_out(config), retention, last_ts
+        )
 
-    async def lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
+    async def lag(self, upstream: Upstream, extent: OriginRange, start_seq: int) -> int:
         """Return how many messages are still to be copied; of very many behind a filter, about how many."""
         if start_seq > extent.last_seq:
             return 0
@@ -82,7 +84,7 @@ class Origins:
         body = {"seq": start_seq, "next_by_subj": ">"}
         try:
             answer = await self.ask(f"{prefix(source)}.STREAM.MSG.GET.{source.name}", body)
-        except UnansweredError:
+        except OriginUnansweredError:
             return None  # it is not exported, and no reason to stop
         except ApiError as error:
             if error.err_code != _NO_MESSAGE:
@@ -90,7 +92,7 @@ class Origins:
             return None
         return parse_time(answer["message"]["time"])
 
-    async def first_lost(self, source: StreamSource, cursor: Cursor, extent: Extent) -> int:
+    async def first_lost(self, source: StreamSource, cursor: Cursor, extent: OriginRange) -> int:
         """Return the first sequence under a cursor that holds another message than was copied; 0 if none.
 
         An origin that does not show single messages, or not by time, is taken at its word.
@@ -101,7 +103,7 @@ class Origins:
         for question in ({"seq": cursor.seq}, question_after(cursor.ts)):
             try:
                 message = (await self.ask(subject, question))["message"]
-            except UnansweredError:
+            except OriginUnansweredError:
                 return 0
             except ApiError as error:
                 if error.err_code not in (_NO_MESSAGE, _BAD_REQUEST):
@@ -114,7 +116,7 @@ class Origins:
             is_known = True
         return await self._found_lost(source, cursor, extent) if is_known else 0
 
-    async def _found_lost(self, source: StreamSource, cursor: Cursor, extent: Extent) -> int:
+    async def _found_lost(self, source: StreamSource, cursor: Cursor, extent: OriginRange) -> int:
         """Return the same of a server before 2.11, which shows no message by its time."""
         if extent.retention != "limits":
             raise api_error("stream_general_error", err=lost_end(source.name))
@@ -122,7 +124,7 @@ class Origins:
         after = question_after(cursor.ts)["start_time"]
         return await seq_at(self._connection, prefix(source), source.name, deliver or "_INBOX", after)
 
-    async def seq_at(self, source: StreamSource, extent: Extent) -> int:
+    async def seq_at(self, source: StreamSource, extent: OriginRange) -> int:
         """Return the first sequence of an origin that is not older than the start time."""
         assert source.opt_start_time is not None
         if source.external is None:
@@ -135,7 +137,7 @@ class Origins:
             if error.err_code == _NO_MESSAGE:
                 return extent.last_seq + 1
             # Before 2.11 a message cannot be asked for by its time; or this is not exported to us.
-            if not (error.err_code == _BAD_REQUEST or isinstance(error, UnansweredError)):
+            if not (error.err_code == _BAD_REQUEST or isinstance(error, OriginUnansweredError)):
                 raise
             deliver = source.external.deliver or "_INBOX"
             return await seq_at(self._connection, prefix(source), source.name, deliver, start_time)

@@ -20,7 +20,7 @@ SLOWEST = 10
 QUIET_LOOKS = 20
 
 
-class Restless:
+class PendingUpstreams:
     """The upstreams to be looked at, in the order in which they were stirred up; runs on the event loop."""
 
     def __init__(self) -> None:

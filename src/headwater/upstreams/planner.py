@@ -41,7 +41,7 @@ REMOVED_SPAN = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class OriginRange:
     """An origin as it stands: which one it is, and its first and last sequence."""
 
     identity: str
@@ -86,7 +86,7 @@ class CursorAt:
 async def plan_local(
     upstream: Upstream,
     origin: Stream,
-    extent: Extent,
+    extent: OriginRange,
     start_seq: int,
     slots: int = 2,
     now_ns: int = 0,
@@ -126,7 +126,7 @@ async def plan_local(
     return [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
 
 
-def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
+def _has_passed(upstream: Upstream, extent: OriginRange, start_seq: int) -> bool:
     """Return whether the cursor has moved past the start since that was looked up.
 
     Work that was taken back may still be handed in. The cursor that a piece of work expects is the one that
@@ -137,7 +137,7 @@ def _has_passed(upstream: Upstream, extent: Extent, start_seq: int) -> bool:
 
 
 def _whole_files(
-    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, max_bytes: int, goal: int
+    upstream: Upstream, origin: Stream, extent: OriginRange, start_seq: int, max_bytes: int, goal: int
 ) -> list[DataFile]:
     """Return the next files that the target may take as they are, as many as may be read if they must be."""
     chosen: list[DataFile] = []
@@ -165,7 +165,7 @@ def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
 
 
 def _linking(
-    upstream: Upstream, origin: Stream, extent: Extent, start_seq: int, files: Sequence[DataFile]
+    upstream: Upstream, origin: Stream, extent: OriginRange, start_seq: int, files: Sequence[DataFile]
 ) -> Iterator[Work]:
     """Yield pieces of work on whole files; what may have to be read is shared out."""
     part: list[DataFile] = []
@@ -180,7 +180,7 @@ def _linking(
             first, part = last + 1, []
 
 
-def _links(upstream: Upstream, origin: Stream, extent: Extent) -> bool:
+def _links(upstream: Upstream, origin: Stream, extent: OriginRange) -> bool:
     """Return whether the target may have files of the origin."""
     if upstream.filters or not is_linkable(origin, upstream.target):
         return False
@@ -251,7 +251,7 @@ def _exchangeable(works: Iterable[Work]) -> list[Work]:
 def _piece_of_files(
     upstream: Upstream,
     origin: Stream,
-    extent: Extent,
+    extent: OriginRange,
     files: Sequence[DataFile],
     first: int,
     last: int,
@@ -284,7 +284,7 @@ def _share(file: DataFile, first: int, last: int) -> int:
 
 
 def plan_remote(
-    upstream: Upstream, origin: NatsOrigin, extent: Extent, start_seq: int, now_ns: int
+    upstream: Upstream, origin: NatsOrigin, extent: OriginRange, start_seq: int, now_ns: int
 ) -> list[Work]:
     """Return the next piece of work on a stream that is read through its API, from one end to the other.
 
@@ -311,7 +311,7 @@ def plan_remote(
 
 def _work(
     upstream: Upstream,
-    extent: Extent,
+    extent: OriginRange,
     start_seq: int,
     stop_seq: int,
     *,

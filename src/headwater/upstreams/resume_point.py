@@ -9,7 +9,7 @@ from headwater.model.cursor import LOST, Cursor
 from headwater.model.gaps import MADE_ANEW, Gap, Gaps, gaps_name
 from headwater.replication.worker.lost_end import lost_end
 from headwater.upstreams.origins import Origins
-from headwater.upstreams.planner import Extent
+from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class Resumption:
         self._origins = origins
         self._clock = clock
 
-    async def next_seq(self, upstream: Upstream, extent: Extent, *, noting: bool) -> int:
+    async def next_seq(self, upstream: Upstream, extent: OriginRange, *, noting: bool) -> int:
         """Return where to go on, or where to begin; with `noting` the cursor passes what is gone.
 
         Nobody may be at work on the upstream then: its cursor moves.
@@ -50,7 +50,7 @@ class Resumption:
             await self._pass_gap(upstream, expected, seq, extent)
         return max(seq, min(extent.first_seq, extent.last_seq + 1))
 
-    def _after_loss(self, upstream: Upstream, cursor: Cursor, extent: Extent) -> int:
+    def _after_loss(self, upstream: Upstream, cursor: Cursor, extent: OriginRange) -> int:
         """Return the start sequence that was set since the cursor was lost; refuse to guess one."""
         start_seq = upstream.source.opt_start_seq
         if start_seq in (0, cursor.seq):
@@ -61,14 +61,14 @@ class Resumption:
         upstream.identity = extent.identity
         return max(start_seq, min(extent.first_seq, extent.last_seq + 1))
 
-    async def _first(self, upstream: Upstream, extent: Extent) -> int:
+    async def _first(self, upstream: Upstream, extent: OriginRange) -> int:
         """Return where the start options have an upstream begin."""
         source = upstream.source
         if not source.opt_start_seq and source.opt_start_time is not None:
             return max(await self._origins.seq_at(source, extent), 1)
         return max(source.opt_start_seq or extent.first_seq, 1)
 
-    async def _anew(self, upstream: Upstream, expected: bytes, extent: Extent, noting: bool) -> int:
+    async def _anew(self, upstream: Upstream, expected: bytes, extent: OriginRange, noting: bool) -> int:
         """Return where a source begins in an origin made anew; a mirror cannot go on."""
         name = upstream.source.name
         if upstream.mirrored:
@@ -89,7 +89,7 @@ class Resumption:
         return max(first, min(extent.first_seq, extent.last_seq + 1))
 
     async def _rejoined(
-        self, upstream: Upstream, expected: bytes, extent: Extent, lost: int, noting: bool
+        self, upstream: Upstream, expected: bytes, extent: OriginRange, lost: int, noting: bool
     ) -> int:
         """Return where a source goes on in an origin that lost its end and grew again; a mirror cannot."""
         what = lost_end(upstream.source.name)
@@ -103,7 +103,7 @@ class Resumption:
             await self._pass_over(upstream, expected, extent, lost - 1, gaps, cursor.ts)
         return lost
 
-    async def _pass_gap(self, upstream: Upstream, expected: bytes, seq: int, extent: Extent) -> None:
+    async def _pass_gap(self, upstream: Upstream, expected: bytes, seq: int, extent: OriginRange) -> None:
         """Have the cursor pass what the origin has no longer, and say so aloud."""
         gap = Gap(seq, extent.first_seq - 1, self._clock.now_ns(), extent.takes_out)
         logger.warning(
@@ -117,7 +117,7 @@ class Resumption:
         await self._pass_over(upstream, expected, extent, gap.last_seq, gaps, ts)
 
     async def _pass_over(
-        self, upstream: Upstream, expected: bytes, extent: Extent, seq: int, gaps: Gaps, ts: int = 0
+        self, upstream: Upstream, expected: bytes, extent: OriginRange, seq: int, gaps: Gaps, ts: int = 0
     ) -> None:
         # Expected is what the decision was made on: whoever was at work meanwhile must not be set back.
         await upstream.target.copying.pass_over(

@@ -39,12 +39,12 @@ from headwater.stream.stream import Stream
 from headwater.upstreams.commits import Commits
 from headwater.upstreams.durables import Durables
 from headwater.upstreams.filtered_lag import FilteredLag
-from headwater.upstreams.holds import Holds
-from headwater.upstreams.leases import NOTHING, Planned, UnderWay
-from headwater.upstreams.origin_by_consumers import UnansweredError
+from headwater.upstreams.holds import UpstreamHolds
+from headwater.upstreams.leases import NOTHING, Leases, Planned
+from headwater.upstreams.origin_by_consumers import OriginUnansweredError
 from headwater.upstreams.origins import Origins, prefix
-from headwater.upstreams.pending_upstreams import LOOK_NS, Restless, next_look_ns
-from headwater.upstreams.planner import SLOT_BYTES, Extent, plan_local, plan_remote
+from headwater.upstreams.pending_upstreams import LOOK_NS, PendingUpstreams, next_look_ns
+from headwater.upstreams.planner import SLOT_BYTES, OriginRange, plan_local, plan_remote
 from headwater.upstreams.resume_point import Resumption
 from headwater.upstreams.staging import StagingSweep
 from headwater.upstreams.upstream import Upstream, upstreams_of
@@ -113,18 +113,18 @@ class Upstreams:
         self._store_id = store_id
         self._origin = origin
         self._origins = Origins(domain, connection)
-        self._holds = Holds(domain)
+        self._holds = UpstreamHolds(domain)
         self._durables = Durables(self._origins, connection, store_id, domain.account)
         self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
-        self._under_way = UnderWay(single=is_single, steady_ns=clock.steady_ns)
+        self._under_way = Leases(single=is_single, steady_ns=clock.steady_ns)
         self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
         self._sweep = StagingSweep(lambda work: work in self._under_way.identities)
         self._sids: list[bytes] = []
         self._planning = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
-        self._restless = Restless()
+        self._restless = PendingUpstreams()
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_needed: Callable[[], None] = lambda: None
         """Called when there is an upstream, so that a replicator is wanted."""
@@ -194,7 +194,7 @@ class Upstreams:
             yield
         except CursorMovedError:
             pass  # somebody was faster
-        except UnansweredError as error:
+        except OriginUnansweredError as error:
             upstream.failed(error.of_known_origin() if upstream.seen_ns else error, now_ns)
         except ApiError as error:
             upstream.failed(error, now_ns)
@@ -372,7 +372,9 @@ class Upstreams:
         )
         return Planned(extent.identity, works)
 
-    async def _look(self, upstream: Upstream, now_ns: int, *, planning: bool = False) -> tuple[Extent, int]:
+    async def _look(
+        self, upstream: Upstream, now_ns: int, *, planning: bool = False
+    ) -> tuple[OriginRange, int]:
         """Return the origin as it stands and where to go on, with the lag measured there."""
         upstream.looked_ns = now_ns
         stirred = self._restless.stirred(upstream)
@@ -398,7 +400,7 @@ class Upstreams:
             self._restless.rest(upstream, stirred)
         return extent, start_seq
 
-    async def _measure(self, upstream: Upstream, now_ns: int, *, noting: bool) -> tuple[Extent, int]:
+    async def _measure(self, upstream: Upstream, now_ns: int, *, noting: bool) -> tuple[OriginRange, int]:
         """Return the origin as it stands and where to go on, with the lag counted from there."""
         for _ in range(MEASURES):
             extent = await self._origins.extent(upstream.source)
@@ -418,7 +420,7 @@ class Upstreams:
             return "a replicator was given work and has not handed it in"
         return "no replicator has asked for work" if not self._under_way.asker else "is a replicator running?"
 
-    async def _lag(self, upstream: Upstream, extent: Extent, start_seq: int) -> int:
+    async def _lag(self, upstream: Upstream, extent: OriginRange, start_seq: int) -> int:
         """Return how many messages are still to be copied, as the origin or our consumer there says."""
         if upstream.source.external is None:
             return await self._origins.lag(upstream, extent, start_seq)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.consumer.find import Wanted, conditions
+from headwater.cli.consumer.find import ConsumerCriteria, conditions
 from headwater.cli.stream.find import matching
 from headwater.errors import SettingsError
 from headwater.model.times import SECOND, format_time
@@ -40,37 +40,38 @@ CONSUMERS = [
 @pytest.mark.parametrize(
     ("wanted", "names"),
     [
-        (Wanted(), ["PULL", "PUSH", "BUSY"]),
-        (Wanted(pull=True), ["PULL", "BUSY"]),
-        (Wanted(push=True), ["PUSH"]),
-        (Wanted(bound=True), ["PULL", "PUSH"]),
-        (Wanted(pinned=True), ["BUSY"]),
-        (Wanted(waiting=2), ["PUSH", "BUSY"]),
-        (Wanted(ack_pending=9), ["PULL", "PUSH"]),
-        (Wanted(pending=5), ["PUSH", "BUSY"]),
-        (Wanted(idle=10 * SECOND), ["PULL", "PUSH"]),
-        (Wanted(created=50 * SECOND), ["PULL", "PUSH"]),
-        (Wanted(replicas=1), ["PUSH", "BUSY"]),
-        (Wanted(leader="^n"), ["BUSY"]),
-        (Wanted(api_level=1), ["PUSH"]),
-        (Wanted(expression="state.num_pending > 4"), ["PULL"]),
-        (Wanted(pull=True, waiting=1), ["BUSY"]),
+        (ConsumerCriteria(), ["PULL", "PUSH", "BUSY"]),
+        (ConsumerCriteria(pull=True), ["PULL", "BUSY"]),
+        (ConsumerCriteria(push=True), ["PUSH"]),
+        (ConsumerCriteria(bound=True), ["PULL", "PUSH"]),
+        (ConsumerCriteria(pinned=True), ["BUSY"]),
+        (ConsumerCriteria(waiting=2), ["PUSH", "BUSY"]),
+        (ConsumerCriteria(ack_pending=9), ["PULL", "PUSH"]),
+        (ConsumerCriteria(pending=5), ["PUSH", "BUSY"]),
+        (ConsumerCriteria(idle=10 * SECOND), ["PULL", "PUSH"]),
+        (ConsumerCriteria(created=50 * SECOND), ["PULL", "PUSH"]),
+        (ConsumerCriteria(replicas=1), ["PUSH", "BUSY"]),
+        (ConsumerCriteria(leader="^n"), ["BUSY"]),
+        (ConsumerCriteria(api_level=1), ["PUSH"]),
+        (ConsumerCriteria(expression="state.num_pending > 4"), ["PULL"]),
+        (ConsumerCriteria(pull=True, waiting=1), ["BUSY"]),
     ],
 )
-def test_consumers_are_found_by_what_they_are(wanted: Wanted, names: list[str]) -> None:
+def test_consumers_are_found_by_what_they_are(wanted: ConsumerCriteria, names: list[str]) -> None:
     found = matching(CONSUMERS, conditions(wanted, NOW), invert=False)
     assert [info["name"] for info in found] == names
 
 
 def test_the_condition_turned_around_finds_the_others() -> None:
     assert [
-        each["name"] for each in matching(CONSUMERS, conditions(Wanted(pull=True), NOW), invert=True)
+        each["name"]
+        for each in matching(CONSUMERS, conditions(ConsumerCriteria(pull=True), NOW), invert=True)
     ] == ["PUSH"]
 
 
 def test_a_pattern_that_is_none_is_refused() -> None:
     with pytest.raises(SettingsError, match="--leader is not a regular expression"):
-        conditions(Wanted(leader="("), NOW)
+        conditions(ConsumerCriteria(leader="("), NOW)
 
 
 def test_a_real_server_is_asked(shell: Shell, stream: str) -> None:

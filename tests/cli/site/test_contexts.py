@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headwater.cli.contexts import Context, ContextFolder
+from headwater.cli.contexts import ContextFolder, SavedContext
 from headwater.cli.site.contexts import contexts_of, remove_contexts, write_contexts
 from headwater.site.topology import Account, Site, Tls, Topology, User
 
@@ -45,7 +45,7 @@ def test_contexts_of_sites_with_certificates_trust_their_authority() -> None:
 
 def test_contexts_of_somebody_else_stay_as_they_are(tmp_path: Path) -> None:
     folder = ContextFolder(tmp_path)
-    folder.save("hub", Context(url="nats://mine", description="mine"))
+    folder.save("hub", SavedContext(url="nats://mine", description="mine"))
     written, foreign = write_contexts(folder, TOPOLOGY)
     assert (sorted(written), foreign) == (["hub-key", "hub-sys"], ["hub"])
     assert folder.load("hub").url == "nats://mine"

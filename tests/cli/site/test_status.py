@@ -6,12 +6,12 @@ import io
 
 from headwater.cli.render import console, show
 from headwater.cli.site.status import sheets
-from headwater.site.links import Link
+from headwater.site.links import AccountLink
 from headwater.site.status import (
     DomainStatus,
     ServerStatus,
+    SitesStatus,
     SiteStatus,
-    Status,
     StreamStatus,
     UpstreamStatus,
 )
@@ -19,7 +19,7 @@ from headwater.site.status import (
 NOW = 1_700_000_000.0
 
 
-def text_of(status: Status) -> str:
+def text_of(status: SitesStatus) -> str:
     """Return the tables as text."""
     out = io.StringIO()
     show(*sheets(status, NOW), to=console(out))
@@ -34,7 +34,7 @@ def test_what_is_silent_is_said_with_since_when() -> None:
     )
     domain = DomainStatus("ACC", "hub", True, streams=(StreamStatus("sales", 1234, 2048, upstreams),))
     site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", True, 3, "2"),), (domain,))
-    text = text_of(Status(17, (site,), (Link("a", "hub", "ACC", False, NOW - 60),)))
+    text = text_of(SitesStatus(17, (site,), (AccountLink("a", "hub", "ACC", False, NOW - 60),)))
     assert "Sites, kept by process 17" in text
     assert "3 connections" in text
     assert "│ hub  │ hub    │ sales  │ 1,234    │ 2.0 KiB │" in text
@@ -51,7 +51,7 @@ def test_what_is_silent_is_said_with_since_when() -> None:
 def test_what_does_not_run_is_said() -> None:
     domain = DomainStatus("ACC", "hub", False, "cannot be reached")
     site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", False),), (domain,))
-    text = text_of(Status(0, (site,), ()))
+    text = text_of(SitesStatus(0, (site,), ()))
     assert "not kept by anybody" in text
     assert "no answer" in text
     assert "cannot be reached" in text

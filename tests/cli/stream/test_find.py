@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.cli.stream.find import Wanted, conditions, matching
+from headwater.cli.stream.find import StreamCriteria, conditions, matching
 from headwater.errors import SettingsError
 from headwater.model.times import parse_time
 from jetstreams import Shell
@@ -24,38 +24,38 @@ NOW = parse_time("2026-01-02T04:05:00Z") or 0
 @pytest.mark.parametrize(
     ("wanted", "names"),
     [
-        (Wanted(), "ORDERS ARCHIVE REPORT sales fresh EMPTY"),
-        (Wanted(sourced=True), "ARCHIVE sales"),
-        (Wanted(mirrored=True), "REPORT fresh"),
-        (Wanted(empty=True), "fresh EMPTY"),
-        (Wanted(subject="ORDERS.new"), "ORDERS"),
-        (Wanted(subject="*.x"), "ORDERS sales EMPTY"),
-        (Wanted(consumers=1), "ARCHIVE REPORT fresh EMPTY"),
-        (Wanted(replicas=1), "ORDERS ARCHIVE REPORT fresh"),
-        (Wanted(cluster="^c2$"), "ORDERS ARCHIVE REPORT sales"),
-        (Wanted(leader="nats-1"), "sales"),
-        (Wanted(server_name="nats-[02]"), "sales"),
-        (Wanted(api_level=2), "sales"),
-        (Wanted(idle=3600 * 10**9), "fresh EMPTY"),
-        (Wanted(idle=3599 * 10**9), "ORDERS ARCHIVE REPORT sales fresh EMPTY"),
-        (Wanted(created=7200 * 10**9), ""),
-        (Wanted(expression="state.messages == 100"), "ORDERS"),
-        (Wanted(empty=True, mirrored=True), "fresh"),
+        (StreamCriteria(), "ORDERS ARCHIVE REPORT sales fresh EMPTY"),
+        (StreamCriteria(sourced=True), "ARCHIVE sales"),
+        (StreamCriteria(mirrored=True), "REPORT fresh"),
+        (StreamCriteria(empty=True), "fresh EMPTY"),
+        (StreamCriteria(subject="ORDERS.new"), "ORDERS"),
+        (StreamCriteria(subject="*.x"), "ORDERS sales EMPTY"),
+        (StreamCriteria(consumers=1), "ARCHIVE REPORT fresh EMPTY"),
+        (StreamCriteria(replicas=1), "ORDERS ARCHIVE REPORT fresh"),
+        (StreamCriteria(cluster="^c2$"), "ORDERS ARCHIVE REPORT sales"),
+        (StreamCriteria(leader="nats-1"), "sales"),
+        (StreamCriteria(server_name="nats-[02]"), "sales"),
+        (StreamCriteria(api_level=2), "sales"),
+        (StreamCriteria(idle=3600 * 10**9), "fresh EMPTY"),
+        (StreamCriteria(idle=3599 * 10**9), "ORDERS ARCHIVE REPORT sales fresh EMPTY"),
+        (StreamCriteria(created=7200 * 10**9), ""),
+        (StreamCriteria(expression="state.messages == 100"), "ORDERS"),
+        (StreamCriteria(empty=True, mirrored=True), "fresh"),
     ],
 )
-def test_each_condition_finds_what_it_says(wanted: Wanted, names: str) -> None:
+def test_each_condition_finds_what_it_says(wanted: StreamCriteria, names: str) -> None:
     found = matching(INFOS, conditions(wanted, NOW), invert=False)
     assert [each["config"]["name"] for each in found] == names.split()
 
 
 def test_inverted_conditions_find_the_others() -> None:
-    found = matching(INFOS, conditions(Wanted(empty=True), NOW), invert=True)
+    found = matching(INFOS, conditions(StreamCriteria(empty=True), NOW), invert=True)
     assert [each["config"]["name"] for each in found] == ["ORDERS", "ARCHIVE", "REPORT", "sales"]
 
 
 def test_a_pattern_without_sense_is_refused() -> None:
     with pytest.raises(SettingsError, match="--cluster is not a regular expression"):
-        conditions(Wanted(cluster="("), NOW)
+        conditions(StreamCriteria(cluster="("), NOW)
 
 
 def test_streams_are_found_on_a_server(shell: Shell, stream: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from rich.text import Text
 
 from golden import assert_golden
-from headwater.cli.render import Rows, console, show
+from headwater.cli.render import LabelledRows, console, show
 from headwater.cli.stream.info import info_rows, state_rows
 from stream_infos import ARCHIVE, FRESH, REPORT, SALES, Json, info
 
@@ -27,7 +27,7 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def written(rows: Rows, width: int | None) -> str:
+def written(rows: LabelledRows, width: int | None) -> str:
     """Return what is written in this width."""
     out = io.StringIO()
     show(rows, to=console(out, width))

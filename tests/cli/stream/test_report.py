@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.stream.report import Found, View, sheets
+from headwater.cli.stream.report import FoundStreams, ReportScope, sheets
 from jetstreams import Shell, jetstream
 from stream_infos import ORDERS, STORY
 
@@ -100,8 +100,8 @@ def test_a_report_can_be_watched_until_ctrl_c(story: Shell) -> None:
 
 
 def test_streams_that_do_not_answer_are_listed_below() -> None:
-    found = Found(STORY, ["LOST"], ["AWAY"])
-    titles = [getattr(sheet, "title", "") for sheet in sheets(found, View(leaders=True))]
+    found = FoundStreams(STORY, ["LOST"], ["AWAY"])
+    titles = [getattr(sheet, "title", "") for sheet in sheets(found, ReportScope(leaders=True))]
     assert titles == [
         "Stream Report",
         "Replication Report",
@@ -109,4 +109,4 @@ def test_streams_that_do_not_answer_are_listed_below() -> None:
         "Inaccessible Streams",
         "Offline Streams",
     ]
-    assert len(sheets(Found([ORDERS], [], []), View())) == 1
+    assert len(sheets(FoundStreams([ORDERS], [], []), ReportScope())) == 1

@@ -8,15 +8,15 @@ import pytest
 
 from golden import assert_golden
 from headwater.cli.render import console
-from headwater.cli.stream.subject_report import Tally
+from headwater.cli.stream.subject_report import SubjectCounts
 from jetstreams import Shell
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def tally() -> Tally:
+def tally() -> SubjectCounts:
     """Return a tally of three subjects."""
-    counted = Tally()
+    counted = SubjectCounts()
     for subject, count, nbytes in (("orders.new", 1200, 10), ("orders.paid", 7, 4096), ("a.b", 7, 0)):
         for _ in range(count):
             counted.add(subject, nbytes)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from headwater.model.columns import Buffer, Int64s
 from headwater.model.message import Message
 from headwater.replication.worker import bulk_deliveries
-from headwater.replication.worker.bulk_deliveries import BulkDeliveries, Deliveries
-from headwater.replication.worker.receive_buffer import MARGIN, Intake
+from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
+from headwater.replication.worker.receive_buffer import MARGIN, ReceiveBuffer
 from headwater.table.pages.segments import taken_out
 from headwater.wire.ack_subject import numbers_in, parse_ack_subject
 from headwater.wire.frames import MAX_LINE, MAX_SIZE, Event, Frame, FrameParser, ProtocolError, whole_until
@@ -89,8 +89,8 @@ class Reading:
         """How many messages were taken at a time."""
         names = ("LEAST_BYTES", "SINGLE_BYTES", "MOST_BYTES", "taken_out")
         self._changed: dict[str, Any] = dict(zip(names, (*limits, _checked_taken_out), strict=True))
-        self._intake = Intake(64)
-        self._found: list[Deliveries | Item] = []
+        self._intake = ReceiveBuffer(64)
+        self._found: list[DeliveredMessages | Item] = []
         with patch.multiple(bulk_deliveries, **self._changed):
             self._bulk = BulkDeliveries(SID)
         self._single, self._step = Single(self._bulk), step
@@ -108,7 +108,7 @@ class Reading:
         self._intake.memory[:] = bytes(len(self._intake.memory))
         found: list[Item] = []
         for each in self._found:
-            if isinstance(each, Deliveries):
+            if isinstance(each, DeliveredMessages):
                 messages = enumerate(messages_in(each.rows.columns()), each.first)
                 found += [Delivered(n, m, each.pending if n == each.last else None) for n, m in messages]
             else:
@@ -122,14 +122,14 @@ class Reading:
         behind = len(held.memory) - held.end
         held.memory[: held.start] = (OWN_LINE * held.start)[-held.start :]
         held.memory[held.end :] = (b"\n" + OWN_LINE * (behind // len(OWN_LINE) + 1))[:behind]
-        pieces: list[Deliveries | bytes] = [b""]
+        pieces: list[DeliveredMessages | bytes] = [b""]
         while pieces:
             pieces, held.start = self._bulk.take(held.memory, held.start, held.end)
             for piece in pieces:
                 self._keep(piece)
 
-    def _keep(self, piece: Deliveries | bytes) -> None:
-        if isinstance(piece, Deliveries):
+    def _keep(self, piece: DeliveredMessages | bytes) -> None:
+        if isinstance(piece, DeliveredMessages):
             self.runs.append(len(piece.rows))
             self._found.append(piece)
             return

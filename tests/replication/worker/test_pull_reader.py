@@ -10,7 +10,7 @@ import pytest
 from headwater.errors import BusError
 from headwater.model.message import Message
 from headwater.replication.work import NatsOrigin
-from headwater.replication.worker.client import SilentError
+from headwater.replication.worker.client import ReplyTimeoutError
 from headwater.replication.worker.pull_reader import PullReader
 
 NO_MESSAGES = (b"_INBOX.x", b"", b"NATS/1.0 404 No Messages\r\n\r\n", b"")
@@ -41,7 +41,7 @@ class Script:
 
     def read(self, timeout_s: float) -> list[Any]:
         if not self.reads:
-            raise SilentError("silence")
+            raise ReplyTimeoutError("silence")
         return self.reads.pop(0)
 
     def publish(self, subject: bytes, data: bytes = b"", reply: bytes = b"") -> None:

@@ -10,7 +10,7 @@ import pytest
 from headwater.errors import BusError
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.bulk_deliveries import BulkDeliveries
-from headwater.replication.worker.client import SilentError
+from headwater.replication.worker.client import ReplyTimeoutError
 from headwater.replication.worker.push_reader import PushReader
 
 ORIGIN = NatsOrigin(servers=("nats://127.0.0.1:1",), api_prefix="$JS.API", stream="ORDERS")
@@ -46,7 +46,7 @@ class Script:
 
     def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[Any]:
         if not self.reads:
-            raise SilentError("silence")
+            raise ReplyTimeoutError("silence")
         return self.reads.pop(0)
 
     def publish(self, subject: bytes, data: bytes = b"", reply: bytes = b"") -> None:
@@ -151,7 +151,7 @@ def test_a_consumer_that_never_says_a_word_is_kept_from_us_by_a_missing_export()
 
 
 def test_one_that_falls_silent_is_only_that() -> None:
-    with pytest.raises(SilentError, match="silence"):
+    with pytest.raises(ReplyTimeoutError, match="silence"):
         read(Script(2, [delivery(5, 1, 1)]))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.replication.worker.receive_buffer import MARGIN, Intake
+from headwater.replication.worker.receive_buffer import MARGIN, ReceiveBuffer
 
 Pair = tuple[socket.socket, socket.socket]
 
@@ -22,14 +22,14 @@ def pair() -> Iterator[Pair]:
         yield near, far
 
 
-def bring(pair: Pair, data: bytes, intake: Intake) -> None:
+def bring(pair: Pair, data: bytes, intake: ReceiveBuffer) -> None:
     """Have one side send and the other receive once."""
     near, far = pair
     far.sendall(data)
     assert intake.receive(near, 60)
 
 
-def content(intake: Intake) -> bytes:
+def content(intake: ReceiveBuffer) -> bytes:
     """Return what is there, in memory that reaches further on both sides."""
     assert intake.start >= MARGIN
     assert intake.end <= len(intake.memory) - MARGIN
@@ -45,7 +45,7 @@ def test_bytes_stay_in_order_however_much_is_looked_at_between_reads(
     pieces: list[tuple[bytes, int]], size: int
 ) -> None:
     near, far = socket.socketpair()
-    intake, found = Intake(size), b""
+    intake, found = ReceiveBuffer(size), b""
     with near, far:
         for piece, looked_at in pieces:
             bring((near, far), piece, intake)
@@ -60,14 +60,14 @@ def test_bytes_stay_in_order_however_much_is_looked_at_between_reads(
 
 
 def test_no_more_is_read_than_there_is_room_for(pair: Pair) -> None:
-    intake = Intake(4)
+    intake = ReceiveBuffer(4)
     bring(pair, b"0123456789", intake)
     intake.drain(pair[0])
     assert intake.memory == bytes(MARGIN) + b"0123" + bytes(MARGIN)
 
 
 def test_what_is_left_moves_to_the_beginning_before_more_memory_is_taken(pair: Pair) -> None:
-    intake = Intake(8)
+    intake = ReceiveBuffer(8)
     memory = intake.memory
     bring(pair, b"012345", intake)
     intake.start += 4
@@ -77,7 +77,7 @@ def test_what_is_left_moves_to_the_beginning_before_more_memory_is_taken(pair: P
 
 
 def test_memory_grows_for_a_frame_that_is_larger(pair: Pair) -> None:
-    intake, sent, reads = Intake(8), bytes(range(256)) * 20, 1
+    intake, sent, reads = ReceiveBuffer(8), bytes(range(256)) * 20, 1
     bring(pair, sent, intake)
     while len(intake) < len(sent):
         assert intake.receive(pair[0], 60)
@@ -87,7 +87,7 @@ def test_memory_grows_for_a_frame_that_is_larger(pair: Pair) -> None:
 
 
 def test_what_is_put_back_comes_before_all_others_however_much_it_is(pair: Pair) -> None:
-    intake = Intake(8)
+    intake = ReceiveBuffer(8)
     intake.put_back(b"two")
     intake.put_back(b"one")
     bring(pair, b"three", intake)
@@ -97,7 +97,7 @@ def test_what_is_put_back_comes_before_all_others_however_much_it_is(pair: Pair)
 
 
 def test_all_is_taken_at_once_and_then_nothing_is_left(pair: Pair) -> None:
-    intake = Intake()
+    intake = ReceiveBuffer()
     bring(pair, b"one", intake)
     intake.start += 1
     assert (intake.take(), len(intake), intake.take()) == (b"ne", 0, b"")
@@ -107,7 +107,7 @@ def test_all_is_taken_at_once_and_then_nothing_is_left(pair: Pair) -> None:
 
 def test_all_that_has_come_is_drained_and_nothing_more_is_waited_for() -> None:
     near, far = socket.socketpair(type=socket.SOCK_DGRAM)  # of which one read brings only what was one write
-    intake = Intake()
+    intake = ReceiveBuffer()
     with near, far:
         intake.drain(near)
         assert not intake
@@ -120,7 +120,7 @@ def test_all_that_has_come_is_drained_and_nothing_more_is_waited_for() -> None:
 
 def test_the_end_of_a_connection_is_told_and_takes_nothing_away(pair: Pair) -> None:
     near, far = pair
-    intake = Intake()
+    intake = ReceiveBuffer()
     bring(pair, b"last", intake)
     far.close()
     intake.drain(near)
@@ -129,7 +129,7 @@ def test_the_end_of_a_connection_is_told_and_takes_nothing_away(pair: Pair) -> N
 
 
 def test_silence_is_a_timeout_and_takes_nothing_away(pair: Pair) -> None:
-    intake = Intake()
+    intake = ReceiveBuffer()
     intake.put_back(b"early ")
     with pytest.raises(TimeoutError):
         intake.receive(pair[0], 0.01)

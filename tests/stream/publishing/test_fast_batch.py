@@ -17,7 +17,7 @@ from headwater.stream.publishing.fast_batch import (
     DuplicateError,
     FastBatches,
     FastMessage,
-    Flow,
+    FlowReply,
     Operation,
     parse_reply,
 )
@@ -48,12 +48,12 @@ class Publisher:
         return self.batches.offer(message, b"", 0, store)
 
 
-def ack(seq: int, msgs: int) -> Flow:
-    return Flow({"type": "ack", "seq": seq, "msgs": msgs})
+def ack(seq: int, msgs: int) -> FlowReply:
+    return FlowReply({"type": "ack", "seq": seq, "msgs": msgs})
 
 
-def gap(last_seq: int, seq: int) -> Flow:
-    return Flow({"type": "gap", "last_seq": last_seq, "seq": seq})
+def gap(last_seq: int, seq: int) -> FlowReply:
+    return FlowReply({"type": "gap", "last_seq": last_seq, "seq": seq})
 
 
 def done(seq: int, messages: int, **more: object) -> Ack:
@@ -159,7 +159,7 @@ def test_an_error_at_first_is_answered_as_to_a_single_message() -> None:
 
 
 def test_an_error_later_ends_a_batch_unless_gaps_are_allowed() -> None:
-    told = Flow(
+    told = FlowReply(
         {"type": "err", "seq": 2, "error": {"code": 400, "err_code": 10060, "description": WRONG.description}}
     )
     publisher = Publisher()
@@ -249,7 +249,11 @@ def test_what_is_acknowledged_was_stored(
             stored.add(sequence)
         highest = max(highest, sequence) if gap_ok or in_order else highest
         for answer in answers:
-            told = answer.body.get("seq") if isinstance(answer, Flow) and answer.body["type"] == "ack" else 0
+            told = (
+                answer.body.get("seq")
+                if isinstance(answer, FlowReply) and answer.body["type"] == "ack"
+                else 0
+            )
             assert isinstance(told, int)
             if not gap_ok:
                 assert set(range(1, told + 1)) <= stored

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.model.stream import Retention
-from headwater.stream.retention.hold import Hold, Holder, Holds, is_released
+from headwater.stream.retention.hold import Hold, Holder, StreamHolds, is_released
 
 SUBJECTS = [b"a.x", b"a.y", b"b"]
 FILTERS: list[tuple[str, ...]] = [(), (">",), ("a.*",), ("a.x", "b"), ("b",), ("c",)]
@@ -48,7 +48,7 @@ CONSUMED = st.builds(Consumed, st.integers(1, 8), st.sets(st.integers(1, 8)))
 def test_a_message_leaves_when_the_retention_says_so_and_nobody_needs_it(
     retention: Retention, held: list[Hold], consumed: list[Consumed], seq: int, subject: bytes
 ) -> None:
-    holds = Holds()
+    holds = StreamHolds()
     for hold in held:
         holds.add(hold)
     takers: list[Holder] = [*holds.of(subject), *consumed]
@@ -74,7 +74,7 @@ def test_a_message_leaves_when_the_retention_says_so_and_nobody_needs_it(
 def test_a_range_that_is_plainly_done_with_holds_nothing_that_anyone_needs(
     held: list[Hold], first: int, length: int, retention: Retention
 ) -> None:
-    holds = Holds()
+    holds = StreamHolds()
     for hold in held:
         holds.add(hold)
     if holds.have_settled(first, first + length):
@@ -102,7 +102,7 @@ def test_what_is_to_be_gone_through_lies_between_the_last_time_and_the_floor(
 
 
 def test_removals_that_were_taken_back_are_due_again() -> None:
-    holds, hold = Holds(), Hold(floor=5)
+    holds, hold = StreamHolds(), Hold(floor=5)
     hold.released = 5
     holds.add(hold)
     holds.rebuilt()

@@ -24,7 +24,7 @@ Condition = Callable[[Json], bool]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ConsumerCriteria:
     """What consumers are looked for; what is None or empty does not count."""
 
     pull: bool = False
@@ -42,7 +42,7 @@ class Wanted:
     expression: str = ""
 
 
-def conditions(wanted: Wanted, now: int) -> list[Condition]:
+def conditions(wanted: ConsumerCriteria, now: int) -> list[Condition]:
     """Return one test for each thing that is wanted."""
     tests: list[Condition] = []
     if wanted.pull:
@@ -97,7 +97,7 @@ def conditions(wanted: Wanted, now: int) -> list[Condition]:
 @client_command
 def find(caller: Caller, stream: str | None, names: bool, invert: bool, **wanted: object) -> None:
     """Find consumers of a stream by what they are."""
-    tests = conditions(Wanted(**wanted), time.time_ns())  # type: ignore[arg-type]
+    tests = conditions(ConsumerCriteria(**wanted), time.time_ns())  # type: ignore[arg-type]
     which = chosen(caller, stream)
     infos = caller.run(lambda session: session.pages(f"CONSUMER.LIST.{which}", "consumers"))
     found = matching(infos, tests, invert=invert)

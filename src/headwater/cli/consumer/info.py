@@ -9,7 +9,7 @@ from rich.text import Text
 from headwater.cli import reports
 from headwater.cli.consumer.config import RESERVED
 from headwater.cli.phrases import duration, moment, number, since, size
-from headwater.cli.render import Cell, Column, Rows, Sheet
+from headwater.cli.render import Cell, Column, LabelledRows, Sheet
 from headwater.cli.session import Json
 from headwater.model.times import SECOND, format_time, parse_time
 
@@ -38,9 +38,9 @@ _LIST_COLUMNS = (
 )
 
 
-def info_rows(info: Json) -> Rows:
+def info_rows(info: Json) -> LabelledRows:
     """Return all that is known of a consumer."""
-    rows = Rows(f"Information for Consumer {_title(info)}")
+    rows = LabelledRows(f"Information for Consumer {_title(info)}")
     _config(info, rows.section("Configuration"))
     notes = info["config"].get("metadata") or {}
     rows.section("Metadata").extend(
@@ -51,9 +51,9 @@ def info_rows(info: Json) -> Rows:
     return rows
 
 
-def state_rows(info: Json) -> Rows:
+def state_rows(info: Json) -> LabelledRows:
     """Return how far a consumer has come."""
-    rows = Rows(f"State for Consumer {_title(info)}")
+    rows = LabelledRows(f"State for Consumer {_title(info)}")
     _state(info, rows.section("State"))
     return rows
 

@@ -99,10 +99,10 @@ def up(
         _up_detached(files, where, how)
         return
     from headwater.site.fleet import Fleet, FleetOptions
-    from headwater.site.layout import Layout
+    from headwater.site.layout import SiteFolders
 
     options = FleetOptions(master, memory, spark, streams, tuple(map(str, files)))
-    run_until_told(Fleet(Layout(topology, where), options, _say).run())
+    run_until_told(Fleet(SiteFolders(topology, where), options, _say).run())
     _say("all processes have ended")
 
 
@@ -143,10 +143,10 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
 def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, as_json: bool) -> None:
     """Show servers, leaf links, engines, streams and replication of the sites of FILES."""
     from headwater.cli.site.status import sheets
-    from headwater.site.layout import Layout
+    from headwater.site.layout import SiteFolders
     from headwater.site.status import status_of
 
-    layout = Layout(_topology(files, nodes), _folder(files, directory))
+    layout = SiteFolders(_topology(files, nodes), _folder(files, directory))
     found = asyncio.run(status_of(layout))
     root = click.get_current_context().find_root().obj or {}
     if as_json or root.get("as_json"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headwater.cli.contexts import Context, ContextFolder
+from headwater.cli.contexts import ContextFolder, SavedContext
 from headwater.errors import Error
 from headwater.site.topology import Account, Site, Topology, User
 
@@ -12,7 +12,7 @@ MARK = "headwater site"
 """What the description of a context begins with that was written here."""
 
 
-def contexts_of(topology: Topology, prefix: str = "") -> Iterator[tuple[str, Context]]:
+def contexts_of(topology: Topology, prefix: str = "") -> Iterator[tuple[str, SavedContext]]:
     """Yield a context for each account that somebody can log in to; the first one has the site's own name."""
     for site in topology.sites:
         first = True
@@ -60,9 +60,9 @@ def _is_ours(folder: ContextFolder, name: str) -> bool:
         return False
 
 
-def _context(site: Site, account: Account, user: User) -> Context:
+def _context(site: Site, account: Account, user: User) -> SavedContext:
     tls = site.tls
-    return Context(
+    return SavedContext(
         description=f"{MARK} {site.name}, account {account.name}",
         url=",".join(site.client_urls()),
         creds=str(user.creds or ""),

@@ -11,11 +11,11 @@ from headwater.cli.phrases import duration, number, size
 from headwater.cli.render import Cell, Column, Sheet
 from headwater.cli.stream.upstream_progress import UNKNOWN
 from headwater.model.times import SECOND
-from headwater.site.links import Link
-from headwater.site.status import Status, UpstreamStatus
+from headwater.site.links import AccountLink
+from headwater.site.status import SitesStatus, UpstreamStatus
 
 
-def sheets(status: Status, now: float) -> Iterator[Sheet]:
+def sheets(status: SitesStatus, now: float) -> Iterator[Sheet]:
     """Yield the tables that have something to say."""
     yield _servers(status)
     if status.links:
@@ -27,7 +27,7 @@ def sheets(status: Status, now: float) -> Iterator[Sheet]:
         yield Sheet("Replication", [Column(name, wraps=name == "Error") for name in columns], rows)
 
 
-def _servers(status: Status) -> Sheet:
+def _servers(status: SitesStatus) -> Sheet:
     rows: list[tuple[Cell, ...]] = []
     for site in status.sites:
         for server in site.servers:
@@ -43,7 +43,7 @@ def _servers(status: Status) -> Sheet:
     return Sheet(f"Sites, {kept}", columns, rows)
 
 
-def _links(links: tuple[Link, ...], now: float) -> Sheet:
+def _links(links: tuple[AccountLink, ...], now: float) -> Sheet:
     rows = [
         (
             link.site,
@@ -58,7 +58,7 @@ def _links(links: tuple[Link, ...], now: float) -> Sheet:
     return Sheet("Leaf links", columns, rows)
 
 
-def _streams(status: Status) -> Sheet:
+def _streams(status: SitesStatus) -> Sheet:
     rows = [
         (site.name, domain.domain, stream.name, number(stream.messages), size(stream.size))
         for site in status.sites
@@ -70,7 +70,7 @@ def _streams(status: Status) -> Sheet:
     )
 
 
-def _upstreams(status: Status, now: float) -> Iterator[tuple[Cell, ...]]:
+def _upstreams(status: SitesStatus, now: float) -> Iterator[tuple[Cell, ...]]:
     for site in status.sites:
         for domain in site.domains:
             for stream in domain.streams:

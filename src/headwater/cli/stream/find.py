@@ -22,7 +22,7 @@ Condition = Callable[[Json], bool]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StreamCriteria:
     """What streams are looked for; what is None or empty does not count."""
 
     server_name: str = ""
@@ -40,7 +40,7 @@ class Wanted:
     expression: str = ""
 
 
-def conditions(wanted: Wanted, now: int) -> list[Condition]:
+def conditions(wanted: StreamCriteria, now: int) -> list[Condition]:
     """Return one test for each thing that is wanted."""
     tests: list[Condition] = []
     if wanted.server_name:
@@ -111,7 +111,7 @@ def find(caller: Caller, names: bool, everything: bool, invert: bool, **wanted: 
     A condition over all that `stream info --json` shows:
       headwater stream find --expression 'state.messages > 10 and config.storage == "file"'
     """
-    tests = conditions(Wanted(**wanted), time.time_ns())  # type: ignore[arg-type]
+    tests = conditions(StreamCriteria(**wanted), time.time_ns())  # type: ignore[arg-type]
     infos = visible(caller.run(lambda session: session.pages("STREAM.LIST", "streams")), everything)
     show_list(caller, matching(infos, tests, invert=invert), names)
 

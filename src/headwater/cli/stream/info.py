@@ -8,17 +8,17 @@ from rich.text import Text
 
 from headwater.cli import reports
 from headwater.cli.phrases import duration, limit, moment, number, seen, setting, size
-from headwater.cli.render import Cell, Rows
+from headwater.cli.render import Cell, LabelledRows
 from headwater.cli.session import Json
 from headwater.cli.stream.upstream_progress import progress_lines
 
 Lines = list[tuple[str, Cell]]
 
 
-def info_rows(info: Json) -> Rows:
+def info_rows(info: Json) -> LabelledRows:
     """Return all that is known of a stream."""
     config = info["config"]
-    rows = Rows(f"Information for Stream {config['name']} created {moment(info.get('created', ''))}")
+    rows = LabelledRows(f"Information for Stream {config['name']} created {moment(info.get('created', ''))}")
     _about(config, rows.section(""))
     _options(config, rows.section("Options"))
     _limits(config, rows.section("Limits"))
@@ -38,9 +38,11 @@ def info_rows(info: Json) -> Rows:
     return rows
 
 
-def state_rows(info: Json) -> Rows:
+def state_rows(info: Json) -> LabelledRows:
     """Return what a stream holds."""
-    rows = Rows(f"State for Stream {info['config']['name']} created {moment(info.get('created', ''))}")
+    rows = LabelledRows(
+        f"State for Stream {info['config']['name']} created {moment(info.get('created', ''))}"
+    )
     _state(info, rows.section("State"))
     return rows
 

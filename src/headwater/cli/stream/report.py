@@ -26,7 +26,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @dataclass
-class Found:
+class FoundStreams:
     """The streams of a JetStream, and those that did not answer."""
 
     infos: list[Json]
@@ -35,7 +35,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class View:
+class ReportScope:
     """Which streams to report on, and how."""
 
     subject: str = ""
@@ -79,7 +79,7 @@ def report(
     interval: int,
 ) -> None:
     """Report on all streams: what they hold, and how far behind their mirrors and sources are."""
-    view = View(subject, cluster, sort or "bytes", raw, by_leader, everything)
+    view = ReportScope(subject, cluster, sort or "bytes", raw, by_leader, everything)
     if watch:
         try:
             caller.run(lambda session: _watch(session, view, max(interval / SECOND, 0.1)))
@@ -94,9 +94,9 @@ def report(
     _write_maps(found.infos, dot, svg, png)
 
 
-async def find_streams(session: Session, view: View) -> Found:
+async def find_streams(session: Session, view: ReportScope) -> FoundStreams:
     """Return the streams that the view is about."""
-    found = Found([], [], [])
+    found = FoundStreams([], [], [])
     async for page in session.each_page("STREAM.LIST", {"subject": view.subject} if view.subject else None):
         found.infos += page.get("streams") or ()
         found.missing += page.get("missing") or ()
@@ -109,7 +109,7 @@ async def find_streams(session: Session, view: View) -> Found:
     return found
 
 
-def sheets(found: Found, view: View, *, bars: bool = False) -> list[Sheet | Text]:
+def sheets(found: FoundStreams, view: ReportScope, *, bars: bool = False) -> list[Sheet | Text]:
     """Return the tables of a report; with `bars` progress is drawn, too."""
     if not found.infos:
         return [Text("No Streams defined")]
@@ -128,7 +128,7 @@ def sheets(found: Found, view: View, *, bars: bool = False) -> list[Sheet | Text
     return tables
 
 
-async def _watch(session: Session, view: View, seconds: float) -> None:
+async def _watch(session: Session, view: ReportScope, seconds: float) -> None:
     """Write the report again and again: in one place on a terminal, one after another elsewhere."""
     out = console()
     if not out.is_terminal:

@@ -17,7 +17,7 @@ from headwater.cli.render import Column, Sheet, console, show
 REFRESH_S = 0.25
 
 
-class Tally:
+class SubjectCounts:
     """Messages and bytes by subject."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Tally:
 
 
 async def tallied_until_told(
-    source: AsyncGenerator[Msg, None], tally: Tally, top: int, *, live: bool
+    source: AsyncGenerator[Msg, None], tally: SubjectCounts, top: int, *, live: bool
 ) -> None:
     """Count messages until they end or Ctrl-C; on a terminal the table is kept up to date meanwhile."""
     out = console()

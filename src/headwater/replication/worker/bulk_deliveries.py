@@ -38,7 +38,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
-class Deliveries(NamedTuple):
+class DeliveredMessages(NamedTuple):
     """Messages that were delivered one after the other."""
 
     rows: Rows
@@ -73,7 +73,7 @@ class BulkDeliveries:
         is_usual = self._tokens <= 1 and len(before) <= MARGIN - _NUMBERS_BYTES
         self._before = before if is_usual else b""
 
-    def take(self, buffer: bytearray, start: int, end: int) -> tuple[list[Deliveries | bytes], int]:
+    def take(self, buffer: bytearray, start: int, end: int) -> tuple[list[DeliveredMessages | bytes], int]:
         """Return what the bytes from start to end hold, in order, and where the rest begins.
 
         That is deliveries, and whole frames that somebody else must look at. The bytes of what was taken are
@@ -96,7 +96,7 @@ class BulkDeliveries:
         return [bytes(memoryview(buffer)[start:stop])], stop
 
 
-class _Found(NamedTuple):
+class _WholeFrames(NamedTuple):
     """Whole frames that follow on each other, each ending where its lengths say."""
 
     raw: Bytes
@@ -141,7 +141,7 @@ class _Marks:
         return places
 
 
-def _found(buffer: bytearray, start: int, end: int, before: int) -> _Found | None:
+def _found(buffer: bytearray, start: int, end: int, before: int) -> _WholeFrames | None:
     """Return the frames that bytes begin with, of a consumer whose replies begin with so many bytes."""
     raw = np.frombuffer(buffer, np.uint8)
     line_ends = np.flatnonzero(raw[start : end - 1] == _CR) + start
@@ -176,7 +176,7 @@ def _found(buffer: bytearray, start: int, end: int, before: int) -> _Found | Non
         if not ((raw[blanks] == _SPACE) & (sizes >= 0) & (sizes <= totals[rows])).all():
             return None
         header_sizes[rows] = sizes
-    return _Found(
+    return _WholeFrames(
         raw,
         starts[:count],
         line_ends[:count],
@@ -189,7 +189,9 @@ def _found(buffer: bytearray, start: int, end: int, before: int) -> _Found | Non
     )
 
 
-def _pieces(buffer: bytearray, found: _Found, before: bytes, tokens: int) -> list[Deliveries | bytes]:
+def _pieces(
+    buffer: bytearray, found: _WholeFrames, before: bytes, tokens: int
+) -> list[DeliveredMessages | bytes]:
     """Return deliveries and other frames in order; nothing if they are not what they should be."""
     raw, count = found.raw, len(found.starts)
     # From the end: lengths, what comes after the numbers, then pending, time, number of delivery, sequence.
@@ -232,18 +234,20 @@ def _pieces(buffer: bytearray, found: _Found, before: bytes, tokens: int) -> lis
     # So many deliveries come before each of the others, and as many in all.
     stops = [*(others - np.arange(len(others))).tolist(), len(seqs)]
     rows = _rows(buffer, found, seqs, ts, subject_codes(subjects))
-    pieces: list[Deliveries | bytes] = []
+    pieces: list[DeliveredMessages | bytes] = []
     start = 0
     for stop, frame in zip(stops, [*single, b""], strict=True):
         if stop > start:
             part = rows if stop - start == len(rows) else rows.slice(start, stop)
-            pieces.append(Deliveries(part, int(numbers[start]), int(pending[stop - 1])))
+            pieces.append(DeliveredMessages(part, int(numbers[start]), int(pending[stop - 1])))
         pieces += [frame] if frame else []
         start = stop
     return pieces
 
 
-def _rows(buffer: bytearray, found: _Found, seqs: Int64s, ts: Int64s, subjects: pa.DictionaryArray) -> Rows:
+def _rows(
+    buffer: bytearray, found: _WholeFrames, seqs: Int64s, ts: Int64s, subjects: pa.DictionaryArray
+) -> Rows:
     """Return the messages of deliveries; their frames in the buffer are none any more."""
     count = len(seqs)
     bodies = found.line_ends + len(CRLF)

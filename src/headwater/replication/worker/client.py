@@ -15,8 +15,8 @@ from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
 from headwater.replication.exports import unanswered
-from headwater.replication.worker.bulk_deliveries import BulkDeliveries, Deliveries
-from headwater.replication.worker.receive_buffer import Intake
+from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
+from headwater.replication.worker.receive_buffer import ReceiveBuffer
 from headwater.version import VERSION
 from headwater.wire import frames
 from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
@@ -24,11 +24,11 @@ from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
 READ_BYTES = 1 << 20
 
 
-class UnansweredError(BusError):
+class NoResponderError(BusError):
     """Nobody listens on the subject of a request; the sentence names what may be missing."""
 
 
-class SilentError(BusError):
+class ReplyTimeoutError(BusError):
     """Nothing came in time."""
 
 
@@ -36,7 +36,7 @@ class UnsuitableError(BusError):
     """The origin cannot be read this way; there may be another."""
 
 
-class Inbox:
+class TaskInbox:
     """A subscription of our own; its frames wait in `items` until they are taken."""
 
     def __init__(self, client: BlockingClient, sid: bytes, prefix: str) -> None:
@@ -53,7 +53,7 @@ class Inbox:
         self._client.receive_for(self, timeout_s)
         return self.taken()
 
-    def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[Deliveries | Frame]:
+    def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[DeliveredMessages | Frame]:
         """Return what has arrived, in order: what was taken in bulk, and single frames."""
         return self._client.receive_in_bulk(self, bulk, timeout_s)
 
@@ -73,7 +73,7 @@ class BlockingClient:
     def _dial(self) -> None:
         """Connect to the first of the servers that takes us, with nothing left of a connection before."""
         self._parser = FrameParser()
-        self._intake = Intake()
+        self._intake = ReceiveBuffer()
         self._inboxes: dict[bytes, Sink] = {}
         self._sids = 0
         problems = []
@@ -101,15 +101,15 @@ class BlockingClient:
     ) -> None:
         self._socket.close()
 
-    def open(self, prefix: str = "") -> Inbox:
+    def open(self, prefix: str = "") -> TaskInbox:
         """Return a new inbox, below a prefix if there is one."""
         self._sids += 1
-        inbox = Inbox(self, b"%d" % self._sids, prefix or "_INBOX")
+        inbox = TaskInbox(self, b"%d" % self._sids, prefix or "_INBOX")
         self._inboxes[inbox.sid] = inbox
         self._send(frames.sub(inbox.subject, inbox.sid))
         return inbox
 
-    def shut(self, inbox: Inbox) -> None:
+    def shut(self, inbox: TaskInbox) -> None:
         """Take nothing more for an inbox."""
         if self._inboxes.pop(inbox.sid, None) is not None:
             self._send(frames.unsub(inbox.sid))
@@ -127,7 +127,7 @@ class BlockingClient:
         self.shut(inbox)
         status = header_block.status(frame[2])
         if status is not None and status.code == 503:
-            raise UnansweredError(unanswered(subject))
+            raise NoResponderError(unanswered(subject))
         try:
             answer = json.loads(frame[3])
         except ValueError:
@@ -136,24 +136,24 @@ class BlockingClient:
             raise BusError(f"the answer on {subject} is no JSON object")
         return answer
 
-    def receive_for(self, inbox: Inbox, timeout_s: float) -> None:
+    def receive_for(self, inbox: TaskInbox, timeout_s: float) -> None:
         """Read from the socket until the inbox holds something."""
         deadline = time.monotonic() + timeout_s
         while not inbox.items:
             self._receive(deadline - time.monotonic())
 
     def receive_in_bulk(
-        self, inbox: Inbox, bulk: BulkDeliveries, timeout_s: float
-    ) -> list[Deliveries | Frame]:
+        self, inbox: TaskInbox, bulk: BulkDeliveries, timeout_s: float
+    ) -> list[DeliveredMessages | Frame]:
         """Read from the socket until something has come for an inbox; return some of it in order."""
         deadline = time.monotonic() + timeout_s
         if begun := self._parser.unfinished():
             self._intake.put_back(begun)
         while True:
-            found: list[Deliveries | Frame] = []
+            found: list[DeliveredMessages | Frame] = []
             pieces = self._pieces(bulk)
             for piece in pieces:
-                if isinstance(piece, Deliveries):
+                if isinstance(piece, DeliveredMessages):
                     found.append(piece)
                 else:
                     self._parse(piece)
@@ -164,7 +164,7 @@ class BlockingClient:
                 self._await(deadline - time.monotonic())
                 self._intake.drain(self._socket)
 
-    def _pieces(self, bulk: BulkDeliveries) -> list[Deliveries | bytes]:
+    def _pieces(self, bulk: BulkDeliveries) -> list[DeliveredMessages | bytes]:
         """Return what a bulk takes of what has come, and whole frames that it leaves."""
         intake = self._intake
         pieces, intake.start = bulk.take(intake.memory, intake.start, intake.end)
@@ -178,12 +178,12 @@ class BlockingClient:
     def _await(self, timeout_s: float) -> None:
         """Return once something has come."""
         if timeout_s <= 0:
-            raise SilentError("the server did not answer in time")
+            raise ReplyTimeoutError("the server did not answer in time")
         try:
             if not self._intake.receive(self._socket, timeout_s):
                 raise BusError("the server closed the connection")
         except TimeoutError:
-            raise SilentError("the server did not answer in time") from None
+            raise ReplyTimeoutError("the server did not answer in time") from None
 
     def _parse(self, data: bytes) -> None:
         """Put frames into their inboxes, and do what the server asks for."""

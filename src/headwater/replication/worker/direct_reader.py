@@ -12,7 +12,7 @@ from headwater.model.columns import columns_of
 from headwater.model.message import Message
 from headwater.model.times import parse_time
 from headwater.replication.work import NatsOrigin
-from headwater.replication.worker.client import BlockingClient, Inbox, SilentError, UnsuitableError
+from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox, UnsuitableError
 from headwater.table.parquet import rows_of
 from headwater.table.rows import Rows
 from headwater.wire.frames import Frame
@@ -40,7 +40,7 @@ class DirectReader:
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
         self._messages_left = origin.max_messages
-        self._inbox: Inbox | None = None
+        self._inbox: TaskInbox | None = None
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
         """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
@@ -65,11 +65,11 @@ class DirectReader:
             self._client.shut(self._inbox)
             self._inbox = None
 
-    def _ask(self, inbox: Inbox, seq: int, count: int) -> None:
+    def _ask(self, inbox: TaskInbox, seq: int, count: int) -> None:
         asked = {"seq": seq, "batch": count, "max_bytes": BATCH_BYTES, **self._filter}
         self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
 
-    def _batch(self, inbox: Inbox) -> Iterator[tuple[list[Message], int]]:
+    def _batch(self, inbox: TaskInbox) -> Iterator[tuple[list[Message], int]]:
         """Yield the messages of one batch as they come, and at its end how many are left after it."""
         previous = 0
         while True:
@@ -86,11 +86,11 @@ class DirectReader:
                 messages.append(message)
             yield messages, 0
 
-    def _arrived(self, inbox: Inbox) -> list[Frame]:
+    def _arrived(self, inbox: TaskInbox) -> list[Frame]:
         """Return what has come; of an account that exports one answer only, the rest never comes."""
         try:
             return inbox.read(ANSWER_S)
-        except SilentError:
+        except ReplyTimeoutError:
             raise UnsuitableError("the batch breaks off") from None
 
     def _end(self, headers: bytes) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from headwater.errors import BusError
 from headwater.model.cursor import Cursor
 from headwater.model.times import format_time, parse_time
 from headwater.replication.work import NatsOrigin
-from headwater.replication.worker.client import BlockingClient, UnansweredError
+from headwater.replication.worker.client import BlockingClient, NoResponderError
 
 
 def lost_end(stream: str) -> str:
@@ -43,7 +43,7 @@ def check_covered(client: BlockingClient, origin: NatsOrigin) -> None:
     for question in ({"seq": cursor.seq}, question_after(cursor.ts)):
         try:
             answer = client.request(subject, question)
-        except UnansweredError:
+        except NoResponderError:
             return
         if "error" in answer:
             continue  # it is not there any more, or the server is too old for this

@@ -23,7 +23,7 @@ from headwater.model.times import parse_time
 from headwater.model.upstream import hash8
 from headwater.replication import handover
 from headwater.replication.work import NatsOrigin
-from headwater.replication.worker.client import BlockingClient, UnansweredError, UnsuitableError
+from headwater.replication.worker.client import BlockingClient, NoResponderError, UnsuitableError
 from headwater.replication.worker.direct_reader import DirectReader
 from headwater.replication.worker.lost_end import check_covered
 from headwater.replication.worker.pull_reader import PullReader
@@ -87,7 +87,7 @@ class OriginReader:
         """Return the origin's info, or nothing where its account exports only what sources need."""
         try:
             return self._info(client)
-        except UnansweredError:
+        except NoResponderError:
             if not self._origin.deliver:
                 raise
             return None
@@ -156,7 +156,7 @@ class OriginReader:
         for pattern in self._filters or (">",):
             try:
                 answer = client.request(subject, {"seq": self.through + 1, "next_by_subj": pattern})
-            except UnansweredError:
+            except NoResponderError:
                 if self._origin.deliver:  # the consumer has said that nothing is pending
                     return False
                 raise

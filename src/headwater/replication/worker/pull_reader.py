@@ -23,7 +23,7 @@ from headwater.model.message import Message
 from headwater.replication import durable
 from headwater.replication.exports import broken_off, unanswered
 from headwater.replication.work import NatsOrigin
-from headwater.replication.worker.client import BlockingClient, Inbox, SilentError
+from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox
 from headwater.replication.worker.lost_end import lost_end
 from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame
@@ -99,11 +99,11 @@ class PullReader:
                 yield messages
         self._client.shut(inbox)
 
-    def _arrived(self, inbox: Inbox) -> list[Frame]:
+    def _arrived(self, inbox: TaskInbox) -> list[Frame]:
         """Return what has come; a pull ends in time, so silence means that its end was kept from us."""
         try:
             return inbox.read(ANSWER_S)
-        except SilentError:
+        except ReplyTimeoutError:
             raise BusError(broken_off(self._subject("MSG.NEXT").decode())) from None
 
     def _end(self, code: int, description: bytes) -> None:

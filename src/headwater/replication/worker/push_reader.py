@@ -11,8 +11,8 @@ from headwater.model.columns import columns_of
 from headwater.model.message import Message
 from headwater.replication.exports import undelivered, unheeded
 from headwater.replication.work import NatsOrigin
-from headwater.replication.worker.bulk_deliveries import BulkDeliveries, Deliveries
-from headwater.replication.worker.client import BlockingClient, Inbox, SilentError, UnsuitableError
+from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
+from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox, UnsuitableError
 from headwater.table.parquet import rows_of
 from headwater.table.rows import Rows
 from headwater.wire.ack_subject import parse_ack_subject
@@ -40,8 +40,8 @@ class PushReader:
         self._stream = origin.stream
         self._filters = filters
         self._deliver = origin.deliver
-        self._inbox: Inbox | None = None
-        self._unheeded: Inbox | None = None
+        self._inbox: TaskInbox | None = None
+        self._unheeded: TaskInbox | None = None
         self._name = ""
         self._delivered = 0
         self._pending = 0
@@ -60,7 +60,7 @@ class PushReader:
         while self._pending:
             messages: list[Message] = []
             for arrived in self._arrived(inbox, bulk):
-                if isinstance(arrived, Deliveries):
+                if isinstance(arrived, DeliveredMessages):
                     if messages:
                         yield rows_of(columns_of(messages))
                         messages = []
@@ -75,11 +75,11 @@ class PushReader:
             if messages:
                 yield rows_of(columns_of(messages))
 
-    def _arrived(self, inbox: Inbox, bulk: BulkDeliveries) -> list[Deliveries | Frame]:
+    def _arrived(self, inbox: TaskInbox, bulk: BulkDeliveries) -> list[DeliveredMessages | Frame]:
         """Return what has come; one who never says a word was kept from us."""
         try:
             arrived = inbox.read_bulk(bulk, self._patience_s)
-        except SilentError:
+        except ReplyTimeoutError:
             if self._heard:
                 raise
             raise UnsuitableError(undelivered(self._deliver)) from None

@@ -15,7 +15,7 @@ _PAUSES = 20
 _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class Intake:
+class ReceiveBuffer:
     """Bytes in the order they came, from `start` to `end` of `memory`."""
 
     def __init__(self, size: int = SIZE) -> None:

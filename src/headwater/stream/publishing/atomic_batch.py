@@ -48,7 +48,7 @@ class Step(NamedTuple):
     abandoned: Abandoned | None = None
 
 
-class _Open:
+class _OpenAtomicBatch:
     """A batch that waits for more messages."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class AtomicBatches:
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
-        self._open: dict[bytes, _Open] = {}
+        self._open: dict[bytes, _OpenAtomicBatch] = {}
         """By id, the one idle longest first."""
         self.nbytes = 0
 
@@ -131,12 +131,12 @@ class AtomicBatches:
         for name in list(self._open):
             self._end(name)
 
-    def _begin(self, batch_id: bytes) -> _Open:
+    def _begin(self, batch_id: bytes) -> _OpenAtomicBatch:
         self._quota.open += 1
-        batch = self._open[batch_id] = _Open()
+        batch = self._open[batch_id] = _OpenAtomicBatch()
         return batch
 
-    def _hold(self, batch_id: bytes, batch: _Open, item: Item, now_ns: int) -> None:
+    def _hold(self, batch_id: bytes, batch: _OpenAtomicBatch, item: Item, now_ns: int) -> None:
         size = sum(map(len, item))
         batch.items.append(item)
         batch.nbytes += size

@@ -11,7 +11,7 @@ from headwater.model import headers as header_block
 from headwater.model.stream import Discard, StreamConfig
 from headwater.stream.ledger import Ledger
 from headwater.stream.publishing.admission import MAX_HEADER_BYTES, PLAIN, Admission, Admitted
-from headwater.stream.publishing.counter import Counters, Standing, body_of
+from headwater.stream.publishing.counter import CounterTotal, CounterTotals, body_of
 from headwater.stream.publishing.fast_batch import DuplicateError
 from headwater.stream.timing.schedules import parse_schedule, purged_by
 from headwater.stream.timing.time_to_live import parse_ttl
@@ -35,7 +35,7 @@ class BatchCheck:
         config: StreamConfig,
         ledger: Ledger,
         admission: Admission,
-        counters: Counters | None,
+        counters: CounterTotals | None,
         last_of: Callable[[bytes], int],
     ) -> None:
         self._config = config
@@ -47,7 +47,7 @@ class BatchCheck:
         self._size = 0
         self._subjects: Counter[bytes] = Counter()
         self._schedules: dict[bytes, bool] = {}
-        self._standings: dict[bytes, Standing] = {}
+        self._standings: dict[bytes, CounterTotal] = {}
         self._ids: set[bytes] = set()
         self._expected: dict[bytes, int] = {}
 

@@ -24,13 +24,13 @@ class _Total(msgspec.Struct):
     val: str
 
 
-class Standing(NamedTuple):
+class CounterTotal(NamedTuple):
     """How a counter stands: its total, and in JSON what of that came from each origin and subject there."""
 
     total: int = 0
     sources: bytes = b""
 
-    def plus(self, increment: int) -> Standing:
+    def plus(self, increment: int) -> CounterTotal:
         """Return how it stands after an increment."""
         return self._replace(total=sum_of(self.total, increment))
 
@@ -39,14 +39,14 @@ class Standing(NamedTuple):
         return header_block.set(headers, SOURCES, self.sources) if self.sources else headers
 
 
-class Counters:
+class CounterTotals:
     """The newest standing on each subject, read back from the stream when it is not remembered."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._standings: dict[bytes, tuple[int, Standing]] = {}
+        self._standings: dict[bytes, tuple[int, CounterTotal]] = {}
 
-    def add(self, subject: bytes, increment: int) -> Standing:
+    def add(self, subject: bytes, increment: int) -> CounterTotal:
         """Return the standing after this increment, which the next sequence will hold."""
         standing = self.standing(subject).plus(increment)
         self._standings.pop(subject, None)
@@ -56,7 +56,7 @@ class Counters:
         self._standings[subject] = (self._store.ledger.last_seq + 1, standing)
         return standing
 
-    def standing(self, subject: bytes) -> Standing:
+    def standing(self, subject: bytes) -> CounterTotal:
         """Return what the newest message of a subject holds, nothing counted if there is none."""
         index = self._store.ledger.subjects
         seq = index.last.get(subject, 0)
@@ -64,17 +64,17 @@ class Counters:
             seq = self._store.find_last(subject, seq)
             index.settle(subject, seq)
         if not seq:
-            return Standing()
+            return CounterTotal()
         remembered = self._standings.get(subject)
         if remembered is not None and remembered[0] == seq:
             return remembered[1]
         message = self._store.read_message(seq)
-        return Standing(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
+        return CounterTotal(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
 
 
-def counted(counters: Counters, run: OfferedRun) -> OfferedRun:
+def counted(counters: CounterTotals, run: OfferedRun) -> OfferedRun:
     """Return copied messages as this stream counts them: an origin's total replaces the one before."""
-    standings: dict[bytes, Standing] = {}
+    standings: dict[bytes, CounterTotal] = {}
     headers, datas = list(run.headers), list(run.datas)
     for row, (subject, block) in enumerate(zip(run.subjects, run.headers, strict=True)):
         said = (header_block.get(block, b"Nats-Stream-Source") or b"").split(b" ") if block else []

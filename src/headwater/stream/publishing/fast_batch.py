@@ -48,7 +48,7 @@ class FastMessage(NamedTuple):
     operation: Operation
 
 
-class Flow(NamedTuple):
+class FlowReply(NamedTuple):
     """An answer that steers the publisher."""
 
     body: dict[str, object]
@@ -61,7 +61,7 @@ class Ack(NamedTuple):
     more: dict[str, object]
 
 
-Answer = Flow | Ack | ApiError
+Answer = FlowReply | Ack | ApiError
 
 
 class DuplicateError(Exception):
@@ -89,7 +89,7 @@ def parse_reply(reply: bytes) -> FastMessage | None:
     return FastMessage(batch_id, min(asked, _MOST_FLOW) or _DEFAULT_FLOW, gap == b"ok", number, does)
 
 
-class _Open:
+class _OpenFastBatch:
     """A batch that waits for more messages."""
 
     def __init__(self, message: FastMessage) -> None:
@@ -106,9 +106,9 @@ class _Open:
         """The sequence, in the stream, of the newest message stored."""
         self.idle_since_ns = 0
 
-    def ack(self) -> Flow:
+    def ack(self) -> FlowReply:
         """Return the answer that lets the publisher go on."""
-        return Flow({"type": "ack", "seq": self.acknowledged, "msgs": self.flow})
+        return FlowReply({"type": "ack", "seq": self.acknowledged, "msgs": self.flow})
 
 
 class FastBatches:
@@ -116,7 +116,7 @@ class FastBatches:
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
-        self._open: dict[bytes, _Open] = {}
+        self._open: dict[bytes, _OpenFastBatch] = {}
         """By id, the one idle longest first."""
 
     def __len__(self) -> int:
@@ -145,10 +145,10 @@ class FastBatches:
             return [*gaps, self._end(message.batch_id, batch)]
         batch.last = message.sequence
         begins = message.sequence == 1 and message.operation is not Operation.COMMIT
-        first = [Flow({"type": "ack", "seq": 0, "msgs": batch.flow})] if begins else []
+        first = [FlowReply({"type": "ack", "seq": 0, "msgs": batch.flow})] if begins else []
         return [*gaps, *first, *self._store(batch, message, store)]
 
-    def _find(self, message: FastMessage) -> _Open:
+    def _find(self, message: FastMessage) -> _OpenFastBatch:
         if len(message.batch_id) > MAX_ID_BYTES:
             raise api_error("batch_publish_invalid_batch_id")
         batch = self._open.get(message.batch_id)
@@ -159,26 +159,26 @@ class FastBatches:
         if len(self._open) >= MAX_OPEN or self._quota.open >= MAX_OPEN_IN_ALL:
             raise api_error("batch_publish_too_many_inflight")
         self._quota.open += 1
-        batch = self._open[message.batch_id] = _Open(message)
+        batch = self._open[message.batch_id] = _OpenFastBatch(message)
         # A publisher that is not alone begins slowly.
         batch.flow = 1 if len(self._open) > 1 else min(MOST_UNACKNOWLEDGED, message.flow)
         return batch
 
-    def _ping(self, batch: _Open, message: FastMessage) -> list[Answer]:
+    def _ping(self, batch: _OpenFastBatch, message: FastMessage) -> list[Answer]:
         if message.sequence <= batch.last:
             return [batch.ack()]
-        gap = Flow({"type": "gap", "last_seq": batch.last + 1, "seq": message.sequence + 1})
+        gap = FlowReply({"type": "gap", "last_seq": batch.last + 1, "seq": message.sequence + 1})
         if not batch.gap_ok:
             return [gap, self._end(message.batch_id, batch)]
         batch.last = batch.stored = message.sequence
         return [gap, *(self._acknowledgement(batch) or [batch.ack()])]
 
-    def _gap(self, batch: _Open, sequence: int) -> list[Flow]:
+    def _gap(self, batch: _OpenFastBatch, sequence: int) -> list[FlowReply]:
         if sequence == batch.last + 1:
             return []
-        return [Flow({"type": "gap", "last_seq": batch.last + 1, "seq": sequence})]
+        return [FlowReply({"type": "gap", "last_seq": batch.last + 1, "seq": sequence})]
 
-    def _store(self, batch: _Open, message: FastMessage, store: Callable[[], int]) -> list[Answer]:
+    def _store(self, batch: _OpenFastBatch, message: FastMessage, store: Callable[[], int]) -> list[Answer]:
         commits = message.operation is Operation.COMMIT
         answers: list[Answer] = []
         try:
@@ -197,13 +197,13 @@ class FastBatches:
             if batch.last == 1 and not message.gap_ok:
                 self._close(message.batch_id)
                 return [error]
-            answers.append(Flow({"type": "err", "seq": message.sequence, "error": _error(error)}))
+            answers.append(FlowReply({"type": "err", "seq": message.sequence, "error": _error(error)}))
             if message.gap_ok and not commits:
                 return answers
             batch.last = batch.stored = batch.last - 1
         return [*answers, self._end(message.batch_id, batch)]
 
-    def _acknowledgement(self, batch: _Open) -> list[Flow]:
+    def _acknowledgement(self, batch: _OpenFastBatch) -> list[FlowReply]:
         """Return an acknowledgement if one is due, and let the publisher go faster or slower from now on."""
         steps = (batch.stored - batch.acknowledged) // batch.flow
         if not steps:
@@ -216,7 +216,7 @@ class FastBatches:
             batch.flow = max(batch.flow // 2, most)
         return [batch.ack()]
 
-    def _end(self, batch_id: bytes, batch: _Open, ack: Ack | None = None) -> Ack:
+    def _end(self, batch_id: bytes, batch: _OpenFastBatch, ack: Ack | None = None) -> Ack:
         """Close a batch and return its last answer."""
         self._close(batch_id)
         ack = ack or Ack(batch.seq, {})

@@ -8,12 +8,12 @@ from headwater.errors import ApiError, Error, api_error
 from headwater.model import headers as header_block
 from headwater.model.stream import Discard, StreamConfig
 from headwater.model.transform import SubjectTransform
-from headwater.stream.pending import BATCH_BYTES, Pending
+from headwater.stream.pending import BATCH_BYTES, PendingGroup
 from headwater.stream.publishing import atomic_batch, fast_batch
 from headwater.stream.publishing.admission import Admission, Admitted, Duplicate
 from headwater.stream.publishing.atomic_batch import Abandoned, AtomicBatches
 from headwater.stream.publishing.batch_check import BatchCheck
-from headwater.stream.publishing.counter import Counters, body_of
+from headwater.stream.publishing.counter import CounterTotals, body_of
 from headwater.stream.publishing.fast_batch import FastBatches
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.sequencer import Sequencer
@@ -27,7 +27,7 @@ Item = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, headers, data of one published message."""
 
 
-class Intake(Sequencer):
+class StreamPublishing(Sequencer):
     """The sequencer of one stream, fed by publishers."""
 
     def __init__(self, store: Store) -> None:
@@ -47,7 +47,7 @@ class Intake(Sequencer):
         super().configure()
         self._admission = Admission(config, self._ledger, self.last_of, store.services.client_limit)
         self._transform = _transform(config)
-        self._counters = Counters(store) if config.allow_msg_counter else None
+        self._counters = CounterTotals(store) if config.allow_msg_counter else None
         limited = config.max_msgs > 0 or config.max_bytes > 0
         self._plain = not (
             config.sealed
@@ -103,7 +103,7 @@ class Intake(Sequencer):
 
     def _offer_checked(self, items: Sequence[Item]) -> None:
         """Take in messages one by one."""
-        pending = Pending()
+        pending = PendingGroup()
         now = self._now()
         for subject, reply, headers, data in items:
             try:
@@ -115,7 +115,7 @@ class Intake(Sequencer):
         self._flush(pending)
 
     def _offer_one(
-        self, pending: Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
+        self, pending: PendingGroup, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
     ) -> None:
         if reply.endswith(fast_batch.SUFFIX):
             self._offer_fast(pending, subject, reply, headers, data, now)
@@ -154,7 +154,7 @@ class Intake(Sequencer):
 
     def _offer_batched(
         self,
-        pending: Pending,
+        pending: PendingGroup,
         batch_id: bytes,
         subject: bytes,
         reply: bytes,
@@ -180,7 +180,7 @@ class Intake(Sequencer):
             self.group.hold(reply)
 
     def _offer_fast(
-        self, pending: Pending, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
+        self, pending: PendingGroup, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
     ) -> None:
         """Store a message of a fast batch, and tell its publisher what is due."""
         self._admission.check_batched(headers, data)
@@ -218,7 +218,7 @@ class Intake(Sequencer):
         if self._republisher is not None:
             for message in checked:
                 self.last_of(message.subject)  # so that no read can fail once the first one is stored
-        pending = Pending(whole=True)
+        pending = PendingGroup(whole=True)
         for ts, message in enumerate(checked, now):
             self.store_one(pending, message.subject, message.data, ts, message.admitted)
         self._flush(pending)
@@ -243,7 +243,7 @@ class Intake(Sequencer):
         """Store a message of the stream's own, such as what a schedule publishes."""
         subject = self._stored_subject(subject)
         self._admission.check_size(admitted.headers, data)
-        pending = Pending()
+        pending = PendingGroup()
         self.store_one(pending, subject, data, self._now(), admitted)
         self._flush(pending)
 

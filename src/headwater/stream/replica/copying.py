@@ -17,7 +17,7 @@ from headwater.model.columns import Columns, concat
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention, StreamConfig
 from headwater.stream.committer import Committer
-from headwater.stream.folder import Folder
+from headwater.stream.folder import Fold
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.replica.importer import CursorAt, Importer
 from headwater.stream.sequencer import Sequencer
@@ -41,7 +41,7 @@ class Copying:
         store: Store,
         sequencer: Sequencer,
         committer: Committer,
-        folder: Folder,
+        folder: Fold,
         settle: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store

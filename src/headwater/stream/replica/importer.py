@@ -13,7 +13,7 @@ from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.stream import Discard
-from headwater.stream.publishing.counter import Counters, counted
+from headwater.stream.publishing.counter import CounterTotals, counted
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
@@ -117,7 +117,7 @@ class Importer:
         base = self._store.ledger.last_seq + 1
         chosen = piece if len(fresh) == len(piece) else _rows(piece, fresh)
         if self._store.config.allow_msg_counter:
-            chosen = counted(Counters(self._store), chosen)
+            chosen = counted(CounterTotals(self._store), chosen)
         run = OfferedRun(
             range(base, base + len(chosen)),
             range(now, now + len(chosen)),

@@ -72,7 +72,7 @@ class Hold:
         return (low, self.floor) if low <= self.floor else None
 
 
-class Holds:
+class StreamHolds:
     """The holds on one stream."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from headwater.clock import AHEAD_NS
 from headwater.errors import CorruptionError
 from headwater.model.run import Run
 from headwater.stream.committer import Committer
-from headwater.stream.publishing.publishing import Intake
+from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.retention import rules as retention
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
@@ -41,7 +41,7 @@ class _Passed(NamedTuple):
 class Expirer:
     """Takes out what has expired, run by run, so that the stream goes on meanwhile."""
 
-    def __init__(self, store: Store, intake: Intake, committer: Committer) -> None:
+    def __init__(self, store: Store, intake: StreamPublishing, committer: Committer) -> None:
         self._store = store
         self._intake = intake
         self._committer = committer

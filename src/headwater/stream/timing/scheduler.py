@@ -8,7 +8,7 @@ from headwater.errors import ApiError, CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.stream.publishing.admission import Admitted
-from headwater.stream.publishing.publishing import Intake
+from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.store import Store
 from headwater.stream.timing.schedules import Due, Fired, fired, purged_by
 from headwater.stream.timing.time_to_live import stored_ttl
@@ -26,7 +26,7 @@ class Scheduler:
     published twice, and what was due while nobody ran is published once.
     """
 
-    def __init__(self, store: Store, intake: Intake) -> None:
+    def __init__(self, store: Store, intake: StreamPublishing) -> None:
         self._store = store
         self._intake = intake
 
