@@ -1,4 +1,4 @@
-"""Conditions over what the API says of a stream."""
+"""Conditions over the API's answer about a stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ NAMES = {"config": SALES["config"], "state": SALES["state"], "info": SALES}
         "config.nothing == nil",
         "'a' not in config.nothing",
         "config.sources[1].name == 'tickets-2'",
-        "config.sources[9] == nil",
         "config['name'] == 'sales'",
         "state.last_seq - state.first_seq + 1 == state.messages",
         "state.bytes / 2 > -1",
@@ -44,16 +43,23 @@ def test_a_condition_that_is_false_does_not_hold(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["state.messages >", "", "import os", "1 <> 2"])
 def test_what_is_no_condition_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="is not valid"):
         Expression(text)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["open('x')", "().__class__", "unknown == 1", "[x for x in state]", "(lambda: true)()", "2 ** 9 == 1"],
+    [
+        "open('x')",
+        "().__class__",
+        "unknown == 1",
+        "(lambda: true)()",
+        "config.sources[9] == nil",
+        "1 / 0 == 1",
+    ],
 )
-def test_nothing_but_comparisons_of_what_is_known_is_done(text: str) -> None:
-    with pytest.raises(SettingsError):
+def test_what_cannot_be_evaluated_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="cannot be evaluated"):
         Expression(text).holds(NAMES)
 
 
@@ -63,6 +69,6 @@ def test_a_condition_must_be_true_or_false(text: str) -> None:
         Expression(text).holds(NAMES)
 
 
-def test_things_that_cannot_be_compared_are_told_of() -> None:
-    with pytest.raises(SettingsError, match="cannot be compared"):
+def test_values_that_cannot_be_compared_are_refused() -> None:
+    with pytest.raises(SettingsError, match="cannot be evaluated"):
         Expression("config.name > 3").holds(NAMES)

@@ -1,4 +1,4 @@
-"""Values of the nats chart become sites; keys that do not count are named."""
+"""Values of the nats chart become sites; ignored keys are named."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headwater.site.helm import is_values, read_values, topology_of
 from headwater.site.site_file import read_topology
 from topologies import CINEMAS
 
-VALUES: dict[str, Any] = {"nats": {"jetstream": {"enabled": True, "domain": "d"}}}
+JETSTREAM: dict[str, Any] = {"jetstream": {"enabled": True, "merge": {"domain": "d"}}}
 RELEASES = [CINEMAS / "values" / f"{name}.yaml" for name in ("hub", "spoke-1", "spoke-2")]
 
 
 def values_of(directory: Path, value: Any) -> Any:
-    """Return what a values file with this in it says."""
+    """Return the contents of a values file."""
     (directory / "v.yaml").write_text(json.dumps(value))
     return read_values(read_document(directory / "v.yaml"))
 
@@ -37,41 +37,49 @@ def test_three_releases_are_a_hub_and_two_spokes() -> None:
     assert [site.system is not None for site in topology.sites] == [True] * 3
 
 
-def test_keys_that_do_not_count_are_passed_over_aloud(tmp_path: Path) -> None:
-    value = {**VALUES, "natsbox": {"enabled": False}, "cluster": {"enabled": True, "noAdvertise": True}}
-    assert values_of(tmp_path, value).warnings == (
-        f"{tmp_path}/v.yaml:1: natsbox is passed over",
-        f"{tmp_path}/v.yaml:1: cluster.noAdvertise is passed over",
-    )
+def config(**parts: Any) -> dict[str, Any]:
+    """Return values with JetStream and these parts of `config`."""
+    return {"config": {**JETSTREAM, **parts}}
 
 
-def test_a_cluster_has_three_nodes_unless_it_says_otherwise(tmp_path: Path) -> None:
+def test_other_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    value = {**config(cluster={"enabled": True, "noAdvertise": True}), "natsBox": {"enabled": False}}
+    assert sorted(values_of(tmp_path, value).warnings) == [
+        f"{tmp_path}/v.yaml:1: config.cluster.noAdvertise is ignored",
+        f"{tmp_path}/v.yaml:1: natsBox is ignored",
+    ]
+
+
+def test_a_cluster_has_three_nodes_by_default(tmp_path: Path) -> None:
     sizes = [
-        values_of(tmp_path, {**VALUES, "cluster": cluster}).size
+        values_of(tmp_path, config(cluster=cluster)).size
         for cluster in ({}, {"enabled": False}, {"enabled": True}, {"enabled": True, "replicas": 1})
     ]
     assert sizes == [1, 1, 3, 1]
 
 
-def test_the_system_account_is_called_sys_where_nobody_names_it(tmp_path: Path) -> None:
-    users = [{"user": "u", "pass": "$2a$11$hash"}]
-    value = {**VALUES, "auth": {"basic": {"accounts": {"SYS": {"users": users}, "ACC": {"users": users}}}}}
+def test_the_system_account_is_sys_by_default(tmp_path: Path) -> None:
+    users = [{"user": "u", "password": "$2a$11$hash"}]
+    value = config(merge={"accounts": {"SYS": {"users": users}, "ACC": {"users": users}}})
     accounts = values_of(tmp_path, value).accounts
     assert [(account.name, account.is_system) for account in accounts] == [("SYS", True), ("ACC", False)]
     assert (accounts[1].users[0].password, accounts[1].users[0].secret) == ("$2a$11$hash", "")
 
 
+def remotes(*links: dict[str, str]) -> dict[str, Any]:
+    """Return values with these leaf remotes."""
+    return config(leafnodes={"enabled": True, "merge": {"remotes": list(links)}})
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"nats": {"jetstream": {"enabled": False, "domain": "d"}}}, "must be enabled and have a domain"),
-        ({"nats": {"jetstream": {"enabled": True}}}, "must be enabled and have a domain"),
-        ({**VALUES, "leafnodes": {"remotes": [{"url": "nats://h"}]}}, "a remote needs a url and an account"),
-        (
-            {**VALUES, "leafnodes": {"remotes": [{"url": "nats://h:x", "account": "A"}]}},
-            "is not an address",
-        ),
-        ({**VALUES, "auth": {"basic": {"accounts": {"A": {"users": [{"user": "x"}]}}}}}, "a user and a pass"),
+        ({"config": {"jetstream": {"enabled": False}}}, "must be enabled and have merge.domain"),
+        ({"config": {"jetstream": {"enabled": True}}}, "must be enabled and have merge.domain"),
+        (remotes({"url": "nats://h"}), "a remote needs a url and an account"),
+        (remotes({"url": "nats://h:x", "account": "A"}), "is not an address"),
+        (config(merge={"accounts": {"A": {"users": [{"user": "x"}]}}}), "a user and a password"),
+        ({"nats": {"jetstream": {"enabled": True, "domain": "d"}}}, "values of the nats chart 0.x"),
     ],
 )
 def test_values_that_cannot_run_are_refused(tmp_path: Path, value: Any, said: str) -> None:
@@ -80,12 +88,12 @@ def test_values_that_cannot_run_are_refused(tmp_path: Path, value: Any, said: st
     assert said in str(wrong.value)
 
 
-def test_a_link_needs_one_release_that_listens() -> None:
+def test_a_link_needs_one_release_without_links() -> None:
     spoke = read_values(read_document(RELEASES[1]))
-    with pytest.raises(SettingsError, match=r"0 of these releases have leafnodes\.enabled"):
+    with pytest.raises(SettingsError, match="exactly one release must have"):
         topology_of({"spoke": spoke})
 
 
-def test_values_are_told_from_a_site_file(tmp_path: Path) -> None:
+def test_values_differ_from_a_site_file(tmp_path: Path) -> None:
     assert is_values(read_document(RELEASES[0]))
     assert not is_values(read_document(CINEMAS / "cinemas.yaml"))

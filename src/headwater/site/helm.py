@@ -1,4 +1,7 @@
-"""Values of the nats Helm chart (0.x) as a site: which keys count here, and which are passed over aloud."""
+"""Values of the nats Helm chart (1.0 or later) as a site.
+
+The keys in `HONOURED` are read. Every other key is ignored with a warning.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,28 @@ from headwater.site.topology import (
 )
 
 CHART_NODES = 3
-"""How many nodes the chart starts when a cluster is enabled and nobody says how many."""
-_TOP = ("nats", "cluster", "leafnodes", "auth")
-# What counts at each place; whatever else the chart knows says nothing about who talks to whom.
+"""How many nodes the chart starts if the cluster is enabled without `replicas`."""
+SYSTEM = "SYS"
+"""The system account if the values name none."""
+_OLD_TOP = ("nats", "cluster", "leafnodes", "auth")
+"""Top-level keys of the chart's versions 0.x, which are refused."""
+# The keys that describe servers, accounts and links. `merge` holds keys of nats-server's own configuration.
 HONOURED = {
-    "nats": ("jetstream",),
-    "nats.jetstream": ("enabled", "domain"),
-    "cluster": ("enabled", "name", "replicas"),
-    "leafnodes": ("enabled", "port", "no_advertise", "noAdvertise", "remotes"),
-    "auth": ("enabled", "basic", "systemAccount"),
-    "auth.basic": ("accounts",),
+    "": ("config",),
+    "config": ("cluster", "jetstream", "leafnodes", "merge"),
+    "config.cluster": ("enabled", "replicas", "merge"),
+    "config.cluster.merge": ("name",),
+    "config.jetstream": ("enabled", "merge"),
+    "config.jetstream.merge": ("domain",),
+    "config.leafnodes": ("enabled", "port", "merge"),
+    "config.leafnodes.merge": ("no_advertise", "remotes"),
+    "config.merge": ("accounts", "system_account"),
 }
 
 
 @dataclass(frozen=True)
 class LeafRemote:
-    """A leaf remote as the chart has it."""
+    """A leaf remote in a values file."""
 
     account: str
     user: str
@@ -48,7 +57,7 @@ class LeafRemote:
 
 @dataclass(frozen=True)
 class Values:
-    """What one values file says."""
+    """The contents of one values file."""
 
     domain: str
     cluster: str
@@ -63,36 +72,32 @@ class Values:
 def is_values(document: Entry) -> bool:
     """Return whether a document looks like values of the chart rather than a site file."""
     held = document.entries()
-    return "sites" not in held and bool(held.keys() & set(_TOP))
+    return "sites" not in held and ("config" in held or bool(held.keys() & set(_OLD_TOP)))
 
 
 def read_values(document: Entry) -> Values:
-    """Return what counts of a values file; the keys that do not are named in its warnings."""
+    """Return the site that a values file describes; ignored keys are in its warnings."""
+    if document.entries().keys() & set(_OLD_TOP):
+        raise document.wrong("these are values of the nats chart 0.x: write them for chart 1.0 or later")
     warnings: list[str] = []
-    top = _honoured(document, _TOP, warnings)
-    jetstream = _below(_below(top, "nats", warnings), "jetstream", warnings, "nats.jetstream")
-    cluster = _below(top, "cluster", warnings)
-    leafnodes = _below(top, "leafnodes", warnings)
-    auth = _below(top, "auth", warnings)
-    basic = _below(auth, "basic", warnings, "auth.basic")
-    if not optional(jetstream, "enabled", Entry.truth, False) or "domain" not in jetstream:
-        raise document.wrong("nats.jetstream must be enabled and have a domain")
-    system = optional(auth, "systemAccount", Entry.text, "SYS")
-    accounts = tuple(
-        _account(name, entry, name == system, warnings)
-        for name, entry in (basic["accounts"].entries() if "accounts" in basic else {}).items()
-    )
+    config = _below(_honoured(document, HONOURED[""], warnings), "config", warnings)
+    jetstream = _below(config, "config.jetstream", warnings)
+    cluster = _below(config, "config.cluster", warnings)
+    leafnodes = _below(config, "config.leafnodes", warnings)
+    links = _links(_below(leafnodes, "config.leafnodes.merge", warnings), warnings)
+    domain = _below(jetstream, "config.jetstream.merge", warnings)
+    if not optional(jetstream, "enabled", Entry.truth, False) or "domain" not in domain:
+        raise document.wrong("config.jetstream must be enabled and have merge.domain")
     clustered = optional(cluster, "enabled", Entry.truth, False)
     return Values(
-        domain=jetstream["domain"].text(),
-        cluster=optional(cluster, "name", Entry.text, ""),
+        domain=domain["domain"].text(),
+        cluster=optional(_below(cluster, "config.cluster.merge", warnings), "name", Entry.text, ""),
         size=optional(cluster, "replicas", lambda e: e.number(1, 9), CHART_NODES) if clustered else 1,
-        accounts=accounts or (Account("ACC"),),
-        listens=optional(leafnodes, "enabled", Entry.truth, False),
+        accounts=_accounts(_below(config, "config.merge", warnings), warnings) or (Account("ACC"),),
+        # The chart writes remotes only if leaf nodes are enabled, so that spokes enable them too.
+        listens=optional(leafnodes, "enabled", Entry.truth, False) and not links,
         leaf_port=optional(leafnodes, "port", lambda e: e.number(1, 65535), LEAF_PORT),
-        links=tuple(_link(each, warnings) for each in leafnodes["remotes"].items())
-        if "remotes" in leafnodes
-        else (),
+        links=links,
         warnings=tuple(warnings),
     )
 
@@ -104,8 +109,8 @@ def topology_of(releases: Mapping[str, Values]) -> Topology:
     for place, (name, values) in enumerate(releases.items()):
         if values.links and len(hubs) != 1:
             raise SettingsError(
-                f"{name} has leaf remotes, and {len(hubs)} of these releases have leafnodes.enabled: "
-                "it must be one, or say it in a site file"
+                f"{name} has leaf remotes, so exactly one release must have config.leafnodes.enabled and no "
+                f"remotes, not {len(hubs)}: correct the values, or write a site file"
             )
         away = SITE_STRIDE * place
         sites.append(
@@ -137,22 +142,30 @@ def _honoured(entry: Entry, known: tuple[str, ...], warnings: list[str]) -> dict
     held = entry.entries()
     for name, inner in held.items():
         if name not in known:
-            warnings.append(f"{inner.file}:{inner.line}: {inner.path} is passed over")
+            warnings.append(f"{inner.file}:{inner.line}: {inner.path} is ignored")
     return {name: inner for name, inner in held.items() if name in known}
 
 
-def _below(held: Mapping[str, Entry], name: str, warnings: list[str], place: str = "") -> dict[str, Entry]:
-    return _honoured(held[name], HONOURED[place or name], warnings) if name in held else {}
+def _below(held: Mapping[str, Entry], path: str, warnings: list[str]) -> dict[str, Entry]:
+    """Return the entries at a path of the values whose parent has these entries."""
+    name = path.rpartition(".")[2]
+    return _honoured(held[name], HONOURED[path], warnings) if name in held else {}
+
+
+def _accounts(held: Mapping[str, Entry], warnings: list[str]) -> tuple[Account, ...]:
+    system = optional(held, "system_account", Entry.text, SYSTEM)
+    entries = held["accounts"].entries() if "accounts" in held else {}
+    return tuple(_account(name, entry, name == system, warnings) for name, entry in entries.items())
 
 
 def _account(name: str, entry: Entry, is_system: bool, warnings: list[str]) -> Account:
     held = _honoured(entry, ("users", "jetstream", "exports", "imports"), warnings)
     users = []
     for user in held["users"].items() if "users" in held else ():
-        fields = _honoured(user, ("user", "pass", "permissions"), warnings)
-        if "user" not in fields or "pass" not in fields:
-            raise user.wrong("a user needs a user and a pass")
-        password = fields["pass"].text()
+        fields = _honoured(user, ("user", "password", "permissions"), warnings)
+        if "user" not in fields or "password" not in fields:
+            raise user.wrong("a user needs a user and a password")
+        password = fields["password"].text()
         permissions = fields["permissions"].json() if "permissions" in fields else None
         users.append(User(fields["user"].text(), password, plain_password(password), permissions=permissions))
     return Account(
@@ -164,10 +177,8 @@ def _account(name: str, entry: Entry, is_system: bool, warnings: list[str]) -> A
     )
 
 
-def _links(leafnodes: Mapping[str, Entry], warnings: list[str]) -> tuple[LeafRemote, ...]:
-    if "remotes" not in leafnodes:
-        return ()
-    return tuple(_link(each, warnings) for each in leafnodes["remotes"].items())
+def _links(held: Mapping[str, Entry], warnings: list[str]) -> tuple[LeafRemote, ...]:
+    return tuple(_link(each, warnings) for each in held["remotes"].items()) if "remotes" in held else ()
 
 
 def _link(entry: Entry, warnings: list[str]) -> LeafRemote:

@@ -88,6 +88,7 @@ def test_an_edit_shows_the_difference_and_needs_force_without_a_terminal(shell: 
     assert (ran.code, "say --force" in ran.err) == (2, True)
     assert "Description: new" in shell.ok(*edit, "--force")
     assert shell.ok(*edit, "--force") == "No difference in configuration\n"
+    assert shell.ok(*edit, "--dry-run") == ""
 
 
 def test_what_cannot_be_changed_is_said_by_the_server(shell: Shell, stream: str, tmp_path: Path) -> None:

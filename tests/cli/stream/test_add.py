@@ -97,13 +97,15 @@ def test_defaults_ask_nothing_even_at_a_terminal(
 
 
 def test_an_edit_shows_what_changes_and_changes_it(shell: Shell, stream: str) -> None:
-    before = shell.ok("stream", "edit", stream, "--max-msgs", "9", "--dry-run")
-    assert before == 'Differences (-old +new):\n-  "max_msgs": -1,\n+  "max_msgs": 9,\n'
+    before = shell("stream", "edit", stream, "--max-msgs", "9", "--dry-run")
+    assert before.out == 'Differences (-old +new):\n-  "max_msgs": -1,\n+  "max_msgs": 9,\n'
+    assert before.code == 1
     assert shell.json("stream", "info", stream)["config"]["max_msgs"] == -1
     text = shell.ok("stream", "update", stream, "--max-msgs", "9", "--force")
     assert f"Stream {stream} was updated" in text
     assert shell.json("stream", "info", stream)["config"]["max_msgs"] == 9
     assert shell.ok("stream", "edit", stream, "--max-msgs", "9", "-f") == "No difference in configuration\n"
+    assert shell.ok("stream", "edit", stream, "--max-msgs", "9", "--dry-run") == ""
 
 
 def test_an_edit_without_a_terminal_wants_force(shell: Shell, stream: str) -> None:

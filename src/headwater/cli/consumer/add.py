@@ -23,13 +23,11 @@ from headwater.cli.consumer.info import info_rows
 from headwater.cli.consumer.questions import ask_name, complete
 from headwater.cli.render import show, show_json
 from headwater.cli.session import Json, Session
-from headwater.cli.stream.add import differences
+from headwater.cli.stream.add import DIFFERENT, differences
 from headwater.cli.stream.streams import chosen
 from headwater.errors import Error, SettingsError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-DIFFERENT = 1
-"""The exit code of --dry-run when something would change, as with the nats command."""
 
 
 @click.command()
@@ -71,7 +69,7 @@ def add(
 @click.option("--config", "file", type=_FILE, help="JSON file with the config to have from now on.")
 @click.option("-f", "--force", is_flag=True, help="Do not ask.")
 @click.option("-i", "--interactive", is_flag=True, help="Change the config in your editor.")
-@click.option("--dry-run", is_flag=True, help=f"Only show what would change; exit code {DIFFERENT} if so.")
+@click.option("--dry-run", is_flag=True, help=f"Only show the differences; exit code {DIFFERENT} if any.")
 @lambda command: config_flags(command, new=False)
 @client_command
 def edit(
@@ -87,7 +85,8 @@ def edit(
         after = _edited(after)
     changes = differences(before, after)
     if not changes:
-        click.echo("No difference in configuration")
+        if not dry_run:
+            click.echo("No difference in configuration")
         return
     if not caller.as_json:
         show(changes)

@@ -23,6 +23,12 @@ from headwater.errors import SettingsError
 from headwater.model.names import valid_stream_name
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+DIFFERENT = 1
+"""The exit code of --dry-run if there are differences.
+
+The nats command does the same for streams and consumers, and prints nothing if there are none (natscli,
+cli/stream_command.go and cli/consumer_command.go: `editAction` calls `os.Exit(1)`).
+"""
 
 
 @click.command()
@@ -68,7 +74,7 @@ def add(
 @click.option("--config", "file", type=_FILE, help="JSON file with the config to have from now on.")
 @click.option("-f", "--force", is_flag=True, help="Do not ask.")
 @click.option("-i", "--interactive", is_flag=True, help="Change the config in your editor.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--dry-run", is_flag=True, help=f"Only show the differences; exit code {DIFFERENT} if any.")
 @click.option("--no-mirror", is_flag=True, help="Stop mirroring: the stream stands alone.")
 @click.option("--no-transform", is_flag=True, help="Stop transforming subjects.")
 @click.option("--no-republish", is_flag=True, help="Stop publishing again.")
@@ -97,12 +103,13 @@ def edit(
         after = _edited(after)
     changes = differences(before, after)
     if not changes:
-        click.echo("No difference in configuration")
+        if not dry_run:
+            click.echo("No difference in configuration")
         return
     if not caller.as_json:
         show(changes)
     if dry_run:
-        return
+        raise SystemExit(DIFFERENT)
     if ask.allowed(f"Really edit Stream {which}", force=force):
         info = caller.run(lambda session: session.request(f"STREAM.UPDATE.{which}", after))
         _shown(caller, info, f"Stream {which} was updated")
