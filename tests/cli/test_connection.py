@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.connection import ConnectionSettings, load_context, seconds, settle, taken_from
+from headwater.cli.connection import load_context, seconds, settle, taken_from
+from headwater.client.connection_settings import ConnectionSettings
 from headwater.errors import SettingsError
 
 
@@ -63,42 +64,6 @@ def test_timeouts_are_durations_or_seconds(text: str, value: float) -> None:
 def test_a_timeout_without_sense_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="must be a duration"):
         seconds(text, "--timeout")
-
-
-def test_a_user_without_password_is_a_token() -> None:
-    assert ConnectionSettings(user="t").options()["token"] == "t"
-
-
-def test_the_most_particular_proof_is_shown(tmp_path: Path) -> None:
-    creds = tmp_path / "a.creds"
-    creds.touch()
-    options = ConnectionSettings(user="u", password="p", creds=str(creds), nkey="seed").options()
-    assert options["user_credentials"] == str(creds)
-    assert not {"user", "token", "nkeys_seed"} & set(options)
-
-
-def test_servers_may_be_several_and_lack_a_scheme() -> None:
-    assert ConnectionSettings(server="a:1, nats://b").options()["servers"] == ["nats://a:1", "nats://b"]
-
-
-def test_an_address_of_another_protocol_is_named() -> None:
-    with pytest.raises(SettingsError, match="http://hub:4222: a NATS server has an address with nats://"):
-        ConnectionSettings(server="nats://a,http://hub:4222").options()
-
-
-def test_an_address_that_is_shown_hides_the_password() -> None:
-    assert ConnectionSettings(server="nats://u:p@h:1,nats://t@i:2").address == "nats://h:1,nats://i:2"
-
-
-@pytest.mark.parametrize("flag", ["creds", "nkey"])
-def test_a_file_of_credentials_that_does_not_exist_is_named(flag: str) -> None:
-    with pytest.raises(SettingsError, match=f"the file no.file does not exist: correct --{flag}"):
-        ConnectionSettings(**{flag: "no.file"}).options()  # type: ignore[arg-type]
-
-
-def test_tls_files_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(SettingsError, match="TLS files"):
-        ConnectionSettings(tls_ca="no such file").options()
 
 
 def test_only_the_flags_that_were_given_are_taken() -> None:

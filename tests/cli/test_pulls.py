@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.connection import ConnectionSettings
 from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.session import Session, connected
+from headwater.client.connection_settings import ConnectionSettings
 from headwater.errors import Error
 from jetstreams import Shell
 

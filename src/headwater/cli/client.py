@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.cli.connection import ConnectionSettings, connection_flags, load_context, settle, taken_from
+from headwater.cli.connection import connection_flags, load_context, settle, taken_from
 from headwater.cli.session import Session, connected
+from headwater.client.connection_settings import ConnectionSettings
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])

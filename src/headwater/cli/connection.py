@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import re
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import click
-from nats.aio.client import RawCredentials
 
+from headwater.client.connection_settings import ConnectionSettings
 from headwater.errors import SettingsError
 from headwater.model.names import valid_asset_name
 from headwater.model.times import SECOND, parse_duration
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_SERVER = "nats://127.0.0.1:4222"
-SCHEMES = ("nats", "tls", "ws", "wss")
 DEFAULT_TIMEOUT = "5s"
-LEAST_CONNECT_S = 5.0
-DEFAULT_PREFIX = "$JS.API"
-_CREDENTIALS = """-----BEGIN NATS USER JWT-----
-{jwt}
-------END NATS USER JWT------
-
------BEGIN USER NKEY SEED-----
-{seed}
-------END USER NKEY SEED------
-"""
 
 
 @dataclass(frozen=True)
@@ -67,77 +52,6 @@ FLAGS: Mapping[str, Flag] = {
     "context": Flag(("--context",), "NATS_CONTEXT", "", "Context file to take what is not given.", "NAME"),
     "no_context": Flag(("--no-context",), "", "", "Pass over the selected context.", ""),
 }
-
-
-@dataclass(frozen=True)
-class ConnectionSettings:
-    """All that a connection needs, settled."""
-
-    server: str = DEFAULT_SERVER
-    user: str = ""
-    password: str = ""
-    token: str = ""
-    creds: str = ""
-    nkey: str = ""
-    jwt: str = ""
-    seed: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
-    tls_ca: str = ""
-    tls_first: bool = False
-    timeout: float = 5.0
-    domain: str = ""
-    api_prefix: str = ""
-    inbox_prefix: str = ""
-
-    @property
-    def prefix(self) -> str:
-        """Return the prefix of the API: the one given, else that of the domain, else the usual one."""
-        if self.api_prefix:
-            return self.api_prefix.rstrip(".")
-        return f"$JS.{self.domain}.API" if self.domain else DEFAULT_PREFIX
-
-    @property
-    def address(self) -> str:
-        """Return the servers as they may be shown, passwords left out."""
-        return ",".join(re.sub(r"//[^@/]*@", "//", url) for url in self.server.split(","))
-
-    def options(self) -> dict[str, Any]:
-        """Return the keywords with which the NATS client connects."""
-        options: dict[str, Any] = {
-            "servers": [_with_scheme(url.strip()) for url in self.server.split(",") if url.strip()],
-            # A short wait is meant for the answer; a server that is far or busy still gets to say hello.
-            "connect_timeout": max(self.timeout, LEAST_CONNECT_S),
-            **self._proof(),
-        }
-        if self.inbox_prefix:
-            options["inbox_prefix"] = self.inbox_prefix
-        if self.tls_cert or self.tls_ca or self.tls_first:
-            options |= {"tls": self._tls(), "tls_handshake_first": self.tls_first}
-        return options
-
-    def _proof(self) -> dict[str, Any]:
-        """Return what proves who we are; the most particular of what was given."""
-        if self.creds:
-            return {"user_credentials": _existing(self.creds, "--creds")}
-        if self.jwt and self.seed:
-            return {"user_credentials": RawCredentials(_CREDENTIALS.format(jwt=self.jwt, seed=self.seed))}
-        if self.nkey:
-            return {"nkeys_seed": _existing(self.nkey, "--nkey")}
-        if self.token:
-            return {"token": self.token}
-        if self.user and not self.password:
-            return {"token": self.user}
-        return {"user": self.user, "password": self.password} if self.user else {}
-
-    def _tls(self) -> ssl.SSLContext:
-        try:
-            context = ssl.create_default_context(cafile=self.tls_ca or None)
-            if self.tls_cert:
-                context.load_cert_chain(self.tls_cert, self.tls_key or None)
-        except OSError as error:
-            raise SettingsError(f"the TLS files cannot be used: {error}") from None
-        return context
 
 
 def connection_flags(command: Command, *, variables: bool = False, hidden: bool = True) -> Command:
@@ -201,17 +115,3 @@ def load_context(name: str | None) -> Mapping[str, Any]:
     _, context = ContextFolder.of_user().resolve(name or "")
     said = {flag.key: getattr(context, flag.key) for flag in FLAGS.values() if flag.key}
     return said | {field: context.path_of(field) for field in FILE_FIELDS}
-
-
-def _existing(path: str, flag: str) -> str:
-    if not os.path.isfile(path):
-        raise SettingsError(f"the file {path} does not exist: correct {flag}, or the context that names it")
-    return path
-
-
-def _with_scheme(url: str) -> str:
-    scheme, found, _ = url.partition("://")
-    if found and scheme.lower() not in SCHEMES:
-        known = ", ".join(f"{each}://" for each in SCHEMES)
-        raise SettingsError(f"--server {url}: a NATS server has an address with {known}, not {scheme}://")
-    return url if found else f"nats://{url}"

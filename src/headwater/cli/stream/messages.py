@@ -19,7 +19,7 @@ from headwater.cli.phrases import DURATION, number, since
 from headwater.cli.progress import Meter
 from headwater.cli.render import Column, Sheet, show, show_json
 from headwater.cli.reports import upstreams
-from headwater.cli.session import CommandRefusedError, Json, Session, UnreachableError
+from headwater.cli.session import Json, RequestRefusedError, Session, UnreachableError
 from headwater.cli.stream.info import state_rows
 from headwater.cli.stream.streams import chosen
 from headwater.cli.stream.upstream_progress import told, upstream_gaps_sheet
@@ -219,7 +219,7 @@ async def _page(session: Session, stream: str, first: Json, size: int) -> list[J
     while len(messages) < size:
         try:
             answer = await session.request(f"STREAM.MSG.GET.{stream}", asked)
-        except CommandRefusedError as refusal:
+        except RequestRefusedError as refusal:
             if refusal.err_code == NO_MESSAGE:
                 break
             raise

@@ -1,0 +1,1 @@
+"""Clients of a JetStream API: what the commands, sites and `headwater.connect` have in common."""
