@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 import swallowed as swallowed_assertions
 import workers
 from rounds import SEED_VARIABLE, choose_seed
+from seaweed import SeaweedServer, seaweed
 
 _PATIENT = [HealthCheck.too_slow]
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=_PATIENT)
@@ -55,3 +56,10 @@ def _no_swallowed_assertions() -> Iterator[None]:
     yield
     found = _swallowed.take()
     assert not found, "\n".join(["assertions failed where nothing awaited them:", *found])
+
+
+@pytest.fixture(scope="session")
+def seaweed_server() -> Iterator[SeaweedServer]:
+    """Run one S3 server for all tests of this process that want one; each takes a bucket of its own."""
+    with seaweed() as server:
+        yield server

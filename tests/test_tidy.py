@@ -21,6 +21,7 @@ WITHOUT_TEST = {
     "__main__.py": "one call, run by tests/cli/test_main.py",
     "model/message.py": "a tuple without behaviour",
     "model/run.py": "a Protocol; its two implementations are tested",
+    "objects/objects.py": "a Protocol; tests/contracts/test_objects.py is its suite",
     "stream/listener.py": "a Protocol; its implementation is tests/delivery/test_consumers.py's",
 }
 GENERATED = {".git", ".venv", "node_modules", "results", "__pycache__", "build", "dist"}

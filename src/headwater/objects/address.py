@@ -1,0 +1,132 @@
+"""The address of a bucket, and the options that an object store client needs to open it.
+
+Credentials come from the usual places: the environment, a profile of the AWS configuration files, a web
+identity, or the metadata service of the machine. Only the profile is read here. The client libraries read the
+rest themselves, and refresh what expires.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from headwater.errors import SettingsError
+
+SCHEMES = ("s3", "gs", "az", "file")
+_PROFILE_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketAddress:
+    """Where tables are; holds no credentials."""
+
+    url: str
+    endpoint: str | None = None
+    region: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in SCHEMES:
+            raise SettingsError(
+                f"{_shown(self.url)!r} is no address of a bucket: s3://, gs://, az:// or file://"
+            )
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise SettingsError(
+                "an address of a bucket holds no credentials and no query: use the environment"
+            )
+        if not (parts.path.strip("/") if parts.scheme == "file" else parts.netloc):
+            raise SettingsError(f"{self.url!r} names no bucket")
+        if self.endpoint is not None and not self.endpoint.startswith(("http://", "https://")):
+            raise SettingsError(f"the endpoint {self.endpoint!r} is no http:// or https:// address")
+
+    @property
+    def scheme(self) -> str:
+        """Return how the object store is spoken to."""
+        return urlsplit(self.url).scheme
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the objects are files of this machine."""
+        return self.scheme == "file"
+
+    @property
+    def local_path(self) -> Path:
+        """Return the folder of a local address."""
+        assert self.is_local
+        return Path(self.url.removeprefix("file://"))
+
+    def below(self, prefix: str) -> BucketAddress:
+        """Return the address of a prefix below this one."""
+        return BucketAddress(f"{self.url.rstrip('/')}/{prefix.strip('/')}", self.endpoint, self.region)
+
+    @property
+    def delta_url(self) -> str:
+        """Return the address as delta-rs takes it, which decodes escapes."""
+        scheme, _, rest = self.url.partition("://")
+        return f"{scheme}://{quote(rest, safe='/$=:._-~')}"
+
+    def options(self) -> dict[str, str]:
+        """Return the options of this address for obstore and for delta-rs; they hold secrets."""
+        if self.scheme != "s3":
+            return {}
+        found = dict(_profile(os.environ))
+        endpoint = self.endpoint or _first(
+            os.environ, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"
+        )
+        region = self.region or _first(os.environ, "AWS_REGION", "AWS_DEFAULT_REGION")
+        if endpoint or "aws_endpoint" in found:
+            found["aws_endpoint"] = endpoint or found["aws_endpoint"]
+        if region or found.get("aws_endpoint"):
+            # Servers other than AWS's accept any region, and the client wants one.
+            found["aws_region"] = region or found.get("aws_region") or "us-east-1"
+        return found
+
+    @property
+    def allows_http(self) -> bool:
+        """Return whether the endpoint that was asked for is without TLS."""
+        return self.options().get("aws_endpoint", "").startswith("http://")
+
+
+def _first(environment: Mapping[str, str], *names: str) -> str | None:
+    return next((environment[name] for name in names if environment.get(name)), None)
+
+
+def _profile(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what the AWS files say, unless the environment has credentials of its own."""
+    name = environment.get("AWS_PROFILE") or "default"
+    if "AWS_PROFILE" not in environment and "AWS_ACCESS_KEY_ID" in environment:
+        return {}
+    home = Path(environment.get("HOME", "/nonexistent")) / ".aws"
+    secrets = _section(Path(environment.get("AWS_SHARED_CREDENTIALS_FILE", home / "credentials")), name)
+    section = name if name == "default" else f"profile {name}"
+    config = _section(Path(environment.get("AWS_CONFIG_FILE", home / "config")), section)
+    if "AWS_PROFILE" in environment and not secrets and not config:
+        raise SettingsError(f"AWS_PROFILE is {name!r}, and the AWS files have no such profile")
+    said = {**config, **secrets}
+    found = {key: said[key] for key in _PROFILE_KEYS if key in said}
+    if "region" in said:
+        found["aws_region"] = said["region"]
+    if "endpoint_url" in said:
+        found["aws_endpoint"] = said["endpoint_url"]
+    return found
+
+
+def _section(path: Path, name: str) -> dict[str, str]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(path.read_text())
+    except OSError:
+        return {}
+    except configparser.Error:
+        # Its own message would show the line, which may be a secret.
+        raise SettingsError(f"{path} cannot be read: it is not in the form of an AWS file") from None
+    return dict(parser[name]) if parser.has_section(name) else {}
+
+
+def _shown(url: str) -> str:
+    """Return an address without what may be a secret."""
+    return f"{url.partition('://')[0]}://…" if "@" in url or "?" in url else url

@@ -1,0 +1,94 @@
+"""Addresses of buckets, and where their options come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import SettingsError
+from headwater.objects.address import BucketAddress
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("lake", "no address of a bucket"),
+        ("ftp://host/lake", "no address of a bucket"),
+        ("s3://", "names no bucket"),
+        ("file:///", "names no bucket"),
+        ("s3://key:secret@lake", "no credentials"),
+        ("az://lake?sig=secret", "no credentials"),
+        ("ftp://key:secret@host", "no address of a bucket"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_without_showing_secrets(url: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says) as error:
+        BucketAddress(url)
+    assert "secret" not in str(error.value)
+
+
+def test_an_endpoint_must_be_a_web_address() -> None:
+    with pytest.raises(SettingsError, match="endpoint"):
+        BucketAddress("s3://lake", "127.0.0.1:9000")
+
+
+def test_a_prefix_is_added_with_one_slash() -> None:
+    assert BucketAddress("s3://lake/prod/").below("/$G/A B").url == "s3://lake/prod/$G/A B"
+    assert BucketAddress("s3://lake/prod").below("$G/A B%").delta_url == "s3://lake/prod/$G/A%20B%25"
+
+
+def test_an_endpoint_comes_with_a_region_and_http_only_where_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert BucketAddress("s3://lake").options() == {}
+    assert not BucketAddress("s3://lake").allows_http
+    plain = BucketAddress("s3://lake", "http://127.0.0.1:9000")
+    assert plain.options() == {"aws_endpoint": "http://127.0.0.1:9000", "aws_region": "us-east-1"}
+    assert plain.allows_http
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://store.example")
+    monkeypatch.setenv("AWS_REGION", "eu-1")
+    assert BucketAddress("s3://lake").options()["aws_endpoint"] == "https://store.example"
+    assert BucketAddress("s3://lake", region="eu-2").options()["aws_region"] == "eu-2"
+    assert not BucketAddress("s3://lake").allows_http
+
+
+def test_a_profile_gives_credentials_unless_the_environment_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "credentials").write_text(
+        "[ops]\naws_access_key_id = A\naws_secret_access_key = S\n"
+    )
+    (tmp_path / ".aws" / "config").write_text("[profile ops]\nregion = eu-3\nendpoint_url = http://h:1\n")
+    assert BucketAddress("s3://lake").options() == {}
+    monkeypatch.setenv("AWS_PROFILE", "ops")
+    assert BucketAddress("s3://lake").options() == {
+        "aws_access_key_id": "A",
+        "aws_secret_access_key": "S",
+        "aws_region": "eu-3",
+        "aws_endpoint": "http://h:1",
+    }
+    assert "S" not in repr(BucketAddress("s3://lake")).replace("Bucket", "").replace("S3", "")
+    monkeypatch.setenv("AWS_PROFILE", "other")
+    with pytest.raises(SettingsError, match="no such profile"):
+        BucketAddress("s3://lake").options()
+    monkeypatch.delenv("AWS_PROFILE")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "E")
+    assert BucketAddress("s3://lake").options() == {}
+
+
+def test_a_broken_aws_file_is_named_and_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("my secret key\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "broken"))
+    with pytest.raises(SettingsError, match="broken cannot be read") as error:
+        BucketAddress("s3://lake").options()
+    assert "my secret" not in str(error.value)
+    assert error.value.__cause__ is None
