@@ -59,9 +59,9 @@ class DiskError(Error):
 class CorruptionError(Error):
     """Stored bytes are not what was written; they are never served."""
 
-    def __init__(self, path: Path, offset: int, what: str) -> None:
+    def __init__(self, path: Path | str, offset: int, what: str) -> None:
         super().__init__(f"{path} is damaged at byte {offset}: {what}")
-        self.path = path
+        self.path = Path(path)
         self.offset = offset
         self.what = what
 

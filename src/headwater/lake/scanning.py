@@ -34,7 +34,8 @@ def scan(stream: str | Path, *, engine: Literal["duckdb"], **options: str) -> du
 def scan(stream: str | Path, *, engine: Engine = "polars", **options: str) -> Any:
     """Return a stream that is read when it is asked for, with columns and filters pushed down.
 
-    `stream` is a stream's folder in a store (`lake/$G/ORDERS`), or an address to read through the API
+    `stream` is a stream's folder in a store (`lake/$G/ORDERS`) or in a bucket (`s3://lake/prod/$G/ORDERS`,
+    with credentials from the environment or an AWS profile), or an address to read through the API
     (`nats://host:4222/ORDERS`, with `?domain=NAME` for a domain). With a folder, the option `server` adds
     what is not in the table yet and leaves out what was removed a moment ago. The other options are those of
     Spark's data source: `user`, `password`, `token`, `creds`, `nkey`, `tlsCa`, `tlsCert`, `tlsKey`, `domain`,

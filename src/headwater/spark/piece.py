@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
+from headwater.objects.address import BucketAddress
 from headwater.table.datafile import DataFile
 
 
@@ -22,6 +23,8 @@ class StreamSnapshot:
     """Sequences between the first and the last that hold no message; None where nobody was asked."""
     asked: bool = True
     """Whether what no file holds can be asked of the API."""
+    bucket: BucketAddress | None = None
+    """Where the files are, if not on the disk."""
 
     def within(self, start_seq: int, stop_seq: int) -> StreamSnapshot:
         """Return the part between two sequences, both included."""
@@ -36,9 +39,11 @@ class Piece:
     first_seq: int
     last_seq: int
     file: DataFile | None = None
-    """Its path is absolute."""
+    """Its path is absolute, or a key in the bucket."""
     removed: bytes = b""
     """Serialized BitMap64 of the sequences of the file that hold no message any more."""
+    bucket: BucketAddress | None = None
+    """Where the file is, if not on the disk; credentials come from the environment of whoever reads."""
 
 
 def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:
@@ -53,7 +58,7 @@ def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:
         pieces += _asked(extent, next_seq, first - 1, messages_per_piece)
         gone = _removed_between(extent.removed, first, last)
         if len(gone) <= last - first:
-            pieces.append(Piece(first, last, file, gone.serialize() if gone else b""))
+            pieces.append(Piece(first, last, file, gone.serialize() if gone else b"", extent.bucket))
         next_seq = last + 1
     return pieces + list(_asked(extent, next_seq, extent.last_seq, messages_per_piece))
 

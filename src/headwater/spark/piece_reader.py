@@ -18,6 +18,8 @@ from headwater.errors import CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
+from headwater.objects.bucket import Bucket
+from headwater.objects.object_error import ObjectError, Problem
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.origin import OriginReader
 from headwater.spark.piece import Piece
@@ -26,6 +28,7 @@ from headwater.table.datafile import DataFile
 from headwater.table.output import footer_crc_of
 from headwater.table.schema import TIME
 from headwater.table.source_header import with_source
+from headwater.table.stored_bytes import ObjectBytes, SeekableBytes, StoredBytes, stored
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 COLUMNS = pa.schema(
@@ -60,7 +63,9 @@ def read_piece(
     if piece.file is not None:
         try:
             yield from _file_batches(piece, piece.file, names, keep)
-        except FileNotFoundError:
+        except (FileNotFoundError, ObjectError) as error:
+            if isinstance(error, ObjectError) and error.problem is not Problem.MISSING:
+                raise
             raise GoneError(f"{piece.file.path} was replaced while it was read: read again") from None
         return
     assert origin is not None, "without files there is an API to ask"
@@ -71,13 +76,16 @@ def read_piece(
 def _file_batches(
     piece: Piece, file: DataFile, names: Sequence[str], keep: KeepGroup
 ) -> Iterator[pa.RecordBatch]:
-    path = Path(file.path)
+    path = _opened(piece, file)
     footer = parquet.read_footer(path, footer_crc_of(file.path))
     removed = BitMap64.deserialize(piece.removed) if piece.removed else BitMap64()
     wanted = {"offset", *names} - {"seq"}
     if file.copied is not None and "headers" in names:
         wanted.add("subject")
-    with pq.ParquetFile(path, metadata=footer.metadata, page_checksum_verification=True) as opened:
+    source = path if isinstance(path, Path) else pa.PythonFile(SeekableBytes(path, file.size_bytes), mode="r")
+    options = {"metadata": footer.metadata, "page_checksum_verification": True}
+    # Over a network many small reads cost more than some bytes that nobody wants.
+    with pq.ParquetFile(source, pre_buffer=not isinstance(path, Path), **options) as opened:
         for index, (first, last) in enumerate(footer.bounds):
             if file.base_seq + last < piece.first_seq or file.base_seq + first > piece.last_seq:
                 continue
@@ -86,13 +94,20 @@ def _file_batches(
             try:
                 rows = opened.read_row_group(index, columns=sorted(wanted), use_threads=False)
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise CorruptionError(path, footer.places[index][0], f"row group {index}: {error}") from error
+                raise CorruptionError(
+                    stored(path).name, footer.places[index][0], f"row group {index}: {error}"
+                ) from error
             seqs: Int64s = rows["offset"].to_numpy() + file.base_seq
             mask = _live(seqs, piece, removed)
             if file.copied is not None:
                 rows = _as_copied(rows, file.copied)
             rows = rows.append_column("seq", pa.array(seqs))
             yield from _batches(rows if mask.all() else rows.filter(pa.array(mask)), names)
+
+
+def _opened(piece: Piece, file: DataFile) -> Path | StoredBytes:
+    """Return the file, on the disk or in a bucket."""
+    return Path(file.path) if piece.bucket is None else ObjectBytes(Bucket(piece.bucket), file.path)
 
 
 def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:

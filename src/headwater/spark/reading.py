@@ -8,21 +8,17 @@ listed later than the word was given, so that none is missed and none read twice
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, SettingsError
+from headwater.objects.address import BucketAddress
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient
 from headwater.replication.worker.origin import connect_options
-from headwater.spark.piece import Piece, StreamSnapshot, ordered, pieces_of
-from headwater.table import schema as table_schema
-from headwater.table.datafile import DataFile
+from headwater.spark.piece import Piece, StreamSnapshot, pieces_of
+from headwater.spark.table_files import Place, files_of, place_of_table, stream_of
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 UNBOUNDED = 1 << 62
@@ -30,7 +26,7 @@ NAMED_REMOVALS = 50_000
 """Up to so many removed sequences are asked for by number; a stream with more is read through the API."""
 
 OPTIONS: Mapping[str, str] = {
-    "path": "a stream's folder in the store; its files are read directly",
+    "path": "a stream's folder in the store, or in a bucket; its files are read directly",
     "stream": "the stream's name; the folder's name where it is left out",
     "server": f"the nats-server, several with commas; {DEFAULT_SERVER} where there is no path",
     "domain": "the JetStream domain of the stream",
@@ -55,7 +51,8 @@ class Reading:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         _refuse_unknown(options)
-        self.table = _table_folder(options.get("path"))
+        path = options.get("path")
+        self.table = place_of_table(path) if path else None
         self.origin = _origin(options, self.table)
         self.start_seq = _whole(options, "startSequence", 1)
         self.end_seq = _whole(options, "endSequence", UNBOUNDED)
@@ -74,17 +71,23 @@ class Reading:
     def _extent(self) -> StreamSnapshot:
         if self.origin is None:
             assert self.table is not None
-            files = _files(self.table)
-            return StreamSnapshot(1, max((file.last_seq for file in files), default=0), files, asked=False)
+            files = files_of(self.table)
+            last_seq = max((file.last_seq for file in files), default=0)
+            return StreamSnapshot(1, last_seq, files, asked=False, bucket=self._bucket)
         # The order matters: see the module's first sentences.
         state = self._state(details=False)
         few = int(state.get("num_deleted", 0)) <= NAMED_REMOVALS
         if few and state.get("num_deleted"):
             state = self._state(details=True)
         # So many removals do not fit into an answer; the API leaves them out by itself.
-        files = _files(self.table) if self.table is not None and few else ()
+        files = files_of(self.table) if self.table is not None and few else ()
         removed = BitMap64(state.get("deleted") or [])
-        return StreamSnapshot(int(state["first_seq"]), int(state["last_seq"]), files, removed)
+        first_seq, last_seq = int(state["first_seq"]), int(state["last_seq"])
+        return StreamSnapshot(first_seq, last_seq, files, removed, bucket=self._bucket)
+
+    @property
+    def _bucket(self) -> BucketAddress | None:
+        return self.table if isinstance(self.table, BucketAddress) else None
 
     def _state(self, *, details: bool) -> dict[str, Any]:
         assert self.origin is not None
@@ -104,36 +107,12 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
         raise SettingsError(f"unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def _table_folder(path: str | None) -> Path | None:
-    """Return the folder of the table; the stream's own folder may be given as well."""
-    if not path:
-        return None
-    folder = Path(path.removeprefix("file:")).absolute()
-    return folder if folder.name == "table" else folder / "table"
-
-
-def _files(table: Path) -> tuple[DataFile, ...]:
-    """Return the files of the table's newest version."""
-    if not table.parent.is_dir():
-        raise SettingsError(f"there is no stream in {table.parent}")
-    if not table.is_dir() and any(table.parent.glob("*/table")):
-        raise SettingsError(f"{table.parent} holds several streams: name the folder of one of them")
-    try:
-        adds = pa.table(DeltaTable(table).get_add_actions(flatten=True))
-    except (TableNotFoundError, FileNotFoundError):
-        return ()
-    if not adds.num_rows:
-        return ()
-    files = table_schema.data_files(adds)
-    return ordered([file.at(file.base_seq, str(table / file.path)) for file in files])
-
-
-def _origin(options: Mapping[str, str], table: Path | None) -> NatsOrigin | None:
+def _origin(options: Mapping[str, str], table: Place | None) -> NatsOrigin | None:
     """Return whom to ask, or None when a path alone is given."""
     server = options.get("server")
     if not server and table is not None:
         return None
-    stream = options.get("stream") or (table.parent.name if table is not None else "")
+    stream = options.get("stream") or (stream_of(table) if table is not None else "")
     if not stream:
         raise SettingsError("say which stream: option stream, or load(…) with its folder in the store")
     domain = options.get("domain")

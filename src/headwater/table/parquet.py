@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from headwater.table.pages.spliced import SplicedWriter
 from headwater.table.row_group import RowGroup
 from headwater.table.rows import Datas, Rows, subject_codes
 from headwater.table.schema import DATA, FILE, OTHERS, TIME
+from headwater.table.stored_bytes import StoredBytes, stored
 
 Compression = Literal["none", "s2"]
 
@@ -173,7 +173,7 @@ class FileWriter:
             told |= {_SUMS: encoded.decode()} if len(encoded) <= MOST_BYTES else {}
         self._writer.add_key_value_metadata(told)
         self._close()
-        footer = read_footer_bytes(self._path)
+        footer, _ = read_footer_bytes(self._path)
         return FileStats(
             self.rows,
             self._first_offset,
@@ -280,34 +280,35 @@ def cuts(columns: Columns) -> Iterator[Columns]:
         start = stop
 
 
-def read_footer_bytes(path: Path) -> bytes:
-    """Return the footer and the tail of a file, as they lie on disk."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _TAIL.size))
-        tail = file.read()
-        length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
-        if magic != _MAGIC or length + _TAIL.size > size:
-            raise CorruptionError(path, max(0, size - _TAIL.size), "the file has no Parquet footer")
-        file.seek(size - _TAIL.size - length)
-        return file.read()
+def read_footer_bytes(file: Path | StoredBytes) -> tuple[bytes, int]:
+    """Return the footer with the tail of a file, as they are stored, and where they begin."""
+    source = stored(file)
+    found, size = source.tail(source.first_tail)
+    length, magic = _TAIL.unpack(found[-_TAIL.size :]) if len(found) >= _TAIL.size else (0, b"")
+    wanted = length + _TAIL.size
+    if magic != _MAGIC or wanted > size:
+        raise CorruptionError(source.name, max(0, size - _TAIL.size), "the file has no Parquet footer")
+    if wanted > len(found):
+        found, size = source.tail(wanted)
+    return found[-wanted:], size - wanted
 
 
-def read_footer(path: Path, crc: int | None) -> Footer:
+def read_footer(file: Path | StoredBytes, crc: int | None) -> Footer:
     """Return the footer, whose checksum must be the given one when one is given."""
-    raw = read_footer_bytes(path)
+    raw, start = read_footer_bytes(file)
+    name = stored(file).name
     if crc is not None and crc32(raw) != crc:
-        raise CorruptionError(path, path.stat().st_size - len(raw), "the footer's checksum does not match")
+        raise CorruptionError(name, start, "the footer's checksum does not match")
     try:
         metadata = pq.read_metadata(pa.BufferReader(raw))
-        _require_known(path, metadata)
+        _require_known(name, metadata)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         bounds = [group.column(0).statistics for group in groups]
         crcs = json.loads((metadata.metadata or {})[_GROUP_CRCS.encode()])
         places = tuple(_place(group) for group in groups)
         return Footer(metadata, tuple((b.min, b.max) for b in bounds), places, tuple(crcs))
     except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
-        raise CorruptionError(path, path.stat().st_size - len(raw), f"unreadable footer: {error}") from error
+        raise CorruptionError(name, start, f"unreadable footer: {error}") from error
 
 
 def latest_times(footer: Footer, latest_ts: int) -> tuple[int, ...]:
@@ -320,39 +321,39 @@ def latest_times(footer: Footer, latest_ts: int) -> tuple[int, ...]:
     return tuple(times)
 
 
-def _require_known(path: Path, metadata: pq.FileMetaData) -> None:
+def _require_known(name: str, metadata: pq.FileMetaData) -> None:
     """Refuse a file that a newer release wrote."""
     version = int((metadata.metadata or {}).get(_VERSION.encode(), b"1"))
     if version > FILE_VERSION:
-        raise NewerFormatError(f"the data file {path}", version, FILE_VERSION)
+        raise NewerFormatError(f"the data file {name}", version, FILE_VERSION)
 
 
 def read_group(
-    path: Path, footer: Footer, index: int, base_seq: int, copied: Copied | None = None
+    file: Path | StoredBytes, footer: Footer, index: int, base_seq: int, copied: Copied | None = None
 ) -> RowGroup:
     """Return one row group, whose bytes are those that were written."""
     start, stop = footer.places[index]
-    with path.open("rb", buffering=0) as file:
-        content = os.pread(file.fileno(), stop - start, start)
-    verify(path, footer, index, content)
+    opened = stored(file)
+    content = opened.read(start, stop - start, footer.group_crcs[index])
+    verify(opened.name, footer, index, content)
     source = pa.PythonFile(ByteRange(content, start), mode="r")
     try:
         with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
             return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq, copied)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise damaged(path, footer, index, str(error)) from error
+        raise damaged(opened.name, footer, index, str(error)) from error
 
 
-def verify(path: Path, footer: Footer, index: int, content: bytes | memoryview) -> None:
+def verify(name: Path | str, footer: Footer, index: int, content: bytes | memoryview) -> None:
     """Raise if these are not the bytes that were written as a row group."""
     # The pages' own checksums, there for other readers, leave out the page headers.
     if crc32(content) != footer.group_crcs[index]:
-        raise damaged(path, footer, index, "the checksum does not match")
+        raise damaged(name, footer, index, "the checksum does not match")
 
 
-def damaged(path: Path, footer: Footer, index: int, problem: str) -> CorruptionError:
+def damaged(name: Path | str, footer: Footer, index: int, problem: str) -> CorruptionError:
     """Return what to raise when a row group is not what was written."""
-    return CorruptionError(path, footer.places[index][0], f"row group {index}: {problem}")
+    return CorruptionError(name, footer.places[index][0], f"row group {index}: {problem}")
 
 
 def read_sums(footer: Footer) -> FileSums | None:

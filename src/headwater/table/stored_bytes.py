@@ -1,0 +1,117 @@
+"""The bytes of one finished file, on the disk or in a bucket."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from headwater.objects.objects import Objects
+
+_TAIL_BYTES = 8
+_LIKELY_FOOTER = 64 << 10
+"""A request costs more than the bytes of it: most footers are shorter than this."""
+
+
+class StoredBytes(Protocol):
+    """A finished file, which never changes; a file that is gone raises OSError or ObjectError."""
+
+    @property
+    def name(self) -> str:
+        """Return the file as messages name it."""
+        ...
+
+    @property
+    def first_tail(self) -> int:
+        """Return how many bytes at the end are best read at once to find the footer."""
+        ...
+
+    def tail(self, length: int) -> tuple[bytes, int]:
+        """Return the last bytes, all if there are fewer, and the size of the file."""
+        ...
+
+    def read(self, start: int, length: int, crc: int | None = None) -> bytes:
+        """Return a range; bytes without this checksum may be damaged on the way and are read again once."""
+        ...
+
+
+class LocalBytes:
+    """A file of this machine."""
+
+    first_tail = _TAIL_BYTES
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    def tail(self, length: int) -> tuple[bytes, int]:
+        with self._path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - length))
+            return file.read(), size
+
+    def read(self, start: int, length: int, crc: int | None = None) -> bytes:
+        with self._path.open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), length, start)
+
+
+class ObjectBytes:
+    """An object of a bucket."""
+
+    first_tail = _LIKELY_FOOTER
+
+    def __init__(self, objects: Objects, key: str) -> None:
+        self._objects = objects
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        return f"{self._objects.address}/{self._key}"
+
+    def tail(self, length: int) -> tuple[bytes, int]:
+        return self._objects.get_tail(self._key, length)
+
+    def read(self, start: int, length: int, crc: int | None = None) -> bytes:
+        return self._objects.get_range(self._key, start, length)
+
+
+class SeekableBytes:
+    """Stored bytes as a file object that Arrow reads from."""
+
+    def __init__(self, stored: StoredBytes, size: int) -> None:
+        self._stored = stored
+        self._size = size
+        self._at = 0
+        self.closed = False
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place of the file."""
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place in the file."""
+        return self._at
+
+    def size(self) -> int:
+        """Return the length of the file."""
+        return self._size
+
+    def read(self, length: int = -1) -> bytes:
+        """Return the bytes at this place."""
+        length = self._size - self._at if length < 0 else min(length, self._size - self._at)
+        piece = self._stored.read(self._at, length) if length > 0 else b""
+        self._at += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """Let the file go."""
+        self.closed = True
+
+
+def stored(file: Path | StoredBytes) -> StoredBytes:
+    """Return the bytes of a file."""
+    return LocalBytes(file) if isinstance(file, Path) else file
