@@ -179,6 +179,39 @@ def test_a_consumer_that_the_disk_refuses_is_not_there_after_a_restart(tmp_path:
     assert catalog.consumers("$G", "a") == []
 
 
+class UnsyncedConsumers(RealDisk):
+    """A disk that writes the file of a consumer and then reports so many failures to sync its name."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    def sync_dir(self, path: Path) -> None:
+        if path.name == "consumers" and self.failures:
+            self.failures -= 1
+            raise DiskError(path, "sync", errno.EIO)
+        super().sync_dir(path)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_consumer_whose_file_was_written_and_reported_as_failed_is_gone(
+    tmp_path: Path, failures: int
+) -> None:
+    disk = UnsyncedConsumers(failures)
+    catalog = Catalog(tmp_path / "catalog.db", disk)
+    path = home(tmp_path)
+    catalog.create(row("a"))
+    with pytest.raises(DiskError):
+        catalog.declare_consumer(consumer("c"))
+    catalog.create(row("b"))  # the disk is healthy again: what could not be removed at once is now
+    assert catalog.consumers("$G", "a") == []
+    assert declaration.consumer_files(disk, path) == []
+    catalog.declare_consumer(consumer("c"))
+    catalog.create(row("d"))
+    assert [str(file) for file in declaration.consumer_files(disk, path)] == ["c.5.1.json"]
+    catalog.close()
+
+
 def test_a_full_disk_is_not_taken_for_a_damaged_catalog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,6 +187,8 @@ class Catalog:
         """Homes in which a file of a consumer may have been left behind."""
         self._refused: set[tuple[str, str, str]] = set()
         """Consumers whose rows may have been left behind."""
+        self._leftover: set[tuple[Path, ConsumerFile]] = set()
+        """Homes, and files in them that refused consumers may have left behind."""
         if not path.exists() or not path.stat().st_size:
             self._require_new()
         try:
@@ -252,6 +254,7 @@ class Catalog:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Run what is inside whole or not at all."""
         with self._lock:
+            self._remove_leftover()
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._own()
@@ -435,13 +438,12 @@ class Catalog:
         """Declare a consumer, or replace the config of a declared one."""
         old = self._consumer(row.account, row.stream, row.name)
         if old is None:
-            self.put_consumer(row)
             try:
+                self.put_consumer(row)
                 self._declare_consumer(row, None)
             except BaseException:
                 # Whoever asked is refused: the consumer must not be there after a restart.
-                self._refused.add((row.account, row.stream, row.name))
-                self._forget_refused()
+                self._refuse(row)
                 raise
             return
         new = ConsumerRow(row.account, row.stream, row.name, row.config, old.created_ns, old.revision + 1)
@@ -473,15 +475,33 @@ class Catalog:
         with self._transaction() as db:
             db.execute(_FORGET_CONSUMER, (account, stream, name))
 
+    def _refuse(self, row: ConsumerRow) -> None:
+        """Forget a consumer whose declaration was refused, wherever it may have been written."""
+        self._refused.add((row.account, row.stream, row.name))
+        found = self._home(row.account, row.stream)
+        if found is not None:
+            self._leftover.add((found[0], row.file))
+        self._forget_refused()
+
     def _forget_refused(self) -> None:
-        """Forget consumers whose declaration was refused; if that is refused too, the next change does it."""
-        if not self._refused:
+        """Forget refused consumers; if that is refused too, the next change of the catalog does it."""
+        if not (self._refused or self._leftover):
             return
         try:
             with self._transaction():
                 pass
         except (sqlite3.Error, Error) as error:
             logger.warning("refused consumers are not forgotten yet: %s", error)
+
+    def _remove_leftover(self) -> None:
+        """Remove the files of refused consumers; what the disk refuses to remove stays for the next time."""
+        for home, file in sorted(self._leftover):
+            try:
+                declaration.remove_consumers(self._disk, home, [file])
+            except DiskError as error:
+                logger.warning("the file of a refused consumer is not removed yet: %s", error)
+            else:
+                self._leftover.discard((home, file))
 
     def _declare_consumer(self, row: ConsumerRow, old: ConsumerFile | None) -> None:
         """Write a consumer's declaration beside the data of its stream."""
@@ -490,6 +510,7 @@ class Catalog:
             return
         home, identity = found
         with self._tidying(home):
+            self._leftover.discard((home, row.file))
             declaration.write_consumer(self._disk, home, row.declaration(identity), old)
             if home in self._untidy:
                 left = [file for file in self._files(home, row.file.stem) if file != row.file]
