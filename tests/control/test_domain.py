@@ -18,6 +18,7 @@ from headwater.control.account import AccountLimits
 from headwater.control.catalog import Catalog, CatalogError, StreamRow
 from headwater.control.directories import Directories
 from headwater.control.domain import Domain
+from headwater.disk import RealDisk
 from headwater.errors import ApiError, DiskError
 from headwater.model.stream import Storage, StreamConfig
 from headwater.stream import stream as stream_module
@@ -456,6 +457,27 @@ async def test_a_crash_between_recorded_deletion_and_trash_still_deletes(
     assert len(folders(tmp_path)) == 3
     await on(tmp_path, again)
     assert len(folders(tmp_path)) == 2
+
+
+async def test_a_stream_deleted_while_its_identity_cannot_be_read_stays_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(self: RealDisk, path: Path) -> bytes:
+        if path.name == "identity.json":
+            raise DiskError(path, "read", errno.EIO)
+        return path.read_bytes()
+
+    async def delete(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+        await domain.create_stream(config("b"))
+        with monkeypatch.context() as patch:
+            patch.setattr(RealDisk, "read_all", unreadable)
+            await domain.delete_stream("a")
+        assert domain.names() == ["b"]
+
+    await on(tmp_path, delete)
+    await on(tmp_path, lambda domain: _are(domain, ["b"]))
+    assert folders(tmp_path) == ["b"]
 
 
 async def test_a_directory_that_comes_back_after_its_stream_was_deleted_is_kept(tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ class IdentityError(Error):
     """The directory of a declared stream is missing or belongs to another stream."""
 
 
+class UnreadableIdentityError(IdentityError):
+    """The disk refuses to read whose directory it is."""
+
+
 class Orphan(NamedTuple):
     """A stream's directory that no row of the catalog names."""
 
@@ -80,8 +84,10 @@ class Directories:
         path = self.root / row.directory
         try:
             found = declaration.read_identity(self._disk, path)
-        except (SealError, DiskError) as error:
+        except SealError as error:
             raise IdentityError(f"its {path / IDENTITY} cannot be read: {error}; {REPAIR}") from error
+        except DiskError as error:
+            raise UnreadableIdentityError(f"its identity cannot be read: {error}; {REPAIR}") from error
         if found is None:
             raise IdentityError(f"its directory {path} is missing or has no {IDENTITY}; {REPAIR}")
         if found.identity != row.identity:

@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 from headwater.control import rules
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import REPAIR, Catalog, StreamRow
-from headwater.control.directories import Directories, IdentityError, Orphan
+from headwater.control.directories import Directories, IdentityError, Orphan, UnreadableIdentityError
 from headwater.control.late_streams import LateStreams
 from headwater.control.reconciliation import Reconciliation
 from headwater.control.reopening import Reopening
@@ -529,6 +529,9 @@ class Domain:
             return
         try:
             self._homes.find(row)
+            is_there = True
+        except UnreadableIdentityError:
+            # The next start reads it again, and removes the directory only if it bears this identity.
             is_there = True
         except IdentityError:
             # Nothing to remove: should its directory come back, it is not ours to remove either.
