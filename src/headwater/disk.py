@@ -225,8 +225,9 @@ class RealDisk:
 
     def _forget(self, path: Path) -> None:
         """Keep nothing open at or below this path, since another file may come to lie there."""
+        below = f"{path}{os.sep}"
         with self._lock:
-            for opened in [p for p in self._open_files if p == path or path in p.parents]:
+            for opened in [p for p in self._open_files if p == path or str(p).startswith(below)]:
                 del self._open_files[opened]
 
 
