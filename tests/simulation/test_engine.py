@@ -27,6 +27,10 @@ MUST_HAPPEN = (
     "term confirmed",
     "nak",
     "in progress",
+    "ack and next",
+    "ordered",
+    "fold",
+    "checkpoint",
     "copy done",
     "copy adopted",
     "copy linked",
@@ -47,6 +51,10 @@ MUST_HAPPEN = (
 """What must have happened when a few runs are over, or they show nothing."""
 MUST_HAPPEN_AMONG_MANY = (
     "publish refused",
+    "rollback",
+    "compaction",
+    "delta checkpoint",
+    "ordered reset",
     "publish duplicate",
     "publish unknown",
     "purge",

@@ -141,6 +141,10 @@ class Audit:
         for taker in self.topology.takers:
             if why := await self._consumer_unrest(taker.model):
                 return why
+        for ordered in self.topology.ordered:
+            found = await self._scan(ordered.stream.name)
+            if why := ordered.unrest(max(found, default=0)):
+                return why
         for copy in self.topology.copies:
             self.found[copy.target.name] = await self._scan(copy.target.name)
             self._copied(copy, self.found[copy.target.name])

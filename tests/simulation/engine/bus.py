@@ -7,6 +7,7 @@ import contextvars
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headwater.bus.options import LEAF_PORT, Address, ConnectOptions
@@ -29,6 +30,7 @@ class Subscription(NamedTuple):
     take: Callable[[Frame], None]
 
 
+@lru_cache(1 << 16)
 def matches(pattern: bytes, subject: bytes) -> bool:
     """Return whether a literal subject falls under a pattern."""
     if pattern == subject:

@@ -180,6 +180,8 @@ class Taker(Actor):
             self.world.counts["ack"] += 1
             self.model.says_done(seq)
             self.client.publish(reply, b"+ACK" if chance < 0.3 else b"")
+        elif chance < 0.53:
+            self._ack_and_next(reply, seq)
         elif chance < 0.72:
             self._double_ack(reply, seq, b"+ACK")
         elif chance < 0.76:
@@ -193,6 +195,12 @@ class Taker(Actor):
             self.client.publish(reply, b"+WPI")
         else:
             self.world.counts["not acked"] += 1
+
+    def _ack_and_next(self, reply: bytes, seq: int) -> None:
+        """Acknowledge; who pulls asks for the next message by that."""
+        self.world.counts["ack"] += 1
+        self.model.says_done(seq)
+        self.client.publish(reply, b"+ACK")
 
     def _double_ack(self, reply: bytes, seq: int, body: bytes) -> None:
         self.model.says_done(seq)
@@ -232,6 +240,12 @@ class Puller(Taker):
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.model.stream.name}.{self.model.name}"
         self.client.publish(subject, json.dumps(body).encode(), self._inbox)
         await asyncio.sleep(1.0)
+
+    def _ack_and_next(self, reply: bytes, seq: int) -> None:
+        self.world.counts["ack and next"] += 1
+        self.model.says_done(seq)
+        body = self.rng.choice((b"+NXT", b"+NXT 2", b'+NXT {"batch": 2, "expires": 1000000000}'))
+        self.client.publish(reply, body, self._inbox)
 
     def _guarded(self, frame: Frame) -> None:
         self.world.guarded(self.take, frame)

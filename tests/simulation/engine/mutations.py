@@ -7,14 +7,20 @@ from typing import Any, NamedTuple
 
 from pyroaring import BitMap64
 
+from headwater.control import catalog
 from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
 from headwater.disk import RealAppendFile, RealDisk
+from headwater.log import log, segment
 from headwater.log.log import Log
 from headwater.log.segment import records
+from headwater.model.gaps import Gaps
 from headwater.stan.journal import Journal
+from headwater.stream import notes
 from headwater.stream.committer import Committer
 from headwater.stream.ledger import Ledger
+from headwater.stream.publishing.dedupe import DedupeWindow
+from headwater.stream.sequencer import Sequencer
 from headwater.table.delta_log import DeltaLog
 from headwater.upstreams.holds import Kept
 
@@ -26,7 +32,7 @@ class Mutation(NamedTuple):
     found: str
 
 
-def _replace(owner: type, name: str, value: object) -> None:
+def _replace(owner: Any, name: str, value: object) -> None:
     assert hasattr(owner, name), f"{owner.__name__}.{name} is gone"
     setattr(owner, name, value)
 
@@ -39,6 +45,18 @@ def no_file_sync() -> None:
 def no_directory_sync() -> None:
     """Trust that a new name is durable."""
     _replace(RealDisk, "sync_dir", lambda self, path: None)
+
+
+def late_sync() -> None:
+    """Acknowledge a publish once it is written; sync it together with the next one."""
+
+    def write(self: Any, encoded: Any) -> Any:
+        if not encoded:
+            return []
+        self._store.log.sync()
+        return self._store.log.append(encoded)
+
+    _replace(Committer, "_write", write)
 
 
 def no_rollback() -> None:
@@ -157,9 +175,65 @@ def stuck_committer() -> None:
     _replace(Committer, "_recover", never)
 
 
+def skipped_cursor() -> None:
+    """Leave out of the log how far a copy has come."""
+    encode: Callable[..., Any] = notes.encode
+
+    def without_cursor(removal: Any, consumers: Any, upstreams: Any, adopted: Any) -> bytes:
+        kept = {name: value for name, value in upstreams.items() if name.endswith("\ngaps")}
+        return bytes(encode(removal, consumers, kept, adopted))
+
+    _replace(notes, "encode", without_cursor)
+
+
+def unlogged_delete() -> None:
+    """Remove messages in memory alone."""
+    remove: Callable[..., Any] = Sequencer.remove
+
+    def forgotten(self: Any, removal: Any, *, last_seq: int = 0) -> None:
+        if removal.everything or last_seq or not removal.seqs:
+            remove(self, removal, last_seq=last_seq)
+            return
+        self._ledger.remove(removal)
+        self.on_removed(removal)
+
+    _replace(Sequencer, "remove", forgotten)
+
+
+def forgotten_ids() -> None:
+    """Leave the message ids of the duplicate window out of a restart."""
+    _replace(DedupeWindow, "restore", lambda self, entries: None)
+
+
+def silent_gap() -> None:
+    """Copy on behind messages that are gone at the origin, and report no gap."""
+    _replace(Gaps, "with_gap", lambda self, gap: self)
+
+
+def unsynced_catalogue() -> None:
+    """Confirm creations and deletions before the catalogue is synced."""
+    open_database: Callable[..., Any] = vars(catalog)["open_database"]
+
+    def hasty(path: Any) -> Any:
+        db = open_database(path)
+        db.execute("PRAGMA synchronous=OFF")
+        return db
+
+    _replace(catalog, "open_database", hasty)
+
+
+def unchecked_batches() -> None:
+    """Take whatever lies in the log for what was written there."""
+    for module in (log, segment):
+        _replace(module, "is_intact", lambda encoded: True)
+
+
 MUTATIONS = {
     "no_file_sync": Mutation(
         no_file_sync, "acknowledged|was served|is offline|gave sequence|ends at|holds|delivered again"
+    ),
+    "late_sync": Mutation(
+        late_sync, "acknowledged|was served|is offline|gave sequence|ends at|holds|delivered again|was given"
     ),
     "no_directory_sync": Mutation(
         no_directory_sync, "acknowledged|is offline|absent|ends at|does not start|answers|delivered again"
@@ -171,5 +245,11 @@ MUTATIONS = {
     "reused_sequence": Mutation(reused_sequence, "was given|twice|ends at|was served|comes after|is here"),
     "unsynced_commit": Mutation(unsynced_commit, "acknowledged|is offline|is gone|answers"),
     "forgetful_journal": Mutation(forgetful_journal, "STAN"),
+    "skipped_cursor": Mutation(skipped_cursor, "is at|comes after|does not get|is gone|stalled"),
+    "unlogged_delete": Mutation(unlogged_delete, "is back|was deleted|stays although|older than|twice|holds"),
+    "forgotten_ids": Mutation(forgotten_ids, "is stored at|and again at"),
+    "silent_gap": Mutation(silent_gap, "in no gap"),
+    "unsynced_catalogue": Mutation(unsynced_catalogue, "it can only be|answers|does not start|offline"),
+    "unchecked_batches": Mutation(unchecked_batches, "nobody offered|is offline|does not start|offered"),
     "stuck_committer": Mutation(stuck_committer, "takes no messages|stalled"),
 }

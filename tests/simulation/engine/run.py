@@ -125,8 +125,9 @@ class Run:
         for taker in self.topology.takers:
             taker.is_draining = True
         self.topology.stan.is_draining = True
+        finishing = {*self.topology.takers, *self.topology.ordered, self.topology.stan}
         for actor in actors:
-            if actor not in self.topology.takers and actor is not self.topology.stan:
+            if actor not in finishing:
                 actor.is_over = True
         await asyncio.sleep(30)
         if self.audit.has_offline:

@@ -16,6 +16,7 @@ from simulation.engine.clients import (
     Taker,
 )
 from simulation.engine.model import SECOND, ConsumerModel, CopyModel, Json, StreamModel
+from simulation.engine.ordered import Ordered
 from simulation.engine.stan_client import StanClient
 from simulation.engine.world import BrokenPromiseError, World
 
@@ -32,6 +33,7 @@ class Topology:
         self.streams: dict[str, StreamModel] = {}
         self.copies: list[CopyModel] = []
         self.takers: list[Taker] = []
+        self.ordered: list[Ordered] = []
         self.publishers: list[Publisher] = []
         self.stan = StanClient(world)
         self.churns = [Churn(world, "CH0"), Churn(world, "CH1")]
@@ -75,6 +77,7 @@ class Topology:
         await self._pull("INT", "i1")
         await self._push("INT", "i2")
         await self._pull("AGG", "g1")
+        self.ordered = [Ordered(self.world, self.streams[name]) for name in ("LIM", "MIR")]
 
     async def _asked(self, subject: str, body: Json) -> Json:
         answer = await self.api.ask(subject, body)
@@ -150,6 +153,7 @@ class Topology:
         return [
             *self.publishers,
             *self.takers,
+            *self.ordered,
             Reader(self.world, [m for m in plain if not m.copies or m.keeps_by_limits]),
             Remover(self.world, purged),
             self.stan,
