@@ -1,3 +1,3 @@
 """The version of this package, as its clients introduce themselves to nats-server."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

@@ -8,9 +8,11 @@ import pytest
 
 from headwater.control import declaration
 from headwater.control.catalog import Catalog, ConsumerRow, StreamRow
-from headwater.control.declaration import ConsumerFile, Identity
+from headwater.control.declaration import CONSUMERS, DECLARED, ConsumerFile, Identity
 from headwater.control.reconciliation import Reconciliation, consumer_steps
 from headwater.disk import RealDisk
+from headwater.errors import NewerFormatError
+from headwater.model.sealed import seal
 
 DISK = RealDisk(sync=False)
 
@@ -106,3 +108,21 @@ def test_what_a_crash_left_of_an_older_revision_goes() -> None:
     files = [ConsumerFile("c", 5, 1), ConsumerFile("c", 5, 2)]
     steps = consumer_steps([consumer("c", 2)], files)
     assert steps == ([], [], [ConsumerFile("c", 5, 1)])
+
+
+def test_files_of_a_newer_release_are_refused_and_kept(catalog: Catalog) -> None:
+    row = stream()
+    catalog.create(row)
+    home = row.home(catalog.store)
+    newer = seal({"name": "S"}, 9)
+    (home / DECLARED).write_bytes(newer)
+    with pytest.raises(NewerFormatError, match=r"declared.json has version 9, .*newer release"):
+        settle(catalog, row)
+    assert (home / DECLARED).read_bytes() == newer
+    (home / DECLARED).unlink()
+    file = home / CONSUMERS / str(consumer("new").file)
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(newer)
+    with pytest.raises(NewerFormatError, match="has version 9"):
+        settle(catalog, row)
+    assert file.read_bytes() == newer

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
+from headwater.errors import NewerFormatError
 from headwater.model.gaps import MADE_ANEW, PURGE, RECENT, RETENTION, Gap, Gaps, gaps_name
 
 
@@ -39,3 +43,10 @@ def test_old_gaps_are_left_to_the_sums() -> None:
 
 def test_gaps_and_cursor_of_an_upstream_have_different_names() -> None:
     assert gaps_name("O > >") != "O > >"
+
+
+def test_gaps_of_earlier_releases_are_read_and_those_of_later_ones_refused() -> None:
+    gaps = Gaps().with_gap(Gap(3, 8, 100, RETENTION))
+    assert Gaps.decode(msgspec.msgpack.encode(gaps)) == gaps
+    with pytest.raises(NewerFormatError, match="has version 3, this Headwater knows up to 2"):
+        Gaps.decode(b"\x03" + gaps.encode()[1:])

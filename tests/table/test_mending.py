@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from pathlib import Path
 
 import pytest
 
 from headwater.disk import RealDisk
-from headwater.errors import CorruptionError
-from headwater.table import Table
-from headwater.table.commit_file import checkpoint_name, commit_name
+from headwater.errors import CorruptionError, NewerFormatError
+from headwater.model.sealed import seal
+from headwater.table import Table, schema
+from headwater.table.commit_file import CHECKSUM, checkpoint_name, checksum, commit_name
 from headwater.table.mending import SUMS, read_sums
 from rounds import choose_seed
 from table.samples import columns, everything
@@ -98,3 +101,78 @@ def test_damaged_checksums_of_a_checkpoint_cost_only_the_check(tmp_path: Path) -
     table = made(tmp_path, 50)
     (tmp_path / SUMS).write_bytes(b"{")
     assert everything(Table.open(tmp_path, DISK)) == everything(table)
+
+
+def as_newer(directory: Path) -> None:
+    """Have the first commit name the next format, as a later release would write it."""
+    first = directory / "_delta_log" / commit_name(0)
+    info, *actions = [json.loads(line) for line in first.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"][schema.VERSION_KEY] = str(schema.VERSION + 1)
+    info["commitInfo"][CHECKSUM] = checksum(actions)
+    first.write_text("".join(json.dumps(line) + "\n" for line in (info, *actions)))
+
+
+def commit_more(directory: Path, commits: int) -> None:
+    """Commit as a release that knows the next format."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "VERSION", schema.VERSION + 1)
+        table = Table.open(directory, DISK)
+        for number in range(commits):
+            table.commit(add=[table.write(columns([number + 2]))])
+            table.maintain()
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("commits", [1, schema.CHECKPOINT_COMMITS + 1], ids=["JSON", "checkpoint"])
+def test_a_table_of_a_newer_format_is_refused_and_not_changed(tmp_path: Path, commits: int) -> None:
+    made(tmp_path, 1)
+    as_newer(tmp_path)
+    commit_more(tmp_path, commits - 1)
+    # A later release may have another checksum, and leaves files of its own.
+    newest = sorted((tmp_path / "_delta_log").glob("*.json"))[-1]
+    newest.write_bytes(re.sub(rb'("headwater.crc32":")[0-9a-f]{8}', rb"\g<1>00000000", newest.read_bytes()))
+    (tmp_path / "_delta_log" / "x.tmp").write_bytes(b"")
+    before = contents(tmp_path)
+    with pytest.raises(
+        NewerFormatError, match=r"has version 3, this Headwater knows up to 2: .*newer release"
+    ):
+        Table.open(tmp_path, DISK)
+    assert contents(tmp_path) == before
+
+
+def test_the_checkpoint_names_the_format_where_the_checksums_are_lost(tmp_path: Path) -> None:
+    made(tmp_path, 1)
+    as_newer(tmp_path)
+    commit_more(tmp_path, 2 * schema.CHECKPOINT_COMMITS)
+    (tmp_path / SUMS).unlink()
+    assert not (tmp_path / "_delta_log" / commit_name(0)).exists()
+    with pytest.raises(NewerFormatError, match="has version 3"):
+        Table.open(tmp_path, DISK)
+
+
+def test_checksums_of_a_newer_version_are_refused(tmp_path: Path) -> None:
+    made(tmp_path, 1)
+    (tmp_path / SUMS).write_bytes(seal({}, 2))
+    with pytest.raises(NewerFormatError, match="has version 2"):
+        Table.open(tmp_path, DISK)
+
+
+def test_a_flipped_bit_in_the_first_commit_is_no_newer_format(tmp_path: Path) -> None:
+    made(tmp_path, 2)
+    first = tmp_path / "_delta_log" / commit_name(0)
+    first.write_bytes(first.read_bytes().replace(b'"headwater.version":"2"', b'"headwater.version":"3"'))
+    with pytest.raises(CorruptionError, match="its checksum does not match"):
+        Table.open(tmp_path, DISK)
+
+
+def test_a_table_without_the_property_is_opened(tmp_path: Path) -> None:
+    made(tmp_path, 2)
+    first = tmp_path / "_delta_log" / commit_name(0)
+    old = re.sub(rb',"headwater.crc32":"[0-9a-f]*"', b"", first.read_bytes())
+    first.write_bytes(old.replace(b',"headwater.version":"2"', b""))
+    assert everything(Table.open(tmp_path, DISK)) == everything(made(tmp_path / "other", 2))

@@ -30,8 +30,8 @@ IDENTITY = "identity.json"
 DECLARED = "declared.json"
 CONSUMERS = "consumers"
 UNFINISHED = "unfinished"
-_IDENTITY_VERSION = 2
-_VERSION = 1
+IDENTITY_VERSION = 2
+VERSION = 1
 _FILE = re.compile(r"(.+)\.(\d{1,20})\.(\d{1,10})\.json")
 
 
@@ -88,7 +88,7 @@ class ConsumerFile(NamedTuple):
 
 def write_identity(disk: Disk, home: Path, identity: Identity) -> None:
     """Return once the directory durably bears this identity."""
-    disk.write_atomic(home / IDENTITY, seal(identity, _IDENTITY_VERSION))
+    disk.write_atomic(home / IDENTITY, seal(identity, IDENTITY_VERSION))
 
 
 def read_identity(disk: Disk, home: Path) -> Identity | None:
@@ -97,7 +97,7 @@ def read_identity(disk: Disk, home: Path) -> Identity | None:
     if content is None:
         return None
     if b'"crc32"' in content:
-        return unseal(content, Identity, _IDENTITY_VERSION)
+        return unseal(content, Identity, IDENTITY_VERSION)
     # Version 0.1.0 wrote no checksum.
     try:
         return msgspec.json.decode(content, type=Identity)
@@ -112,20 +112,20 @@ def is_sealed(disk: Disk, home: Path) -> bool:
 
 def write_declaration(disk: Disk, home: Path, declared: Declaration) -> None:
     """Return once the stream's declaration durably lies beside its data."""
-    disk.write_atomic(home / DECLARED, seal(declared, _VERSION))
+    disk.write_atomic(home / DECLARED, seal(declared, VERSION))
 
 
 def read_declaration(disk: Disk, home: Path) -> Declaration | None:
     """Return the declaration beside a stream's data, None if there is none; refuse a damaged one."""
     content = _read(disk, home / DECLARED)
-    return None if content is None else unseal(content, Declaration, _VERSION)
+    return None if content is None else unseal(content, Declaration, VERSION)
 
 
 def write_consumer(disk: Disk, home: Path, declared: ConsumerDeclaration, old: ConsumerFile | None) -> None:
     """Return once this revision of a consumer durably lies beside the data in place of the old one."""
     file = ConsumerFile.of(declared.name, declared.created_ns, declared.revision)
     disk.mkdir(home / CONSUMERS)
-    disk.write_atomic(home / CONSUMERS / str(file), seal(declared, _VERSION))
+    disk.write_atomic(home / CONSUMERS / str(file), seal(declared, VERSION))
     if old is not None and old != file:
         # A power cut may bring the old file back. The higher revision counts all the same.
         disk.remove(home / CONSUMERS / str(old))
@@ -141,7 +141,7 @@ def remove_consumers(disk: Disk, home: Path, files: Iterable[ConsumerFile]) -> N
 
 def read_consumer(disk: Disk, home: Path, file: ConsumerFile) -> ConsumerDeclaration:
     """Return a consumer as its file has it; refuse a damaged one."""
-    return unseal(disk.read_all(home / CONSUMERS / str(file)), ConsumerDeclaration, _VERSION)
+    return unseal(disk.read_all(home / CONSUMERS / str(file)), ConsumerDeclaration, VERSION)
 
 
 def consumer_files(disk: Disk, home: Path) -> list[ConsumerFile]:

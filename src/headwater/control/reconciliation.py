@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from headwater.control import declaration
 from headwater.control.catalog import Catalog, ConsumerRow, StreamRow
-from headwater.control.declaration import DECLARED, ConsumerFile, Declaration, Identity
+from headwater.control.declaration import CONSUMERS, DECLARED, ConsumerFile, Declaration, Identity
 from headwater.disk import Disk
 from headwater.errors import DiskError
 from headwater.model.names import directory_name
-from headwater.model.sealed import SealError
+from headwater.model.sealed import NewerSealError, SealError
 
 logger = logging.getLogger(__name__)
 DAMAGED = ".damaged"
@@ -91,6 +91,8 @@ class Reconciliation:
         """Return what lies beside the data; a damaged file is kept under another name."""
         try:
             beside = declaration.read_declaration(self._disk, home)
+        except NewerSealError as error:
+            raise error.of(f"the config {home / DECLARED}") from error
         except SealError as error:
             logger.error("stream %r: %s: %s; the catalog's config is used", row.name, home / DECLARED, error)
             self._disk.rename(home / DECLARED, home / (DECLARED + DAMAGED))
@@ -115,6 +117,8 @@ class Reconciliation:
     def _take(self, row: StreamRow, home: Path, file: ConsumerFile) -> None:
         try:
             found = declaration.read_consumer(self._disk, home, file)
+        except NewerSealError as error:
+            raise error.of(f"the consumer {home / CONSUMERS / str(file)}") from error
         except (SealError, DiskError) as error:
             logger.error("stream %r: the consumer in %s is left out: %s", row.name, file, error)
             return

@@ -1,9 +1,17 @@
-"""What a target could not get of its origin: ranges of sequences that were gone before they were copied."""
+"""What a target could not get of its origin: ranges of sequences that were gone before they were copied.
+
+Gaps of version 1 are an array of msgpack. From version 2 on a byte with the version comes before it.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
+from headwater.errors import NewerFormatError
+
+VERSION = 2
+_ARRAYS = range(0x90, 0xA0)
+"""The first byte of gaps of version 1."""
 RECENT = 32
 """How many gaps are kept one by one; the older ones count in the sums."""
 
@@ -58,12 +66,18 @@ class Gaps(msgspec.Struct, frozen=True, array_like=True):
 
     def encode(self) -> bytes:
         """Return the gaps as bytes for the target's log."""
-        return msgspec.msgpack.encode(self)
+        return bytes([VERSION]) + msgspec.msgpack.encode(self)
 
     @classmethod
     def decode(cls, encoded: bytes) -> Gaps:
-        """Return the gaps that these bytes hold; no bytes are none."""
-        return msgspec.msgpack.decode(encoded, type=cls) if encoded else cls()
+        """Return the gaps that these bytes hold; no bytes are none. Refuse those of a newer release."""
+        if not encoded:
+            return cls()
+        if encoded[0] in _ARRAYS:
+            return msgspec.msgpack.decode(encoded, type=cls)
+        if encoded[0] != VERSION:
+            raise NewerFormatError("the record of gaps", encoded[0], VERSION)
+        return msgspec.msgpack.decode(memoryview(encoded)[1:], type=cls)
 
 
 def gaps_name(upstream: str) -> str:

@@ -11,13 +11,26 @@ from typing import TypeVar
 import msgspec
 
 from headwater.checksum import crc32
-from headwater.errors import Error
+from headwater.errors import Error, NewerFormatError
 
 _T = TypeVar("_T")
 
 
 class SealError(Error):
     """A sealed file is damaged, or of a version that this release does not know."""
+
+
+class NewerSealError(SealError):
+    """A sealed file of a newer release: it is intact, and must not be replaced."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(f"it has version {found}: it was written by a newer release; start that one")
+        self.found = found
+        self.known = known
+
+    def of(self, what: str) -> NewerFormatError:
+        """Return the error with which what uses this file is refused."""
+        return NewerFormatError(what, self.found, self.known)
 
 
 class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,9 +55,7 @@ def unseal(content: bytes, kind: type[_T], version: int) -> _T:
     if _sum(bytes(envelope.value), envelope.version) != expected:
         raise SealError("it is damaged: its checksum does not match")
     if envelope.version > version:
-        raise SealError(
-            f"it has version {envelope.version}: it was written by a newer release; start that one"
-        )
+        raise NewerSealError(envelope.version, version)
     try:
         return msgspec.json.decode(envelope.value, type=kind)
     except msgspec.MsgspecError as error:

@@ -23,6 +23,17 @@ _FIELDS = {
     "add": ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats"),
     "remove": ("path", "partitionValues", "size", "deletionTimestamp", "dataChange"),
     "txn": ("appId", "version"),
+    "protocol": ("minReaderVersion", "minWriterVersion"),
+    "metaData": (
+        "id",
+        "name",
+        "description",
+        "format",
+        "schemaString",
+        "partitionColumns",
+        "createdTime",
+        "configuration",
+    ),
 }
 """What our own actions say; the rest of what delta-rs writes is null or means nothing to a reader."""
 
@@ -30,7 +41,7 @@ Action = Mapping[str, Any]
 
 
 def checksum(actions: Sequence[Action]) -> str:
-    """Return the checksum over adds, removes and transactions, in whatever order they stand."""
+    """Return the checksum over the actions of a commit, whatever their order."""
     said = sorted(
         json.dumps([kind, [action[kind].get(name) for name in names]], sort_keys=True)
         for action in actions

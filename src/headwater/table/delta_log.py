@@ -287,6 +287,7 @@ def _require_ours(directory: Path, delta: DeltaTable) -> None:
     """Raise unless the table has the columns and partitions that ours have."""
     fields = pa.schema(delta.schema().to_arrow())
     found = [(field.name, str(field.type)) for field in fields]
+    schema.require_known(directory, delta.metadata().configuration)
     partitions = tuple(delta.metadata().partition_columns)
     expected = schema.TABLE if partitions == schema.PARTITIONS else schema.TABLE_1
     if partitions not in (schema.PARTITIONS, (schema.PARTITION,)) or found != _columns(expected):

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from headwater.checksum import crc32
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError
-from headwater.model.sealed import SealError, seal, unseal
+from headwater.model.sealed import NewerSealError, SealError, seal, unseal
+from headwater.table import plain_log, schema
 from headwater.table.commit_file import (
     POINTER,
     checkpoint_name,
@@ -32,7 +33,7 @@ from headwater.table.commit_file import (
 TORN = "torn"
 SUMS = "checkpoint.sums"
 REPAIR = "run `headwater store repair`"
-_VERSION = 1
+SUMS_VERSION = 1
 
 
 class CheckpointSums(msgspec.Struct, frozen=True):
@@ -42,15 +43,20 @@ class CheckpointSums(msgspec.Struct, frozen=True):
     """Of the newest checkpoint."""
     checkpoint: int = 0
     pointer: int = 0
+    table: int = 1
+    """The format of the table, which a checkpoint names only inside."""
 
 
 def mend(directory: Path, disk: Disk) -> None:
     """Move torn ends aside, make the newest commit durable, and refuse a log that is damaged."""
     commits = directory / "_delta_log"
+    # A newer format may have other checksums: nothing of it may be taken for torn and moved.
+    sums = read_sums(directory, disk)
+    schema.require_known(directory, {schema.VERSION_KEY: str(sums.table)})
+    plain_log.require_known(directory, disk)
     for name in disk.list(commits):
         if name.endswith(".tmp") or "#" in name:
             disk.remove(commits / name)
-    sums = read_sums(directory, disk)
     found = checkpoints(disk.list(commits))
     if found and not _is_checkpoint(commits, disk, max(found), sums):
         _move_aside(directory, disk, checkpoint_name(max(found)))
@@ -63,7 +69,9 @@ def mend(directory: Path, disk: Disk) -> None:
 def read_sums(directory: Path, disk: Disk) -> CheckpointSums:
     """Return the checksums of the newest checkpoint, those of none if they are lost."""
     try:
-        return unseal(disk.read_all(directory / SUMS), CheckpointSums, _VERSION)
+        return unseal(disk.read_all(directory / SUMS), CheckpointSums, SUMS_VERSION)
+    except NewerSealError as error:
+        raise error.of(f"the checksums {directory / SUMS}") from error
     except SealError:
         return CheckpointSums()
     except DiskError as error:
@@ -76,8 +84,8 @@ def write_sums(directory: Path, disk: Disk, version: int) -> None:
     """Return once the checksums of this checkpoint, which is durable, are."""
     commits = directory / "_delta_log"
     content, pointer = disk.read_all(commits / checkpoint_name(version)), disk.read_all(commits / POINTER)
-    sums = CheckpointSums(version, crc32(content), crc32(pointer))
-    disk.write_atomic(directory / SUMS, seal(sums, _VERSION))
+    sums = CheckpointSums(version, crc32(content), crc32(pointer), schema.VERSION)
+    disk.write_atomic(directory / SUMS, seal(sums, SUMS_VERSION))
 
 
 def check_commits(directory: Path, disk: Disk) -> None:

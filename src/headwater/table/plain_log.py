@@ -20,7 +20,15 @@ import pyarrow as pa
 
 from headwater.disk import Disk
 from headwater.table import schema
-from headwater.table.commit_file import ACTIONS, checkpoints, commit_name, versions
+from headwater.table.commit_file import (
+    ACTIONS,
+    CHECKSUM,
+    checkpoints,
+    checksum,
+    commit_name,
+    problem,
+    versions,
+)
 from headwater.table.datafile import DataFile
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,6 +53,7 @@ class LogState:
 
     version: int
     partitions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
     adds: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -58,6 +67,7 @@ class LogState:
         elif kind == "txn":
             self.transactions[said["appId"]] = int(said["version"])
         elif kind == "metaData":
+            self.properties = said.get("configuration") or {}
             self.partitions = _partitions_of(said)
         elif kind == "protocol":
             if said != _PROTOCOL:
@@ -88,9 +98,23 @@ def read(directory: Path, disk: Disk) -> tuple[LogState, list[DataFile]] | None:
         for version in present:
             for line in disk.read_all(commits / commit_name(version)).splitlines():
                 state.take(json.loads(line))
-        return (state, state.files()) if state.partitions else None
+        if not state.partitions:
+            return None
+        schema.require_known(directory, state.properties)
+        return state, state.files()
     except (_UnknownError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def require_known(directory: Path, disk: Disk) -> None:
+    """Raise if the first commit, while it is there and whole, names a newer format; nothing is changed."""
+    first = directory / "_delta_log" / commit_name(0)
+    content = disk.read_all(first) if first.name in disk.list(first.parent) else b""
+    if problem(content):
+        return
+    for line in content.splitlines():
+        if metadata := json.loads(line).get("metaData"):
+            schema.require_known(directory, metadata.get("configuration") or {})
 
 
 def create(directory: Path, disk: Disk, name: str, columns: pa.Schema, partitions: Sequence[str]) -> None:
@@ -104,11 +128,12 @@ def create(directory: Path, disk: Disk, name: str, columns: pa.Schema, partition
         "schemaString": _as_json({"type": "struct", "fields": list(_fields_of(columns))}),
         "partitionColumns": list(partitions),
         "createdTime": now_ms,
-        "configuration": schema.CONFIGURATION,
+        "configuration": schema.configuration(partitions),
     }
     actions = ({"protocol": _PROTOCOL}, {"metaData": metadata})
     info = {"timestamp": now_ms, "operation": "CREATE TABLE", "operationParameters": {}}
-    lines = [{"commitInfo": info | {ACTIONS: str(len(actions))}}, *actions]
+    sums = {ACTIONS: str(len(actions)), CHECKSUM: checksum(actions)}
+    lines = [{"commitInfo": info | sums}, *actions]
     content = "".join(_as_json(line) + "\n" for line in lines)
     disk.write_atomic(directory / "_delta_log" / commit_name(0), content.encode())
 

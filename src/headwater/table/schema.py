@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from headwater.errors import CorruptionError, NewerFormatError
 from headwater.model.copied import Copied
 from headwater.table.datafile import DataFile
 
@@ -66,9 +68,29 @@ CONFIGURATION = {
     "delta.logRetentionDuration": "interval 1 hours",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
+VERSION = 2
+"""The format of tables. Version 1 has no columns for the source of a file."""
+VERSION_KEY = "headwater.version"
+"""The table property that names the format. Tables without it have version 1 or 2."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_TEXT = "\ufffd"
+
+
+def configuration(partitions: Sequence[str]) -> dict[str, str]:
+    """Return the table properties of a new table with these partition columns."""
+    version = VERSION if SOURCE in partitions else 1
+    return {**CONFIGURATION, VERSION_KEY: str(version)}
+
+
+def require_known(directory: Path, properties: Mapping[str, str | None]) -> None:
+    """Raise if the properties of a table name a format that this release does not know."""
+    named = properties.get(VERSION_KEY) or "1"
+    if not named.isdecimal():
+        what = f"the table property {VERSION_KEY} is {named!r}, not a number"
+        raise CorruptionError(directory / "_delta_log", 0, what)
+    if int(named) > VERSION:
+        raise NewerFormatError(f"the table {directory}", int(named), VERSION)
 
 
 def subject_text(subject: bytes) -> str:

@@ -1,0 +1,43 @@
+"""The page of versions on disk says what the code writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from headwater.control import catalog, declaration, ownership
+from headwater.delivery import change
+from headwater.log import batch, checkpoint, segment
+from headwater.model import cursor, gaps
+from headwater.stan import records
+from headwater.stream import notes
+from headwater.table import archive, mending, parquet, schema
+
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "formats.md"
+VERSIONS = {
+    "`catalog.db`": catalog.VERSION,
+    "`epoch`": ownership.VERSION,
+    "`stan.<account>.db`": records.VERSION,
+    "`identity.json`": declaration.IDENTITY_VERSION,
+    "`declared.json`, `consumers/*.json`": declaration.VERSION,
+    "`checkpoint`, `checkpoint.copy`": checkpoint.VERSION,
+    "`log/<n>.log`, the segment": segment.SEGMENT_VERSION,
+    "a batch in a segment": batch.VERSION,
+    "the notes of a batch (removals, `Adopted`, `Copied`)": notes.VERSION,
+    "the cursor of a source or mirror": cursor.LOST_VERSION,
+    "the gaps of a source or mirror": gaps.VERSION,
+    "the state of a consumer": change.VERSION,
+    "`table/`, the Delta table": schema.VERSION,
+    "`table/checkpoint.sums`": mending.SUMS_VERSION,
+    "a data file, also in `staging/`": parquet.FILE_VERSION,
+    "an archive (`STREAM.SNAPSHOT`)": archive.VERSION,
+}
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_the_page_names_the_version_that_is_written(name: str) -> None:
+    rows = re.findall(r"^\| (.+?) \| .+? \| (\d+) \| .+? \|$", PAGE.read_text(), re.MULTILINE)
+    assert dict(rows)[name] == str(VERSIONS[name])
+    assert len(rows) == len(VERSIONS)
