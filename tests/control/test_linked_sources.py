@@ -167,7 +167,7 @@ async def test_a_receipt_that_is_refused_leaves_no_link_behind(tmp_path: Path) -
             works = await copier.asked()
         receipts = [transfer(work) for work in works]
         assert receipts[0].adopted[0].copied is not None
-        config = {"name": "T", "sources": [{"name": "ORDERS"}], "duplicate_window": 10**9}
+        config = {"name": "T", "sources": [{"name": "ORDERS"}], "max_msgs_per_subject": ROWS}
         answer = await door.asker.ask("STREAM.UPDATE.T", config)
         assert "error" not in answer, answer
         assert await copier.hand_in(receipts) == 0

@@ -15,12 +15,14 @@ from headwater.model.message import Message
 from headwater.model.stream import Compression, StreamConfig
 from headwater.model.upstream import StreamSource, TransformConfig
 from headwater.replication.work import FileRange, Receipt, Work
+from headwater.replication.worker.result import Result
 from headwater.replication.worker.transfer import transfer
 from headwater.spark.piece import Piece
 from headwater.spark.piece_reader import COLUMNS, read_piece
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
 from headwater.table.datafile import DataFile
+from headwater.table.file_sums import FileSums
 from headwater.table.stored_group import StoredFile
 from headwater.upstreams.planner import SUMMED_SUBJECTS, CursorAt, OriginRange, plan_local
 from headwater.upstreams.upstream import Upstream
@@ -163,8 +165,14 @@ def test_linked_and_written_files_stand_in_the_order_of_their_messages(tmp_path:
 
 
 def test_a_link_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = (file_of(tmp_path, MESSAGES[:1500]), file_of(tmp_path, MESSAGES[1500:]))
-    Path(files[1].path).unlink()
+    files = (file_of(tmp_path, MESSAGES[:1000]), file_of(tmp_path, MESSAGES[1000:]))
+    link = Result.link
+
+    def link_and_remove_the_next(result: Result, file: FileRange, sums: FileSums) -> None:
+        link(result, file, sums)
+        Path(files[1].path).unlink()
+
+    monkeypatch.setattr(Result, "link", link_and_remove_the_next)
     receipt = transfer(link_work(tmp_path, *files))
     assert "is gone" in receipt.error
     assert list((tmp_path / "staging").iterdir()) == []
@@ -329,7 +337,7 @@ async def test_a_start_within_a_file_has_that_one_read_first(streams: Callable[.
         ({}, {"subject_transforms": (TransformConfig(src="o.>", dest="x.>"),)}, {}),
         ({"subject_transform": TransformConfig(src="o.>", dest="x.>")}, {}, {}),
         ({"compression": Compression.S2}, {}, {}),
-        ({"duplicate_window": 1_000_000_000}, {}, {}),
+        ({"max_msgs_per_subject": COUNT}, {}, {}),
         ({}, {}, {"name": "Ö"}),
         ({}, {}, {"name": "N" * 255}),
     ],

@@ -87,6 +87,39 @@ def test_sums_of_before_files_were_linked_promise_nothing(tmp_path: Path) -> Non
     assert file_sums.decode(json.dumps(told)).tidy is False
 
 
+@pytest.mark.parametrize(
+    ("block", "found"),
+    [
+        (b"", False),
+        (b"NATS/1.0\r\nColor: red\r\n\r\n", False),
+        (b"NATS/1.0\r\nNats-Msg-Id: 7\r\n\r\n", True),
+        (b"NATS/1.0 503\r\nA: 1\r\nNats-Msg-Id:7\r\n\r\n", True),
+        (b"NATS/1.0\r\nNats-Stream-Source: O 1 > > a I\r\nNats-Msg-Id: 7\r\n\r\n", True),
+        (b"NATS/1.0\r\nNats-Expected-Stream: O\r\nNats-Msg-Id: 7\r\n\r\n", True),
+    ],
+)
+@pytest.mark.parametrize("at", [1, 40_000])
+def test_whether_messages_have_ids_is_told(tmp_path: Path, block: bytes, found: bool, at: int) -> None:
+    messages = [Message(seq, 3, b"a", b"", b"") for seq in range(1, 40_001)]
+    # Nothing else is left to look for once the first of them was seen.
+    messages[0] = Message(1, 3, b"a", b"NATS/1.0\r\nNats-Expected-Stream: O\r\nUnfinished", b"")
+    messages[at - 1] = Message(at, 3, b"a", block, b"")
+    stats = write(tmp_path / "x", columns_of(messages), 0)
+    assert stats.sums is not None
+    assert stats.sums.ids is found
+    assert stats.sums.prove_no_ids is not found
+
+
+def test_sums_of_before_ids_were_told_prove_nothing_but_with_no_headers(tmp_path: Path) -> None:
+    for headers, proven in ((b"NATS/1.0\r\nColor: red\r\n\r\n", False), (b"", True)):
+        stats = write(tmp_path / "x", columns_of([Message(1, 3, b"a", headers, b"")]), 0)
+        assert stats.sums is not None
+        assert stats.sums.prove_no_ids
+        told = json.loads(file_sums.encode(stats.sums))
+        assert told.pop("ids") is False
+        assert file_sums.decode(json.dumps(told)).prove_no_ids is proven
+
+
 def test_a_file_of_too_many_subjects_tells_no_sums(tmp_path: Path) -> None:
     messages = [Message(seq, 1, b"s.%d" % seq, b"", b"") for seq in range(file_sums.MOST_SUBJECTS + 1)]
     stats = write(tmp_path / "many", columns_of(messages), 0)

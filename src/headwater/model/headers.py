@@ -9,6 +9,8 @@ VERSION = b"NATS/1.0"
 EMPTY = b"NATS/1.0\r\n\r\n"
 DEMANDS = (b"Nats-Expected-", b"Nats-Batch-")
 """How names of headers begin with which a publisher makes demands on the stream; copies leave them out."""
+MESSAGE_ID = b"Nats-Msg-Id"
+"""The header with which a publisher names a message, so that a stream stores it once."""
 
 
 class HeaderStatus(NamedTuple):

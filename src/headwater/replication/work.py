@@ -22,6 +22,8 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
     last_seq: int
     copied: Copied | None = None
     """What its messages have beside that, where the origin took it from an origin of its own."""
+    headerless: bool = False
+    """Whether the table says that no message in the file has headers of its own."""
 
     @property
     def exchange_bytes(self) -> int:
@@ -109,7 +111,9 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     traceable: bool = False
     """Whether the target's table can tell of a file where its messages came from, and when."""
     adoptive: bool = False
-    """Whether the target can take a staged file as it is; then a source's file is numbered from 0 anew."""
+    """Whether the target can take a staged file as it is; then a source's file is numbered from 0 again."""
+    adoptive_without_ids: bool = False
+    """Whether it can if no message in it carries a `Nats-Msg-Id`. Older tasks do not know this field."""
 
     @property
     def exchange_bytes(self) -> int:
@@ -140,6 +144,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """A staged file by its name that holds the same where it would be too long."""
     linked_bytes: int = 0
     """How long those of them are that were not read, but linked."""
+    without_ids: bool = False
+    """Whether it is proven that no message of these files carries a `Nats-Msg-Id`."""
     settled: bytes = b""
     """Serialized BitMap64 of the origin's sequences to be acknowledged there once this is committed."""
     ack_key: str = ""

@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 
 from headwater.model.columns import Int64s
 from headwater.model.copied import SOURCE_HEADER
-from headwater.model.headers import DEMANDS
+from headwater.model.headers import DEMANDS, MESSAGE_ID
 from headwater.table.rows import Datas, bytes_of, data_nbytes, nbytes
 from headwater.table.schema import subject_bytes
 from headwater.table.source_header import ends_well
@@ -43,6 +43,13 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     """Serialized BitMap64 of the offsets between first and last that hold no message."""
     tidy: bool = False
     """Whether every header block ends as it should and none tells of an origin: one can be added to each."""
+    ids: bool = True
+    """Whether a message may carry a `Nats-Msg-Id`; of a file written before this field, each may."""
+
+    @property
+    def prove_no_ids(self) -> bool:
+        """Return whether no message carries a `Nats-Msg-Id`, which a duplicate window must know."""
+        return not (self.with_headers and self.ids)
 
     @property
     def first_subject(self) -> str:
@@ -62,9 +69,13 @@ decode = msgspec.json.Decoder(FileSums).decode
 class FileSummer:
     """Takes every part of a file in order; gives up when there are too many subjects, if there can be."""
 
-    def __init__(self, most_subjects: int | None = MOST_SUBJECTS, *, may_demand: bool = True) -> None:
+    def __init__(
+        self, most_subjects: int | None = MOST_SUBJECTS, *, may_demand: bool = True, may_have_ids: bool = True
+    ) -> None:
         self._most_subjects = most_subjects
         self._may_demand = may_demand
+        self._may_have_ids = may_have_ids
+        self._ids = False
         self._rows = 0
         self._payload_bytes = 0
         self._with_headers = 0
@@ -106,10 +117,13 @@ class FileSummer:
     def _look_at(self, headers: pa.BinaryArray) -> None:
         """Find out what a copy would have to change in headers."""
         looks_for_demands = self._may_demand and not self._demands
-        if not (looks_for_demands or self._tidy):
+        looks_for_ids = self._may_have_ids and not self._ids
+        if not (looks_for_demands or looks_for_ids or self._tidy):
             return
         block = bytes(bytes_of(headers))
         self._demands |= looks_for_demands and any(mark in block for mark in _MARKS)
+        # Wherever the name stands: better to take a value for an id than to overlook one.
+        self._ids |= looks_for_ids and MESSAGE_ID in block
         self._tidy = self._tidy and _SOURCE_MARK not in block and ends_well(headers)
 
     def _count(self, subjects: pa.DictionaryArray, offsets: Int64s) -> int:
@@ -148,4 +162,5 @@ class FileSummer:
             subjects=self._subjects,
             gaps=bytes(gaps.serialize()) if gaps else b"",
             tidy=self._tidy,
+            ids=self._ids,
         )

@@ -98,19 +98,21 @@ class FileWriter:
         most_subjects: int | None = MOST_SUBJECTS,
         packed: Mapping[str, str] = _UNPACKED,
         may_demand: bool = True,
+        may_have_ids: bool = True,
         spliced: bool = False,
         direct: bool = False,
     ) -> None:
         """Begin a file; `packed` names codecs of columns to be compressed where nothing else is.
 
-        Without `may_demand` no header makes demands on the stream, as in a copy, and none is looked for.
+        Without `may_demand` no header makes demands on the stream, as in a copy, and none is looked for;
+        the same with `may_have_ids` and message ids.
         A `spliced` file also takes data as it lies in other files; a `direct` one passes by the cache.
         """
         self._path = path
         self.packs_data = False
         """Whether data is compressed, if only a little, that is not compressed otherwise."""
         self._compression = compression
-        self._tally = FileSummer(most_subjects, may_demand=may_demand)
+        self._tally = FileSummer(most_subjects, may_demand=may_demand, may_have_ids=may_have_ids)
         self._base_seq = base_seq
         self._rest: Columns | None = None
         self.rows = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import pairwise, takewhile, zip_longest
 
 import msgspec
 import numpy as np
@@ -167,17 +167,27 @@ def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
 def _linking(
     upstream: Upstream, origin: Stream, extent: OriginRange, start_seq: int, files: Sequence[DataFile]
 ) -> Iterator[Work]:
-    """Yield pieces of work on whole files; what may have to be read is shared out."""
+    """Yield pieces of work on whole files; what may have to be read is shared out.
+
+    For a target that must see the ids of messages, one file that has some makes all of its piece be read.
+    """
     part: list[DataFile] = []
     first = start_seq
-    for number, file in enumerate(files, 1):
+    parts_by_headers = not upstream.target.copying.is_adoptive
+    for file, following in zip_longest(files, files[1:]):
         part.append(file)
         read_bytes = sum(_bytes_maybe_read(origin, each) for each in part)
-        if read_bytes >= PIECE_BYTES or number == len(files):
+        is_apart = parts_by_headers and following and _has_headers(file) != _has_headers(following)
+        if read_bytes >= PIECE_BYTES or is_apart or following is None:
             last, is_first = file.last_seq, first == start_seq
             work = _piece_of_files(upstream, origin, extent, part, first, last, is_first=is_first)
             yield msgspec.structs.replace(work, read_bytes=read_bytes)
             first, part = last + 1, []
+
+
+def _has_headers(file: DataFile) -> bool:
+    """Return whether a message of a file may have headers of its own, and an id among them."""
+    return file.headerless_rows != file.rows
 
 
 def _links(upstream: Upstream, origin: Stream, extent: OriginRange) -> bool:
@@ -204,7 +214,7 @@ def is_linkable(origin: Stream, target: Stream) -> bool:
     """Return whether files of the origin, none of it changed, can be files of the target."""
     config = target.config
     return (
-        target.copying.is_adoptive
+        target.copying.is_adoptive_without_ids
         and config.subject_transform is None
         and config.compression == origin.config.compression
     )
@@ -266,7 +276,12 @@ def _piece_of_files(
         last,
         files=tuple(
             FileRange(
-                str(origin.copying.table_directory / f.path), f.base_seq, f.first_seq, f.last_seq, f.copied
+                str(origin.copying.table_directory / f.path),
+                f.base_seq,
+                f.first_seq,
+                f.last_seq,
+                f.copied,
+                not _has_headers(f),
             )
             for f in touched
         ),
@@ -347,4 +362,5 @@ def _work(
         linkable=linkable,
         traceable=target.copying.tells_sources,
         adoptive=target.copying.is_adoptive,
+        adoptive_without_ids=target.copying.is_adoptive_without_ids,
     )

@@ -52,7 +52,14 @@ def joined(run: Sequence[Receipt]) -> Receipt:
     """Return receipts of a run as one."""
     adopted = tuple(file for receipt in run for file in receipt.adopted)
     rows = sum(receipt.rows for receipt in run)
-    return msgspec.structs.replace(run[0], adopted=adopted, rows=rows, through=run[-1].through, ts=run[-1].ts)
+    return msgspec.structs.replace(
+        run[0],
+        adopted=adopted,
+        rows=rows,
+        through=run[-1].through,
+        ts=run[-1].ts,
+        without_ids=all(receipt.without_ids for receipt in run),
+    )
 
 
 async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int:
@@ -87,7 +94,7 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
     try:
         await asyncio.to_thread(check_adopted, upstream.target.directory / STAGING, adopted)
         copying.require_open()
-        if not copying.is_adoptive:
+        if not (copying.is_adoptive or (receipt.without_ids and copying.is_adoptive_without_ids)):
             raise CursorMovedError("the stream takes no files any more since it was changed")
     except Error:
         await remove_staged(upstream.target, [file.name for file in adopted])

@@ -40,8 +40,9 @@ SUMS_BYTES = 128 << 10
 class Result:
     """Takes messages in ascending sequence; leaving the `with` before the receipt is made leaves no file."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, *, may_have_ids: bool = True) -> None:
         self._work = work
+        self._may_have_ids = may_have_ids
         self._disk = RealDisk()
         self._directory = Path(work.staging)
         self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
@@ -160,7 +161,7 @@ class Result:
     def _begin(self) -> None:
         if self._open is None:
             stem = f"{self._stem}-{len(self._paths)}"
-            self._open = _StagedFile(self._work, self._disk, self._directory, stem)
+            self._open = _StagedFile(self._work, self._disk, self._directory, stem, self._may_have_ids)
 
     def _end(self) -> None:
         """Finish the file that is being written, if there is one."""
@@ -195,7 +196,7 @@ class Result:
 class _StagedFile:
     """A file in the making under a name that no other attempt at the same work has."""
 
-    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str) -> None:
+    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str, may_have_ids: bool) -> None:
         self._disk = disk
         self._directory = directory
         self._stem = stem
@@ -212,6 +213,7 @@ class _StagedFile:
                 # Where a message came from differs from its neighbour's in a digit or two.
                 packed={"headers": "zstd"} if work.source_header is not None else {},
                 may_demand=False,
+                may_have_ids=may_have_ids,
                 spliced=True,
                 # Others are read again at once, and then removed.
                 direct=work.adoptive,

@@ -9,6 +9,7 @@ import gc
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -64,7 +65,11 @@ def transfer_all(works: list[bytes]) -> list[bytes]:
 def transfer(work: Work) -> Receipt:
     """Return the receipt of a piece of work; a failure is told in it and never raised."""
     try:
-        with Result(work) as result:
+        sources = [_OriginFile.of(file) for file in work.files]
+        without_ids = bool(sources) and not work.tail and all(each.proves_no_ids for each in sources)
+        if work.adoptive_without_ids and without_ids:
+            work = msgspec.structs.replace(work, adoptive=True)
+        with Result(work, may_have_ids=not without_ids) as result:
             rewrite = Rewrite(work)
             if (origin := _origin_reader(work)) is not None:
                 for rows in origin:
@@ -74,11 +79,11 @@ def transfer(work: Work) -> Receipt:
                 return msgspec.structs.replace(
                     receipt, ts=origin.latest_ts, settled=settled, ack_key=origin.ack_key
                 )
-            _copy_files(work, rewrite, result)
+            _copy_files(work, sources, rewrite, result)
             if work.tail:
                 rows = parquet.rows_of(column_bytes.decode(work.tail))
                 result.append(rewrite.apply(_between(rows, work)))
-            return result.receipt(work.stop_seq)
+            return msgspec.structs.replace(result.receipt(work.stop_seq), without_ids=without_ids)
     except FileNotFoundError as error:
         return failed(work, f"{error.filename} is gone: it was replaced while its range was planned")
     except BusError as error:
@@ -108,12 +113,29 @@ def _origin_reader(work: Work) -> OriginReader | None:
     return OriginReader(work.origin, work.start_seq, work.stop_seq, filters)
 
 
-def _copy_files(work: Work, rewrite: Rewrite, result: Result) -> None:
+@dataclass(frozen=True, slots=True)
+class _OriginFile:
+    """A file of the origin, and what its footer says."""
+
+    file: FileRange
+    footer: Footer
+    sums: FileSums | None
+
+    @classmethod
+    def of(cls, file: FileRange) -> _OriginFile:
+        footer = parquet.read_footer(Path(file.path), footer_crc_of(file.path))
+        return cls(file, footer, parquet.read_sums(footer))
+
+    @property
+    def proves_no_ids(self) -> bool:
+        return self.file.headerless if self.sums is None else self.sums.prove_no_ids
+
+
+def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, result: Result) -> None:
     """Put what is wanted of the files into the result, a row group at a time or whole."""
     removed = BitMap64.deserialize(work.removed) if work.removed else BitMap64()
-    for file in work.files:
-        footer = parquet.read_footer(Path(file.path), footer_crc_of(file.path))
-        sums = parquet.read_sums(footer)
+    for source in sources:
+        file, footer, sums = source.file, source.footer, source.sums
         if sums is not None and not rewrite.wants_any(sums.subjects.keys()):
             continue
         if sums is not None and rewrite.keeps_subjects and _is_whole(work, file, sums, removed):

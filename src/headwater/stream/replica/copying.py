@@ -193,6 +193,11 @@ class Copying:
     @property
     def is_adoptive(self) -> bool:
         """Return whether a file of copied messages can become part of the stream as it is."""
+        return adopts_files(self._store.config) and not self._store.config.duplicate_window
+
+    @property
+    def is_adoptive_without_ids(self) -> bool:
+        """Return whether it can if no message in it carries an id that the duplicate window must know."""
         return adopts_files(self._store.config)
 
     @property
@@ -267,10 +272,9 @@ class Copying:
 
 
 def adopts_files(config: StreamConfig) -> bool:
-    """Return whether single messages do not matter when they come in: to no limit by subject, id or time."""
+    """Return whether single messages without an id do not matter when they come in, to no limit or time."""
     return not (
         config.max_msgs_per_subject > 0
-        or config.duplicate_window
         or config.allow_msg_ttl
         or config.allow_rollup_hdrs
         or config.allow_msg_counter
