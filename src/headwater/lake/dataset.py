@@ -16,12 +16,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from headwater.lake import guarantee
+from headwater.lake.scanner import ColumnChoice, StreamScanner
 from headwater.spark.piece import Piece
 from headwater.spark.piece_reader import COLUMNS, read_piece
 from headwater.spark.reading import UNBOUNDED, Reading
 from headwater.table.datafile import DataFile
-
-_Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
 class StreamDataset(ds.Dataset):  # type: ignore[misc]
@@ -40,24 +39,24 @@ class StreamDataset(ds.Dataset):  # type: ignore[misc]
 
     def scanner(
         self,
-        columns: _Columns = None,
+        columns: ColumnChoice = None,
         filter: pc.Expression | None = None,
         **options: Any,
-    ) -> ds.Scanner:
+    ) -> StreamScanner:
         """Return one scan of the stream as it is now; other options of Arrow's scanners have no effect."""
-        wanted = pc.scalar(True) if filter is None else filter
         names = _needed(columns, filter)
         schema = pa.schema([COLUMNS.field(name) for name in names])
-        batches = self._batches(names, filter)
-        return ds.Scanner.from_batches(batches, schema=schema, columns=columns, filter=wanted)
+        return StreamScanner(self._batches(names, filter), schema, columns, filter)
 
     def to_batches(
-        self, columns: _Columns = None, filter: pc.Expression | None = None, **options: Any
+        self, columns: ColumnChoice = None, filter: pc.Expression | None = None, **options: Any
     ) -> Any:
         """Return the messages, a record batch at a time."""
         return self.scanner(columns, filter).to_batches()
 
-    def to_table(self, columns: _Columns = None, filter: pc.Expression | None = None, **options: Any) -> Any:
+    def to_table(
+        self, columns: ColumnChoice = None, filter: pc.Expression | None = None, **options: Any
+    ) -> Any:
         """Return the messages as an Arrow table."""
         return self.scanner(columns, filter).to_table()
 
@@ -67,7 +66,7 @@ class StreamDataset(ds.Dataset):  # type: ignore[misc]
         return counted
 
     def head(
-        self, num_rows: int, columns: _Columns = None, filter: pc.Expression | None = None, **options: Any
+        self, num_rows: int, columns: ColumnChoice = None, filter: pc.Expression | None = None, **options: Any
     ) -> Any:
         """Return the first messages as an Arrow table."""
         return self.scanner(columns, filter).head(num_rows)
@@ -90,7 +89,7 @@ def _known(piece: Piece) -> pc.Expression:
     return known if piece.file is None else known & guarantee.of_file(piece.file)
 
 
-def _needed(columns: _Columns, filter: pc.Expression | None) -> list[str]:
+def _needed(columns: ColumnChoice, filter: pc.Expression | None) -> list[str]:
     """Return the columns that a scan reads; a column that only seems to be named costs time, not truth."""
     if columns is None:
         return list(COLUMNS.names)

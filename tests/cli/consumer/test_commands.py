@@ -24,7 +24,7 @@ def test_every_command_shows_examples_that_parse(name: str) -> None:
             consumer.commands[name].make_context(name, words[3:], parent=outer)
 
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli-topics.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "cli-topics.md"
 
 
 def test_every_flag_of_a_consumers_config_stands_in_the_reference() -> None:

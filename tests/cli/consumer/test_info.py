@@ -16,7 +16,7 @@ from headwater.cli.consumer.info import info_rows, list_sheet, report_sheet, sta
 from headwater.cli.render import console, show
 from headwater.model.times import SECOND
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 WIDTHS = (80, 120, None)
 
 WORK: dict[str, Any] = {

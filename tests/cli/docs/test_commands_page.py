@@ -13,7 +13,7 @@ from headwater.cli.docs.commands_page import commands_page
 from headwater.cli.main import headwater
 from headwater.cli.options import GroupedCommand
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -15,7 +15,7 @@ from headwater.cli.render import LabelledRows, console, show
 from headwater.cli.stream.info import info_rows, state_rows
 from stream_infos import ARCHIVE, FRESH, REPORT, SALES, Json, info
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from headwater.model.times import parse_time
 from jetstreams import Shell
 from stream_infos import ARCHIVE, FRESH, SALES, Json, info
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.mark.parametrize("width", [80, 120, None])

@@ -11,7 +11,7 @@ from headwater.cli.render import console
 from headwater.cli.stream.subject_report import SubjectCounts
 from jetstreams import Shell
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def tally() -> SubjectCounts:
