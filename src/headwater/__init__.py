@@ -4,4 +4,22 @@ from headwater.errors import Error
 from headwater.public_names import find as __getattr__
 from headwater.version import VERSION as __version__
 
-__all__ = ["Error", "Lake", "StoredStream", "__getattr__", "__version__", "read", "scan"]
+__all__ = [
+    "AsyncClient",
+    "CatchUpError",
+    "Error",
+    "Lake",
+    "LocalEngine",
+    "Phase",
+    "StoredStream",
+    "StreamInfo",
+    "SyncClient",
+    "UpstreamGap",
+    "UpstreamInfo",
+    "__getattr__",
+    "__version__",
+    "connect",
+    "read",
+    "scan",
+    "serve",
+]

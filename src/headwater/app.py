@@ -11,12 +11,13 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headwater.announcements import Announcements, PrintedAnnouncements
 from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer, room_above
 from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
@@ -28,7 +29,7 @@ from headwater.errors import DiskError, Error, StoreLockedError
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
-from headwater.seat import ENGINE, EngineParts, Server, reach_server, seated
+from headwater.seat import ENGINE, EngineParts, Seat, Server, reach_server, seated
 from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
@@ -47,12 +48,12 @@ LONGEST_END_S = 15.0
 """How long an engine that lost its store may take to close what it has open."""
 
 
-async def serve(settings: Settings) -> None:
-    """Serve the streams of a store until cancelled."""
+async def serve(settings: Settings, announcements: Announcements | None = None) -> None:
+    """Serve the streams of a store until cancelled; announcements are printed if nobody else takes them."""
     store = settings.store
     assert store is not None
     try:
-        await _serve_store(settings, store)
+        await _serve_store(settings, store, announcements or PrintedAnnouncements())
     except OSError as error:
         if error.errno is None:
             raise
@@ -62,7 +63,7 @@ async def serve(settings: Settings) -> None:
         raise DiskError(Path(os.fsdecode(error.filename)), "use", error.errno) from error
 
 
-async def _serve_store(settings: Settings, store: Path) -> None:
+async def _serve_store(settings: Settings, store: Path, announcements: Announcements) -> None:
     """Serve a store until cancelled, once no other engine does."""
     lock = StoreLock(store)
     _warn_if_open_to_all(store)
@@ -72,12 +73,12 @@ async def _serve_store(settings: Settings, store: Path) -> None:
         if not settings.standby:
             raise
         async with _waiting_pages(settings):
-            await lock.wait(lambda owner: _tell_waiting(store, owner))
+            await lock.wait(lambda owner: announcements.waiting(store, owner))
     try:
         ownership, reserve = Ownership(store), Reserve(store)
         async with reserve.spent():
             await asyncio.to_thread(ownership.take)
-        await _until_lost(ownership, _serve(settings, store, ownership, reserve))
+        await _until_lost(ownership, _serve(settings, store, ownership, reserve, announcements))
     finally:
         lock.release()
 
@@ -105,31 +106,31 @@ async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> 
         await asyncio.wait({serving}, timeout=None if not ownership.is_lost else 0)
 
 
-async def _serve(settings: Settings, store: Path, ownership: Ownership, reserve: Reserve) -> None:
+async def _serve(
+    settings: Settings, store: Path, ownership: Ownership, reserve: Reserve, announcements: Announcements
+) -> None:
     """Serve the streams of a store that is ours until cancelled."""
     async with AsyncExitStack() as stack:
         began = time.monotonic()
+
+        def ready(seat: Seat) -> None:
+            url = seat.settings.nats_url or seat.server.named
+            announcements.ready(url, str(seat), time.monotonic() - began)
+
         if settings.seats:
             premises = await _open_premises(settings, ownership, reserve, stack)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
-                    seats.create_task(_keep_seated(premises, seat, began))
+                    seats.create_task(_keep_seated(premises, seat, ready))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            await _sit(await _open_premises(settings, ownership, reserve, stack), settings, server, began)
+            await _sit(await _open_premises(settings, ownership, reserve, stack), settings, server, ready)
             return
         async with reserve.spent():
             embedded = await _start_embedded(settings, store, stack)
         premises = await _open_premises(_as_replicator(settings, embedded), ownership, reserve, stack)
-        await _sit(premises, settings, _inside(embedded), began, embedded)
-
-
-def _tell_waiting(store: Path, owner: str) -> None:
-    """Say on one line that there is nothing to do for now."""
-    print(
-        f"headwater waits: {store} is served by the engine with process id {owner or 'unknown'}", flush=True
-    )
+        await _sit(premises, settings, _inside(embedded), ready, embedded)
 
 
 @asynccontextmanager
@@ -235,23 +236,23 @@ async def _sit(
     premises: EngineParts,
     settings: Settings,
     server: Server,
-    began: float,
+    ready: Callable[[Seat], None],
     embedded: EmbeddedServer | None = None,
 ) -> None:
     """Serve one account until cancelled; an embedded server lets clients in once they are answered."""
     async with seated(premises, settings, server) as seat:
         if embedded is not None:
             await embedded.open(seat.attached)
-        print(f"headwater is ready: {seat} ({time.monotonic() - began:.2f} s)", flush=True)
+        ready(seat)
         await asyncio.Event().wait()
 
 
-async def _keep_seated(premises: EngineParts, settings: Settings, began: float) -> None:
+async def _keep_seated(premises: EngineParts, settings: Settings, ready: Callable[[Seat], None]) -> None:
     """Serve one account of several until cancelled; while its server is away the others are served."""
     failures = 0
     while True:
         try:
-            await _sit(premises, settings, await reach_server(settings), began)
+            await _sit(premises, settings, await reach_server(settings), ready)
         except (Error, OSError) as error:
             # Once in a while is enough: a server may be away for days.
             level = logging.ERROR if failures % 20 == 0 else logging.DEBUG

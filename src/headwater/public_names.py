@@ -10,10 +10,20 @@ import importlib
 from typing import Any
 
 PLACES = {
+    "AsyncClient": "headwater.client.async_client",
+    "CatchUpError": "headwater.client.catch_up",
     "Lake": "headwater.lake.lake",
+    "LocalEngine": "headwater.engine",
+    "Phase": "headwater.model.progress",
     "StoredStream": "headwater.lake.lake",
+    "StreamInfo": "headwater.client.stream_info",
+    "SyncClient": "headwater.client.sync_client",
+    "UpstreamGap": "headwater.client.stream_info",
+    "UpstreamInfo": "headwater.client.stream_info",
+    "connect": "headwater.client.connecting",
     "read": "headwater.lake.scanning",
     "scan": "headwater.lake.scanning",
+    "serve": "headwater.engine",
 }
 
 

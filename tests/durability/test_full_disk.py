@@ -227,4 +227,4 @@ async def test_a_store_on_a_read_only_file_system_is_refused_in_one_sentence(
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     running.launch()
     assert await running.ended() == 2
-    assert running.log[said:] == f"headwater: store: {running.store} lies on a read-only file system\n"
+    assert running.log[said:] == f"headwater: store: {running.store} is on a read-only file system\n"

@@ -17,6 +17,7 @@ from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.disk import UMASK
 from headwater.errors import SettingsError
 from headwater.stan.modes import check_modes
+from headwater.store_directory import require_directory
 
 logger = logging.getLogger(__name__)
 
@@ -54,21 +55,6 @@ def serve(config: Path | None, **flags: str | None) -> None:
     from headwater.app import serve as serve_streams
 
     run_until_told(serve_streams(settings))
-
-
-def require_directory(store: Path) -> None:
-    """Refuse a store that cannot be a directory, or that this user cannot write."""
-    try:
-        store.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise SettingsError(f"store: {store} is, or lies below, a file: name a directory") from None
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise SettingsError(f"store: the directory {store} cannot be made: {why}") from None
-    if os.statvfs(store).f_flag & os.ST_RDONLY:
-        raise SettingsError(f"store: {store} lies on a read-only file system")
-    if not os.access(store, os.R_OK | os.W_OK | os.X_OK):
-        raise SettingsError(f"store: this user cannot write in {store}")
 
 
 def run_until_told(work: Coroutine[Any, Any, None]) -> None:

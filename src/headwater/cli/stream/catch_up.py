@@ -14,14 +14,12 @@ from headwater.cli.progress import Meter
 from headwater.cli.render import show_json
 from headwater.cli.session import Json
 from headwater.cli.stream.streams import chosen
-from headwater.cli.stream.upstream_progress import is_known, told
+from headwater.cli.stream.upstream_progress import is_known
+from headwater.client.async_client import ASK_S
+from headwater.client.catch_up import CatchUp, CatchUpError
+from headwater.client.stream_info import upstream_infos
 from headwater.errors import Error
-from headwater.model.times import SECOND, format_duration
-
-ASK_S = 0.5
-GONE_S = 12.0
-"""An origin that does not exist for so long, longer than an engine's retries, is not waited for."""
-_STREAM_NOT_FOUND = 10059
+from headwater.model.times import SECOND
 
 
 def upstreams_of(info: Json) -> list[Json]:
@@ -39,48 +37,6 @@ class Asks(Protocol):
 
     async def request(self, endpoint: str) -> Json:
         """Return the answer of an endpoint; its errors are raised."""
-
-
-class Wait:
-    """What a stream lacks of its origins as they were when the wait began; every call says what time it is.
-
-    An origin that was not heard of since then may hold more than anybody knows, so it is waited for.
-    """
-
-    def __init__(self, now_s: float) -> None:
-        self._began_s = now_s
-        self._goals: dict[int, int] = {}
-        """By place the last sequence that each origin had when it was first heard of."""
-        self._gone_since_s: float | None = None
-
-    def reasons(self, info: Json, asked_s: float) -> list[str]:
-        """Return what is still waited for, by an info that was asked for at this time; nothing when done."""
-        found = [self._reason(place, each, asked_s) for place, each in enumerate(upstreams_of(info))]
-        return [reason for reason in found if reason]
-
-    def is_hopeless(self, info: Json, now_s: float) -> bool:
-        """Return whether an origin does not exist, and has not for a while."""
-        codes = [(upstream.get("error") or {}).get("err_code") for upstream in upstreams_of(info)]
-        if _STREAM_NOT_FOUND not in codes:
-            self._gone_since_s = None
-            return False
-        self._gone_since_s = now_s if self._gone_since_s is None else self._gone_since_s
-        return now_s - self._gone_since_s >= GONE_S
-
-    def _reason(self, place: int, upstream: Json, asked_s: float) -> str:
-        name, active = upstream["name"], int(upstream.get("active") or -1)
-        if error := upstream.get("error"):
-            return f"{name}: {error.get('description')}"
-        if active < 0:
-            return f"{name}: its origin was not seen yet"
-        if active / SECOND > asked_s - self._began_s:
-            return f"{name}: its origin was last seen before this command began"
-        lag, progress = int(upstream.get("lag", 0)), told(upstream)
-        if progress:
-            goal = self._goals.setdefault(place, int(progress.get("origin_last_seq", 0)))
-            if int(progress.get("seq", 0)) >= goal:
-                return ""
-        return f"{name}: {number(lag)} messages behind" if lag else ""
 
 
 @click.command(name="catch-up")
@@ -111,7 +67,7 @@ def catch_up(caller: Caller, stream: str | None, within: int, progress: bool) ->
 async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Json:
     """Return the stream's info once nothing is left to copy."""
     began = asked = time.monotonic()
-    wait, most, said, pause_s = Wait(began), 0, "", ASK_S / 10
+    wait, most, said, pause_s = CatchUp(began), 0, "", ASK_S / 10
     with Meter(f"Catching up {name}", shown=shown) as meter:
         while True:
             info = await session.request(f"STREAM.INFO.{name}")
@@ -121,15 +77,16 @@ async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Js
             most = meter.total = max(most, lag)
             if all(map(is_known, upstreams_of(info))):
                 meter.reach(most - lag)
-            reasons, now = wait.reasons(info, asked), time.monotonic()
+            upstreams = upstream_infos(info)
+            reasons, now = wait.reasons(upstreams, asked), time.monotonic()
             if not reasons:
                 meter.finish()
                 return info
             if _kind(reasons) != said:
                 said = _kind(reasons)
                 meter.say(f"waiting for {'; '.join(reasons)}")
-            if wait.is_hopeless(info, now) or (seconds and now - began > seconds):
-                raise Error(_unfinished(name, reasons, now - began))
+            if wait.is_hopeless(upstreams, now) or (seconds and now - began > seconds):
+                raise CatchUpError(name, reasons, now - began)
             await asyncio.sleep(pause_s)
             pause_s, asked = min(pause_s * 2, ASK_S), time.monotonic()
 
@@ -137,8 +94,3 @@ async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Js
 def _kind(reasons: list[str]) -> str:
     """Return reasons without their figures, which change all the time."""
     return "".join(letter for letter in "; ".join(reasons) if letter not in "0123456789,")
-
-
-def _unfinished(name: str, reasons: list[str], seconds: float) -> str:
-    after = format_duration(int(seconds * 10) * SECOND // 10)
-    return f"stream {name} has not caught up after {after}: {'; '.join(reasons)}"
