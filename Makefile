@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := embedded,spark,dev
+EXTRAS := embedded,spark,dev,docs
 STORE ?= .headwater/store
 PORT ?= 4222
 ARGS ?=
@@ -20,7 +20,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs docs-pages java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,15 +36,15 @@ $(STAMP): pyproject.toml constraints.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
 check: install ## formatting, lint, types, import contracts, tidiness
-	$(BIN)/ruff format --check src tests bench demo
-	$(BIN)/ruff check src tests bench demo
-	$(BIN)/mypy src tests bench demo
+	$(BIN)/ruff format --check src tests bench demo docs_site
+	$(BIN)/ruff check src tests bench demo docs_site
+	$(BIN)/mypy src tests bench demo docs_site
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/test_tidy.py
 
 format: install ## rewrite the code as `check` wants it
-	$(BIN)/ruff format src tests bench demo
-	$(BIN)/ruff check --fix src tests bench demo
+	$(BIN)/ruff format src tests bench demo docs_site
+	$(BIN)/ruff check --fix src tests bench demo docs_site
 
 test: check java-check ## everything: check and the whole suite, by WORKERS=4 processes side by side
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -91,9 +91,13 @@ bench-replication: install java-check ## sources and mirrors alone: ARGS="--scal
 serve: install ## run an engine with the story's streams to play with: STORE=.headwater/store PORT=4222
 	@$(BIN)/python -m demo.play --store $(STORE) --port $(PORT) -- $(ARGS)
 
-docs: install ## write the generated pages of docs/reference
+docs: install ## build the docs as a site in .headwater/docs/site, every link checked
+	$(BIN)/python -m docs_site.build
+
+docs-pages: install ## write the generated pages of docs/reference
 	$(BIN)/python -m headwater.cli.docs.settings_page > docs/reference/settings.md
 	$(BIN)/python -m headwater.cli.docs.commands_page > docs/reference/cli.md
+	$(BIN)/python -m headwater.cli.docs.python_page > docs/reference/python.md
 
 java-check: ## look for the Java 17 that Spark needs: a note where it is missing, an error under CI=true
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { \
@@ -102,4 +106,4 @@ java-check: ## look for the Java 17 that Spark needs: a note where it is missing
 
 clean: ## remove what the other targets made, .venv included
 	rm -rf $(VENV) .headwater .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist bench/results src/*.egg-info
-	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench demo docs_site -name __pycache__ -type d -prune -exec rm -rf {} +

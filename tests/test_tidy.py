@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import headwater as headwater_package
 from headwater import errors
 from headwater.cli.docs.settings_page import settings_page
 from headwater.cli.main import headwater
@@ -117,7 +118,13 @@ def test_test_names_are_sentences(path: Path) -> None:
 
 
 def test_the_settings_page_is_the_one_the_settings_write() -> None:
-    assert (REFERENCE / "settings.md").read_text() == settings_page(), "run `make docs`"
+    assert (REFERENCE / "settings.md").read_text() == settings_page(), "run `make docs-pages`"
+
+
+def test_the_reference_of_the_python_package_has_every_public_name() -> None:
+    page = (REFERENCE / "python.md").read_text()
+    public = {name for name in headwater_package.__all__ if not name.startswith("__")}
+    assert set(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == public, "run `make docs-pages`"
 
 
 def test_every_error_row_stands_in_the_reference() -> None:

@@ -10,6 +10,7 @@ __all__ = [
     "Error",
     "Lake",
     "LocalEngine",
+    "PendingClient",
     "Phase",
     "StoredStream",
     "StreamInfo",

@@ -1,5 +1,6 @@
 from headwater.client.async_client import AsyncClient as AsyncClient
 from headwater.client.catch_up import CatchUpError as CatchUpError
+from headwater.client.connecting import PendingClient as PendingClient
 from headwater.client.connecting import connect as connect
 from headwater.client.stream_info import StreamInfo as StreamInfo
 from headwater.client.stream_info import UpstreamGap as UpstreamGap

@@ -14,6 +14,7 @@ PLACES = {
     "CatchUpError": "headwater.client.catch_up",
     "Lake": "headwater.lake.lake",
     "LocalEngine": "headwater.engine",
+    "PendingClient": "headwater.client.connecting",
     "Phase": "headwater.model.progress",
     "StoredStream": "headwater.lake.lake",
     "StreamInfo": "headwater.client.stream_info",

@@ -11,8 +11,8 @@ import pytest
 from control.copiers import be_impatient, count_is, create
 from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
 from headwater.cli.session import Json
-from headwater.cli.stream import catch_up
 from headwater.cli.stream.catch_up import caught_up
+from headwater.client import catch_up
 from headwater.errors import Error
 from waits import until
 

@@ -14,6 +14,7 @@ PAGES = {
     "README.md": "ARCHIVE",
     "docs/guides/replicate.md": "BACKUP",
     "docs/guides/query.md": "orders.eu",
+    "docs/guides/python.md": "BACKUP holds 3 messages; it is live and has 0 gaps",
     "docs/guides/migrate.md": "orders~eu",
 }
 """Pages whose blocks are run, and a word that must be in what they print."""

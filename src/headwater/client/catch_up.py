@@ -16,7 +16,7 @@ from headwater.model.times import SECOND, format_duration
 
 GONE_S = 12.0
 """An origin that does not exist for this long, longer than an engine's retries, is not waited for."""
-STALLED_S = 60.0
+STALLED_S = 120.0
 """A copy that the engine reports as stalled for this long is not waited for."""
 _STREAM_NOT_FOUND = 10059
 

@@ -25,7 +25,7 @@ def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Co
 
 
 def test_the_page_is_the_one_that_the_commands_write() -> None:
-    assert PAGE.read_text() == commands_page(), "run `make docs`"
+    assert PAGE.read_text() == commands_page(), "run `make docs-pages`"
 
 
 def test_every_command_has_its_heading() -> None:

@@ -14,7 +14,7 @@ from headwater.cli.options import GroupedCommand
 _HEAD = """\
 # Command line
 
-<!-- Written by `make docs` from src/headwater/cli; edit there. -->
+<!-- Written by `make docs-pages` from src/headwater/cli; edit there. -->
 
 `headwater` follows the `nats` command: the same commands, flags, variables and context files. Commands that
 look at streams and consumers speak the JetStream API, to Headwater and to a plain nats-server alike.

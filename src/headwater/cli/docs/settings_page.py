@@ -14,7 +14,7 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "<!-- Written by `make docs` from src/headwater/settings.py; edit there. -->",
+        "<!-- Written by `make docs-pages` from src/headwater/settings.py; edit there. -->",
         "",
         "Each setting is a flag of `headwater serve`, an environment variable, and a key of a TOML file",
         f"named by `--config` or `{CONFIG_VARIABLE}`. Flags win over the environment, that over the",
