@@ -10,12 +10,13 @@ import pytest
 from headwater.disk import RealDisk
 from headwater.errors import CorruptionError
 from headwater.table.output import Output
+from headwater.table.shelf import LocalShelf
 from headwater.table.staged import read_staged
 from table.samples import columns
 
 
 def staged(directory: Path, count: int) -> Path:
-    with Output(directory, RealDisk(sync=False), "files", 0, "none") as output:
+    with Output(LocalShelf(directory, RealDisk(sync=False)), "files", 0, "none") as output:
         output.append(columns(list(range(5, 5 + count))))
         file = output.finish()
     return directory / file.path

@@ -30,7 +30,7 @@ from headwater.table import salvage
 from headwater.table.delta_log import DeltaLog
 from headwater.table.found_file import FoundFile, read_found
 from headwater.table.mending import SUMS, TORN
-from headwater.table.table import DATA_FILE, data_paths
+from headwater.table.shelf import data_paths
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,6 @@ def read_files(table: Path, disk: Disk) -> tuple[list[FoundFile], list[str]]:
     found: list[FoundFile] = []
     damaged: list[str] = []
     for path in list(data_paths(table, disk)) if table.exists() else []:
-        if not path.endswith(DATA_FILE):
-            continue
         try:
             found.append(read_found(table, path))
         except CorruptionError:

@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from errno import EIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +32,7 @@ from headwater.table.commit_file import (
 )
 from headwater.table.datafile import DataFile
 from headwater.table.plain_log import LogState
+from headwater.table.shelf import LocalShelf, Shelf
 
 # Checkpoints and clean-up are ours, in `maintain`: they must be synced, and before anything is removed.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -59,10 +59,11 @@ class _OpenedLog(NamedTuple):
 class DeltaLog:
     """The commits of a table; one thread at a time uses it."""
 
-    def __init__(self, directory: Path, disk: Disk, found: _OpenedLog) -> None:
-        self._directory = directory
-        self._commits = directory / "_delta_log"
-        self._disk = disk
+    def __init__(self, shelf: Shelf, found: _OpenedLog) -> None:
+        self._shelf = shelf
+        self._directory = shelf.directory
+        self._commits = shelf.directory / "_delta_log"
+        self._disk = shelf.disk
         self._delta = found.delta
         """The table as delta-rs knows it; None until it is needed."""
         self._files = found.files
@@ -70,24 +71,33 @@ class DeltaLog:
         self.tells_sources = schema.SOURCE in found.partitions
         """Whether a file can be one of a source's origin; tables of earlier versions cannot tell that."""
         self._transactions: dict[str, int | None] = dict(found.transactions)
-        self._checkpoint_version = max(checkpoints(disk.list(self._commits)), default=0)
+        self._checkpoint_version = max(checkpoints(self._disk.list(self._commits)), default=0)
         self._broken = False
         self.epoch = 0
         """Of the engine that commits; each commit carries it."""
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, name: str = "", tells_sources: bool = True) -> DeltaLog:
-        """Return the log, made if it was missing; its newest commit is whole and durable."""
+        """Return the log of a folder, made if it was missing; its newest commit is whole and durable."""
+        return cls.open_on(LocalShelf(directory, disk), name, tells_sources)
+
+    @classmethod
+    def open_on(cls, shelf: Shelf, name: str = "", tells_sources: bool = True) -> DeltaLog:
+        """Return the log of the table that is kept in this place, made if it was missing."""
+        directory, disk = shelf.directory, shelf.disk
         commits = directory / "_delta_log"
         disk.mkdir(commits)
-        mending.mend(directory, disk)
+        if shelf.is_atomic:
+            mending.check_commits(directory, disk)
+        else:
+            mending.mend(directory, disk)
         names = disk.list(commits)
         if not versions(names) and not checkpoints(names):
             columns = schema.TABLE if tells_sources else schema.TABLE_1
             partitions = schema.PARTITIONS if tells_sources else (schema.PARTITION,)
             plain_log.create(directory, disk, name, columns, partitions)
         known = plain_log.read(directory, disk)
-        return cls(directory, disk, _told(directory) if known is None else _read(*known))
+        return cls(shelf, _told(shelf) if known is None else _read(*known))
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -102,7 +112,7 @@ class DeltaLog:
     def transaction(self, app: str) -> int | None:
         """Return the number last committed under this name."""
         if app not in self._transactions and self._delta is not None:
-            with _refused_by_disk(self._commits, "read"):
+            with self._refused(self._commits, "read"):
                 self._transactions[app] = self._delta.transaction_version(app)
         return self._transactions.get(app)
 
@@ -117,6 +127,7 @@ class DeltaLog:
         """Return once all of it is one durable commit; on an error none of it is."""
         if self._broken:
             raise ConflictError(f"{self._directory} must be opened anew: a commit could not be taken back")
+        self._shelf.require_ready()
         self._loaded()  # where that fails, there is nothing to take back
         commit_id = uuid.uuid4().hex
         path = self._commits / commit_name(self._version + 1)
@@ -126,12 +137,8 @@ class DeltaLog:
             self._disk.sync_file(path)
             self._disk.sync_dir(self._commits)
         except (DeltaError, OSError, DiskError) as error:
-            self._take_back(path, commit_id)
-            if isinstance(error, DiskError):
-                raise
-            if self._broken:
-                raise ConflictError(f"{path} cannot be committed: {error}") from error
-            raise DiskError(path, "commit", getattr(error, "errno", None) or EIO) from error
+            if not self._is_done(path, commit_id):
+                raise self._failure(path, error) from error
         self._version += 1
         self._transactions.update(transactions)
 
@@ -140,7 +147,7 @@ class DeltaLog:
         if self._version - self._checkpoint_version < schema.CHECKPOINT_COMMITS or self._broken:
             return
         delta = self._loaded()
-        with _refused_by_disk(self._commits / checkpoint_name(self._version), "write"):
+        with self._refused(self._commits / checkpoint_name(self._version), "write"):
             delta.update_incremental()
             delta.create_checkpoint()
         self._disk.sync_file(self._commits / checkpoint_name(self._version))
@@ -150,8 +157,8 @@ class DeltaLog:
         self._checkpoint_version = self._version
         self._remove_covered()
         # delta-rs walks every commit since it was opened at each further commit.
-        with _refused_by_disk(self._commits, "read"):
-            self._delta = DeltaTable(self._directory)
+        with self._refused(self._commits, "read"):
+            self._delta = _newest(self._shelf)
 
     def _write(self, commit_id: str, actions: Sequence[Any], transactions: Mapping[str, int]) -> None:
         """Write the next commit, if and only if nobody else did."""
@@ -176,8 +183,8 @@ class DeltaLog:
     def _loaded(self) -> DeltaTable:
         """Return the table as delta-rs knows it, which must be what was read before."""
         if self._delta is None:
-            with _refused_by_disk(self._commits, "read"):
-                delta = DeltaTable(self._directory)
+            with self._refused(self._commits, "read"):
+                delta = _newest(self._shelf)
             if delta.version() != self._version:
                 self._broken = True
                 raise ConflictError(
@@ -221,19 +228,43 @@ class DeltaLog:
             for file in remove
         ]
 
-    def _take_back(self, path: Path, commit_id: str) -> None:
-        """Remove a commit of ours that could not be made durable, or refuse to go on."""
+    def _is_done(self, path: Path, commit_id: str) -> bool:
+        """Return whether a commit that was reported as failed is durable; otherwise it is taken back.
+
+        A log that cannot be brought to one or the other is broken, and must be opened again.
+        """
         self._broken = True
         try:
-            if path.name in self._disk.list(self._commits) and _is_commit(
-                self._disk.read_all(path), commit_id
-            ):
+            is_there = path.name in self._disk.list(self._commits)
+            is_ours = is_there and _is_commit(self._disk.read_all(path), commit_id)
+            if is_ours and self._shelf.is_atomic:
+                # Readers may have seen it, and nothing can tear it.
+                self._delta, self._broken = None, False
+                return True
+            if is_ours:
                 self._disk.remove(path)
                 self._disk.sync_dir(self._commits)
-            self._delta = DeltaTable(self._directory)
+            self._delta = _newest(self._shelf)
             self._broken = self._delta.version() != self._version
         except (DeltaError, OSError, DiskError):
-            return
+            pass
+        return False
+
+    def _failure(self, path: Path, error: Exception) -> Error:
+        """Return what a commit that was not done means."""
+        if isinstance(error, DiskError):
+            return error
+        if self._broken:
+            return ConflictError(f"{path} cannot be committed: {error}")
+        return self._shelf.refusal(path, "commit", error)
+
+    @contextmanager
+    def _refused(self, path: Path, operation: str) -> Iterator[None]:
+        """Run a span in which an error of delta-rs is one of the place, which may heal."""
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise self._shelf.refusal(path, operation, error) from error
 
     def _remove_covered(self) -> None:
         """Remove what is older than the last checkpoint but one, which a slow reader may yet need."""
@@ -251,12 +282,14 @@ def _read(state: LogState, files: list[DataFile]) -> _OpenedLog:
     return _OpenedLog(state.version, state.partitions, files, state.transactions)
 
 
-def _told(directory: Path) -> _OpenedLog:
+def _told(shelf: Shelf) -> _OpenedLog:
     """Return what delta-rs says of a table."""
-    delta = _loaded(directory)
-    _require_ours(directory, delta)
-    with _refused_by_disk(directory / "_delta_log", "read"):
+    delta = _loaded(shelf)
+    _require_ours(shelf.directory, delta)
+    try:
         files = schema.data_files(pa.table(delta.get_add_actions(flatten=True)))
+    except (DeltaError, OSError) as error:
+        raise shelf.refusal(shelf.directory / "_delta_log", "read", error) from error
     return _OpenedLog(delta.version(), delta.metadata().partition_columns, files, {}, delta)
 
 
@@ -265,22 +298,21 @@ def _is_commit(content: bytes, commit_id: str) -> bool:
     return commit_id.encode() in content
 
 
-@contextmanager
-def _refused_by_disk(path: Path, operation: str) -> Iterator[None]:
-    """Run a span in which an error of delta-rs is one of the disk, which may heal."""
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise DiskError(path, operation, getattr(error, "errno", None) or EIO) from error
+def _newest(shelf: Shelf) -> DeltaTable:
+    """Return the table as delta-rs reads it now."""
+    return DeltaTable(shelf.delta_address, storage_options=shelf.delta_options() or None)
 
 
-def _loaded(directory: Path) -> DeltaTable:
+def _loaded(shelf: Shelf) -> DeltaTable:
     """Return the table as delta-rs reads it."""
     try:
-        return DeltaTable(directory)
+        return _newest(shelf)
     except (DeltaError, OSError, ValueError) as error:
+        if shelf.is_atomic:
+            # The commits were read and checked before: what fails now is the way to them.
+            raise shelf.refusal(shelf.directory / "_delta_log", "read", error) from error
         what = f"the table cannot be read: {error}; {mending.REPAIR}"
-        raise CorruptionError(directory / "_delta_log", 0, what) from error
+        raise CorruptionError(shelf.directory / "_delta_log", 0, what) from error
 
 
 def _require_ours(directory: Path, delta: DeltaTable) -> None:

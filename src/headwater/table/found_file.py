@@ -10,11 +10,13 @@ from pyroaring import BitMap64
 
 from headwater.errors import CorruptionError
 from headwater.model.copied import Copied
+from headwater.objects.object_error import ObjectError
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
 from headwater.table.output import footer_crc_of
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import NO_VALUE, PARTITION, PARTITIONS, subject_text
+from headwater.table.stored_bytes import LocalBytes, StoredBytes
 
 
 class FoundFile(NamedTuple):
@@ -35,18 +37,23 @@ def place_of(path: str) -> tuple[int, Copied | None]:
     return base_seq, Copied(source, source_id, int(source_base), int(micros), 0, 0, 0)
 
 
-def read_found(directory: Path, path: str) -> FoundFile:
-    """Return what a file of a table holds, all of it read and checked; raise if it is damaged."""
+def read_found(directory: Path, path: str, opened: StoredBytes | None = None) -> FoundFile:
+    """Return what a file of a table holds, all of it read and checked; raise if it is damaged or gone."""
     whole = directory / path
+    opened = opened or LocalBytes(whole)
     try:
         base_seq, copied = place_of(path)
-        footer = parquet.read_footer(whole, footer_crc_of(path))
+        footer = parquet.read_footer(opened, footer_crc_of(path))
         count = len(footer.bounds)
-        groups = [parquet.read_group(whole, footer, index, base_seq, None) for index in range(count)]
-        size_bytes = whole.stat().st_size
+        groups = [parquet.read_group(opened, footer, index, base_seq, None) for index in range(count)]
+        _, size_bytes = opened.tail(1)
     except (ValueError, KeyError) as error:
         raise CorruptionError(whole, 0, f"its path says no place in a stream: {error}") from error
     except OSError as error:
+        raise CorruptionError(whole, 0, f"it cannot be read: {error}") from error
+    except ObjectError as error:
+        if error.is_outage:
+            raise  # which says nothing about the file
         raise CorruptionError(whole, 0, f"it cannot be read: {error}") from error
     if not groups:
         raise CorruptionError(whole, 0, "it holds no message")

@@ -6,28 +6,24 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
-from headwater.disk import Disk
 from headwater.errors import DiskError
 from headwater.model.columns import Columns
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import FileWriter
-
-TEMPORARY = ".tmp"
+from headwater.table.shelf import TEMPORARY, Shelf
 
 
 class Output:
     """A file that takes messages until it is finished; leaving the `with` before that removes it."""
 
-    def __init__(self, directory: Path, disk: Disk, folder: str, base_seq: int, compression: str) -> None:
+    def __init__(self, shelf: Shelf, folder: str, base_seq: int, compression: str) -> None:
         """Begin a file in a folder of the table."""
-        self._disk = disk
+        self._shelf = shelf
         self._base_seq = base_seq
         self._id = uuid.uuid4().hex
-        self._name = folder
-        self._folder = directory / folder
-        self._temporary = self._folder / f"part-{self._id}{TEMPORARY}"
+        self._folder = folder
+        self._temporary = shelf.begin(folder, f"part-{self._id}{TEMPORARY}")
         self._finished = False
-        disk.mkdir(self._folder)
         try:
             self._writer = FileWriter(self._temporary, base_seq, compression)
         except OSError as error:
@@ -65,13 +61,11 @@ class Output:
             stats = self._writer.finish()
         except OSError as error:
             raise DiskError(self._temporary, "write", error.errno or 0) from error
-        name = f"part-{self._id}-{stats.footer_crc:08x}.parquet"
-        self._disk.sync_file(self._temporary)
-        self._disk.rename(self._temporary, self._folder / name)
+        path = f"{self._folder}/part-{self._id}-{stats.footer_crc:08x}.parquet"
+        self._shelf.finish(self._temporary, path)
         self._finished = True
-        self._disk.sync_dir(self._folder)
         return DataFile(
-            path=f"{self._name}/{name}",
+            path=path,
             base_seq=self._base_seq,
             rows=stats.rows,
             first_seq=self._base_seq + stats.first_offset,
@@ -88,7 +82,7 @@ class Output:
         """Let the file go; should even that fail, the next open removes what is left."""
         try:
             self._writer.abandon()
-            self._disk.remove(self._temporary)
+            self._shelf.abandon(self._temporary)
         except (OSError, DiskError):
             pass
 

@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from errno import ENOENT
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,15 +19,17 @@ from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, Int64s, keep
+from headwater.objects.object_error import ObjectError
 from headwater.table import parquet
 from headwater.table.commit_file import checkpoints, versions
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.found_file import FoundFile, read_found
 from headwater.table.mending import REPAIR, TORN
-from headwater.table.output import TEMPORARY, Output, footer_crc_of
+from headwater.table.output import Output, footer_crc_of
 from headwater.table.row_group import RowGroup
-from headwater.table.schema import PARTITIONS, folder_of
+from headwater.table.schema import folder_of
+from headwater.table.shelf import LocalShelf, Shelf
 
 Dead = BitMap64 | Callable[[Int64s], npt.NDArray[np.bool_]]
 Groups = tuple[tuple[int, int], ...]
@@ -35,7 +38,6 @@ TARGET_FILE_BYTES = 128 << 20
 TARGET_FILE_ROWS = 1_000_000
 KEPT_FOOTERS = 32
 SWEEP_LIMIT = 256
-DATA_FILE = ".parquet"
 
 __all__ = ["ConflictError", "Dead", "Table"]
 
@@ -43,21 +45,18 @@ __all__ = ["ConflictError", "Dead", "Table"]
 class Table:
     """Files of messages; any thread may read, one at a time changes (others wait)."""
 
-    def __init__(
-        self, directory: Path, disk: Disk, log: DeltaLog, compression: str, found: Collection[str] = ()
-    ) -> None:
-        self._directory = directory
-        self._disk = disk
+    def __init__(self, shelf: Shelf, log: DeltaLog, compression: str, found: Collection[str] = ()) -> None:
+        self._shelf = shelf
+        self._directory = shelf.directory
         self._log = log
         self._compression = compression
         self._changing = threading.Lock()
         self._files: tuple[DataFile, ...] = tuple(log.take_files())
         self._footers: OrderedDict[str, parquet.Footer] = OrderedDict()
         self._footers_lock = threading.Lock()
-        self._made: set[str] = set()
         self._uncommitted: set[str] = set()
         self._unreferenced_since: dict[str, float] = {}
-        self._settled = not _has_torn(directory, disk)
+        self._settled = shelf.is_atomic or not _has_torn(shelf.directory, shelf.disk)
         """Whether the files that no commit names are known to hold nothing that is needed."""
         self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
         """Whether there may be files that no version refers to, for a sweep to unlink."""
@@ -68,19 +67,20 @@ class Table:
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
-        """Return the table, made if it was missing; what a crash left half done is put right."""
-        disk.mkdir(directory)
-        found = list(data_paths(directory, disk))
-        for path in found:
-            if path.endswith(TEMPORARY):
-                disk.remove(directory / path)
-        finished = [path for path in found if path.endswith(DATA_FILE)]
-        if finished and not has_log(directory, disk):
+        """Return the table of a folder, made if it was missing; what a crash left half done is put right."""
+        return cls.open_on(LocalShelf(directory, disk), compression=compression, name=name)
+
+    @classmethod
+    def open_on(cls, shelf: Shelf, *, compression: str = "none", name: str = "") -> Table:
+        """Return the table that is kept in this place, made if it was missing."""
+        shelf.prepare()
+        finished = list(shelf.paths())
+        if finished and not has_log(shelf.directory, shelf.disk):
             # A new log would be one without any of them, and they would be swept.
             raise CorruptionError(
-                directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
+                shelf.directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
             )
-        return cls(directory, disk, DeltaLog.open(directory, disk, name), compression, finished)
+        return cls(shelf, DeltaLog.open_on(shelf, name), compression, finished)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -90,13 +90,13 @@ class Table:
     @property
     def missing(self) -> frozenset[DataFile]:
         """Return the files of the current version that are not there."""
-        there = set(data_paths(self._directory, self._disk))
+        there = set(self._shelf.paths())
         return frozenset(file for file in self._files if file.path not in there)
 
     def found(self, file: DataFile) -> FoundFile:
         """Return a file with the sequences that can be read of it, none if it is damaged or gone."""
         try:
-            return FoundFile(file, read_found(self._directory, file.path).seqs)
+            return FoundFile(file, read_found(self._directory, file.path, self._shelf.open(file.path)).seqs)
         except CorruptionError:
             return FoundFile(file, BitMap64())
 
@@ -104,10 +104,10 @@ class Table:
         """Return the files that no commit names and that pass all their checksums."""
         known = {file.path for file in self._files}
         found = []
-        for path in data_paths(self._directory, self._disk):
-            if path.endswith(DATA_FILE) and path not in known:
+        for path in self._shelf.paths():
+            if path not in known:
                 try:
-                    found.append(read_found(self._directory, path))
+                    found.append(read_found(self._directory, path, self._shelf.open(path)))
                 except CorruptionError:
                     continue
         return found
@@ -181,9 +181,8 @@ class Table:
         folder = folder_of(base_seq, None, self._log.partitions)
         placed = file.at(base_seq, f"{folder}/{Path(file.path).name}")
         with self._changing:
-            self._make(folder)
-            self._disk.rename(self._path(file), self._path(placed))
-            self._disk.sync_dir(self._directory / folder)
+            self._shelf.make(folder)
+            self._shelf.move(file.path, placed.path)
             self._remember(placed)
         self.discard([file])
         return placed
@@ -195,14 +194,7 @@ class Table:
         """
         files = [_adopted_file(each, self._log.partitions) for each in adopted]
         with self._changing:
-            for path in sorted({str(Path(file.path).parent) for file in files}):
-                folder = self._directory / path
-                self._make(path)
-                there = set(self._disk.list(folder))
-                for file in files:
-                    if file.path == f"{path}/{(name := Path(file.path).name)}" and name not in there:
-                        self._disk.rename(staging / name, folder / name)
-                self._disk.sync_dir(folder)
+            self._shelf.adopt(staging, [file.path for file in files])
             for file in files:
                 self._remember(file)
         self.commit(add=files, transactions=transactions)
@@ -241,8 +233,9 @@ class Table:
     def read_group(self, file: DataFile, index: int) -> RowGroup:
         """Return the messages of one row group, all checksums verified."""
         try:
-            return parquet.read_group(self._path(file), self._footer(file), index, file.base_seq, file.copied)
-        except OSError as error:
+            opened = self._shelf.open(file.path)
+            return parquet.read_group(opened, self._footer(file), index, file.base_seq, file.copied)
+        except (OSError, ObjectError) as error:
             raise self._unreadable(file, error) from error
 
     def rewrite(
@@ -283,16 +276,15 @@ class Table:
             return 0
         with self._changing:
             kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
-            paths = data_paths(self._directory, self._disk)
-            found = [path for path in paths if path not in kept and path.endswith(DATA_FILE)]
+            found = [path for path in self._shelf.paths() if path not in kept]
             since = {path: self._unreferenced_since.get(path, now_s) for path in found}
             ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
             for path in ripe:
-                self._disk.remove(self._directory / path)
+                self._shelf.remove(path)
                 del since[path]
             self._unreferenced_since = since
             self.has_unreferenced = bool(since)
-            self._remove_empty_folders()
+            self._shelf.remove_empty_folders(self._own_folder)
             return len(ripe)
 
     def close(self) -> None:
@@ -305,46 +297,26 @@ class Table:
         self.close()
         with self._changing:
             self._files = ()
-            self._disk.remove_tree(self._directory)
-            self._disk.sync_dir(self._directory.parent)
+            self._shelf.drop()
 
     def _output(self, base_seq: int) -> Output:
         """Return a new file to write into."""
         # Under the lock, or sweep might take the folder for one that is no longer used.
         with self._changing:
             folder = folder_of(base_seq, None, self._log.partitions)
-            self._make(folder)
-            return Output(self._directory, self._disk, folder, base_seq, self._compression)
+            self._shelf.require_ready()
+            self._shelf.make(folder)
+            return Output(self._shelf, folder, base_seq, self._compression)
 
     @property
     def _own_folder(self) -> str:
         """Return where files lie that the engine writes itself."""
         return folder_of(0, None, self._log.partitions)
 
-    def _make(self, folder: str) -> None:
-        """Return once a folder durably exists.
-
-        Each is synced before the next is made in it, so of those that are there only the last one may not be.
-        """
-        if folder in self._made:
-            return
-        way = [self._directory / above for above in (*reversed(Path(folder).parents[:-1]), Path(folder))]
-        there = sum(1 for each in way if each.exists())
-        for each in way[max(there - 1, 0) :]:
-            self._disk.mkdir(each)
-        self._made.add(folder)
-
     def _remember(self, file: DataFile) -> DataFile:
         """Keep sweep away from a file that waits for its commit."""
         self._uncommitted.add(file.path)
         return file
-
-    def _remove_empty_folders(self) -> None:
-        """Remove the folders of bases that no file has any more."""
-        for folder in reversed(list(_folders(self._directory, self._disk))):
-            if folder != self._own_folder and not self._disk.list(self._directory / folder):
-                self._made.discard(folder)
-                self._disk.remove_tree(self._directory / folder)
 
     def _live(self, files: Sequence[DataFile], dead: Dead, first_seq: int) -> Iterator[Columns]:
         """Yield the rows to keep, row group by row group; groups with none are not read."""
@@ -367,8 +339,8 @@ class Table:
                 self._footers.move_to_end(file.path)
                 return footer
         try:
-            footer = parquet.read_footer(self._path(file), footer_crc_of(file.path))
-        except OSError as error:
+            footer = parquet.read_footer(self._shelf.open(file.path), footer_crc_of(file.path))
+        except (OSError, ObjectError) as error:
             raise self._unreadable(file, error) from error
         self._require_agreement(file, footer)
         with self._footers_lock:
@@ -386,10 +358,12 @@ class Table:
             what = f"the commit that names it says something else about it; {REPAIR}"
             raise CorruptionError(self._path(file), 0, what)
 
-    def _unreadable(self, file: DataFile, error: OSError) -> Error:
+    def _unreadable(self, file: DataFile, error: OSError | ObjectError) -> Error:
         """Return what it means that the system refused to read: damage, a late reader, or a sick disk."""
-        if not isinstance(error, FileNotFoundError):
-            return DiskError(self._path(file), "read", error.errno or 0)
+        if error.errno != ENOENT:
+            return (
+                error if isinstance(error, Error) else DiskError(self._path(file), "read", error.errno or 0)
+            )
         if file in self._files:
             return CorruptionError(self._path(file), 0, "the file is missing")
         return ConflictError(f"{file.path} was replaced, and swept after the grace")
@@ -451,28 +425,10 @@ def _has_torn(directory: Path, disk: Disk) -> bool:
     return TORN in disk.list(directory) and bool(disk.list(directory / TORN))
 
 
-def data_paths(directory: Path, disk: Disk) -> Iterator[str]:
-    """Yield the path of every data file, finished or not, relative to the table."""
-    for folder in _folders(directory, disk):
-        names = disk.list(directory / folder)
-        yield from (f"{folder}/{name}" for name in names if name.endswith((DATA_FILE, TEMPORARY)))
-
-
 def _groups(file: DataFile, footer: parquet.Footer) -> Groups:
     """Return the bounds of a file's row groups as sequences."""
     base = file.base_seq
     return tuple((base + first, base + last) for first, last in footer.bounds)
-
-
-def _folders(directory: Path, disk: Disk, above: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield the folders that may hold data files, each before those in it."""
-    if depth == len(PARTITIONS):
-        return
-    for name in disk.list(directory / above):
-        if name.startswith(f"{PARTITIONS[depth]}="):
-            folder = f"{above}/{name}" if above else name
-            yield folder
-            yield from _folders(directory, disk, folder, depth + 1)
 
 
 def _is_dead(dead: Dead, seqs: Int64s) -> npt.NDArray[np.bool_]:

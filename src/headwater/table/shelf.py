@@ -1,0 +1,221 @@
+"""Where the files of one table are kept: what a table needs of that place, and the place on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from errno import EIO
+from pathlib import Path
+from typing import Protocol
+
+from headwater.disk import Disk
+from headwater.errors import DiskError
+from headwater.table.schema import PARTITIONS
+from headwater.table.stored_bytes import LocalBytes, StoredBytes
+
+TEMPORARY = ".tmp"
+DATA_FILE = ".parquet"
+
+
+class Shelf(Protocol):
+    """The files of one table; every refusal is a `DiskError`, which may heal.
+
+    Data files are written once under names of their own. Paths are relative to the table.
+    """
+
+    @property
+    def directory(self) -> Path:
+        """Return the folder that stands for the table on this machine."""
+        ...
+
+    @property
+    def disk(self) -> Disk:
+        """Return what the small files of the Delta log are read and written with."""
+        ...
+
+    @property
+    def is_atomic(self) -> bool:
+        """Return whether a file is there whole and durable or not at all, so that none is ever torn."""
+        ...
+
+    def require_ready(self) -> None:
+        """Raise if the place is known to be away: what is begun now would be in vain."""
+        ...
+
+    def prepare(self) -> None:
+        """Return once the table's folder is there and nothing half-written is in it."""
+        ...
+
+    @property
+    def delta_address(self) -> str:
+        """Return where delta-rs finds the table."""
+        ...
+
+    def delta_options(self) -> dict[str, str]:
+        """Return how delta-rs reaches it; the options may hold secrets."""
+        ...
+
+    def refusal(self, path: Path, operation: str, error: Exception) -> DiskError:
+        """Return what an error of delta-rs means here."""
+        ...
+
+    def paths(self) -> Iterator[str]:
+        """Yield every finished data file that is there, referred to or not."""
+        ...
+
+    def open(self, path: str) -> StoredBytes:
+        """Return the bytes of a finished file."""
+        ...
+
+    def make(self, folder: str) -> None:
+        """Return once files can be finished in a folder."""
+        ...
+
+    def begin(self, folder: str, name: str) -> Path:
+        """Return a path of this machine to write a new file to."""
+        ...
+
+    def finish(self, written: Path, path: str) -> None:
+        """Return once a file that was written is durable under its path."""
+        ...
+
+    def abandon(self, written: Path) -> None:
+        """Return once a file that was begun and will not be finished is gone."""
+        ...
+
+    def move(self, path: str, target: str) -> None:
+        """Return once a file is durable under another path, and no longer under its own."""
+        ...
+
+    def adopt(self, staging: Path, paths: Sequence[str]) -> None:
+        """Return once these files, which are staged under the same names, are durable here."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Return once a file is gone."""
+        ...
+
+    def remove_empty_folders(self, kept: str) -> None:
+        """Remove folders without files, all but one."""
+        ...
+
+    def drop(self) -> None:
+        """Return once the table is gone."""
+        ...
+
+
+class LocalShelf:
+    """A folder of this machine: a file is written under a temporary name, synced, and renamed."""
+
+    is_atomic = False
+
+    def __init__(self, directory: Path, disk: Disk) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._made: set[str] = set()
+        """The folders that are known to exist durably."""
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    def require_ready(self) -> None:
+        return None
+
+    def prepare(self) -> None:
+        self._disk.mkdir(self._directory)
+        for path in list(_all_paths(self._directory, self._disk)):
+            if path.endswith(TEMPORARY):
+                self._disk.remove(self._directory / path)
+
+    @property
+    def delta_address(self) -> str:
+        return str(self._directory)
+
+    def delta_options(self) -> dict[str, str]:
+        return {}
+
+    def refusal(self, path: Path, operation: str, error: Exception) -> DiskError:
+        return DiskError(path, operation, getattr(error, "errno", None) or EIO)
+
+    def paths(self) -> Iterator[str]:
+        return data_paths(self._directory, self._disk)
+
+    def open(self, path: str) -> StoredBytes:
+        return LocalBytes(self._directory / path)
+
+    def make(self, folder: str) -> None:
+        # Each is synced before the next is made in it: only the last of those that are there may not be.
+        if folder in self._made:
+            return
+        way = [self._directory / above for above in (*reversed(Path(folder).parents[:-1]), Path(folder))]
+        there = sum(1 for each in way if each.exists())
+        for each in way[max(there - 1, 0) :]:
+            self._disk.mkdir(each)
+        self._made.add(folder)
+
+    def begin(self, folder: str, name: str) -> Path:
+        self._disk.mkdir(self._directory / folder)
+        return self._directory / folder / name
+
+    def finish(self, written: Path, path: str) -> None:
+        target = self._directory / path
+        self._disk.sync_file(written)
+        self._disk.rename(written, target)
+        self._disk.sync_dir(target.parent)
+
+    def abandon(self, written: Path) -> None:
+        self._disk.remove(written)
+
+    def move(self, path: str, target: str) -> None:
+        self._disk.rename(self._directory / path, self._directory / target)
+        self._disk.sync_dir((self._directory / target).parent)
+
+    def adopt(self, staging: Path, paths: Sequence[str]) -> None:
+        for folder in sorted({str(Path(path).parent) for path in paths}):
+            self.make(folder)
+            there = set(self._disk.list(self._directory / folder))
+            for path in paths:
+                name = Path(path).name
+                if path == f"{folder}/{name}" and name not in there:
+                    self._disk.rename(staging / name, self._directory / path)
+            self._disk.sync_dir(self._directory / folder)
+
+    def remove(self, path: str) -> None:
+        self._disk.remove(self._directory / path)
+
+    def remove_empty_folders(self, kept: str) -> None:
+        for folder in reversed(list(_folders(self._directory, self._disk))):
+            if folder != kept and not self._disk.list(self._directory / folder):
+                self._made.discard(folder)
+                self._disk.remove_tree(self._directory / folder)
+
+    def drop(self) -> None:
+        self._disk.remove_tree(self._directory)
+        self._disk.sync_dir(self._directory.parent)
+
+
+def data_paths(directory: Path, disk: Disk) -> Iterator[str]:
+    """Yield the path of every finished data file, relative to the table."""
+    return (path for path in _all_paths(directory, disk) if path.endswith(DATA_FILE))
+
+
+def _all_paths(directory: Path, disk: Disk) -> Iterator[str]:
+    """Yield the path of every data file, finished or not."""
+    for folder in _folders(directory, disk):
+        names = disk.list(directory / folder)
+        yield from (f"{folder}/{name}" for name in names if name.endswith((DATA_FILE, TEMPORARY)))
+
+
+def _folders(directory: Path, disk: Disk, above: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the folders that may hold data files, each before those in it."""
+    if depth == len(PARTITIONS):
+        return
+    for name in disk.list(directory / above):
+        if name.startswith(f"{PARTITIONS[depth]}="):
+            folder = f"{above}/{name}" if above else name
+            yield folder
+            yield from _folders(directory, disk, folder, depth + 1)
