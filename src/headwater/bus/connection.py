@@ -59,7 +59,7 @@ def denial(text: str) -> Denial | None:
     found = _DENIED.search(text)
     if found is None:
         return None
-    return Denial("subscribe" if found[1].startswith("ActiveSubscription") else "publish", found[2])
+    return Denial("subscribe" if found[1].startswith("Subscription") else "publish", found[2])
 
 
 class Connection:
