@@ -13,6 +13,7 @@ from headwater.control.catalog import Catalog
 from headwater.control.domain import Domain
 from headwater.errors import Error
 from headwater.store.finding import Kind
+from headwater.store.repair import WOULD
 from store import stores
 
 
@@ -64,7 +65,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(tmp_path: Path, h
     stores.flip(stores.data_files(tmp_path, "EVENTS")[0])
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and "catalog" not in p.name}
     done = stores.repaired(tmp_path, dry_run=True)
-    assert done.done == ["$G/ORDERS: would be attached", "$G/EVENTS: data would be rebuilt"]
+    assert done.done == ["$G/ORDERS: would be attached", f"$G/EVENTS: {WOULD[Kind.DATA]}"]
     after = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and "catalog" not in p.name}
     assert before == after
     assert kinds(tmp_path) == {Kind.ORPHAN, Kind.DATA}

@@ -23,6 +23,7 @@ import msgspec
 from headwater.checksum import crc32
 from headwater.control import declaration
 from headwater.control.declaration import ConsumerDeclaration, ConsumerFile, Declaration
+from headwater.control.open_mark import OpenMark
 from headwater.control.sqlite_file import open_database
 from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError, Error, FencedError
@@ -183,6 +184,7 @@ class Catalog:
         self._disk = disk or RealDisk()
         self._over_streams = over_streams
         self._lock = threading.Lock()
+        self._mark = OpenMark(path)
         self._untidy: set[Path] = set()
         """Homes in which a file of a consumer may have been left behind."""
         self._refused: set[tuple[str, str, str]] = set()
@@ -247,6 +249,8 @@ class Catalog:
             raise CatalogError(f"the catalog {self._path} is damaged: {said}; {REPAIR}")
         for table in _COLUMNS:
             self._rows(table)
+        if lost := self._mark.problem(self.epoch):
+            raise CatalogError(f"the catalog {self._path} is not complete: {lost}; {REPAIR}")
         if self.store_id == "":
             raise CatalogError(f"the catalog {self._path} is damaged: it does not name its store; {REPAIR}")
 
@@ -263,6 +267,7 @@ class Catalog:
                 yield self._db
                 self._fence.check()
                 self._db.execute("COMMIT")
+                self._mark.make(self._fence.epoch)
                 self._refused.clear()
             except BaseException:
                 # SQLite rolls some failed commits back by itself.
@@ -546,6 +551,7 @@ class Catalog:
         """Release the file."""
         self._forget_refused()
         with self._lock:
+            self._mark.remove(self._fence.epoch)
             self._db.close()
 
 

@@ -13,6 +13,7 @@ import msgspec
 from pyroaring import BitMap64
 
 from headwater.checksum import crc32
+from headwater.control.open_mark import OpenMark
 from headwater.control.sqlite_file import open_database
 from headwater.errors import Error, FencedError, NewerFormatError
 from headwater.fence import NO_FENCE, Fence, check_committed
@@ -173,6 +174,7 @@ class Records:
         self._is_current = False
         """Whether the schema is that of this version."""
         self._lock = threading.Lock()
+        self._mark = OpenMark(path)
         try:
             self._db = open_database(path)
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -205,6 +207,8 @@ class Records:
             raise RecordsError(f"{path} is damaged: {said if said != 'ok' else broken[0]}; {_REPAIR}")
         for table in _COLUMNS:
             self._rows(table)
+        if lost := self._mark.problem(self._epoch()):
+            raise RecordsError(f"{path} is not complete: {lost}; {_REPAIR}")
 
     def write(self, ops: Iterable[Op]) -> None:
         """Make changes, all of them or none."""
@@ -216,6 +220,7 @@ class Records:
                 self._own()
                 self._fence.check()
                 self._db.execute("COMMIT")
+                self._mark.make(self._fence.epoch)
             except BaseException:
                 # SQLite rolls some failed commits back by itself.
                 if self._db.in_transaction:
@@ -228,13 +233,17 @@ class Records:
         ours = self._fence.epoch
         if not ours or not self._is_current:
             return
-        found = self._db.execute("SELECT value FROM server WHERE key = ?", (_EPOCH,)).fetchone()
-        theirs = int(found[0]) if found else 0
+        theirs = self._epoch()
         if theirs > ours:
             self._fence.check()
             raise FencedError(self._path.parent, ours, f"{self._path} has epoch {theirs}")
         if theirs < ours:
             self._db.execute(*keep(_EPOCH, str(ours)))
+
+    def _epoch(self) -> int:
+        """Return the epoch of the last owner that changed anything here."""
+        found = self._db.execute("SELECT value FROM server WHERE key = ?", (_EPOCH,)).fetchone()
+        return int(found[0]) if found else 0
 
     def server(self) -> dict[str, str]:
         """Return what is kept about the server."""
@@ -281,6 +290,7 @@ class Records:
     def close(self) -> None:
         """Release the file."""
         with self._lock:
+            self._mark.remove(self._fence.epoch)
             self._db.close()
 
 

@@ -13,8 +13,8 @@ BUSY_S = 5.0
 
 
 def copy_at_rest(path: Path, target: Path) -> None:
-    """Copy a database that no process has open, with its write-ahead log."""
-    for suffix in ("", "-wal"):
+    """Copy a database that no process has open, with its write-ahead log and the mark that it was open."""
+    for suffix in ("", "-wal", "-open"):
         if (found := path.with_name(path.name + suffix)).exists():
             shutil.copyfile(found, target.with_name(target.name + suffix))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 
@@ -67,11 +68,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 REPAIR = "Run `headwater store repair`"
+_ADVICE = re.compile(r"; run `headwater store repair`( with the engine stopped)?$")
+"""How errors of the engine end. A finding has it as its remedy."""
+_DAMAGED = " is damaged at byte "
+"""What follows the path in a `CorruptionError`."""
 
 
 def problem(kind: Kind, where: Path | str, what: object, meaning: str, remedy: str = REPAIR) -> Finding:
-    """Return a problem of a store."""
-    return Finding(kind=kind, where=str(where), what=str(what), meaning=meaning, remedy=remedy)
+    """Return a problem of a store. Its line names the file and the remedy once."""
+    place, said = str(where), _ADVICE.sub("", str(what))
+    said = said.removeprefix(f"the catalog {place} ").removeprefix("is ")
+    path, damaged, why = said.partition(_DAMAGED)
+    if damaged and path.startswith(place):
+        place, said = path, damaged.removeprefix(" is ") + why
+    return Finding(kind=kind, where=place, what=said, meaning=meaning, remedy=remedy)
 
 
 def note(where: Path | str, what: str) -> Finding:

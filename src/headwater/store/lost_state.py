@@ -1,44 +1,21 @@
 """What a stream forgets with its checkpoint, and what of it the messages themselves still say.
 
-Each message of a source carries the origin's identity and its sequence there. So the last one of each source
-says how far it was copied, as long as nothing but limits removes messages.
+The last message of each source says how far it was copied (`stream/copied_cursors`), as long as nothing but
+limits removes messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from headwater.control import declaration
 from headwater.disk import Disk
 from headwater.errors import Error
-from headwater.model.copied import SOURCE_HEADER
 from headwater.model.cursor import LOST, Cursor
 from headwater.model.sealed import SealError
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.upstream import StreamSource
 from headwater.wire import consumer_json
-
-_LINE = b"\r\n" + SOURCE_HEADER + b": "
-
-
-def said_by(headers: bytes) -> tuple[str, Cursor] | None:
-    """Return the source that a message was copied by, and its place in the origin.
-
-    Only the last of several such headers is ours. Those before it are of origins further up.
-    """
-    at = headers.rfind(_LINE)
-    fields = headers[at + len(_LINE) :].split(b"\r\n", 1)[0].decode(errors="replace").split(" ")
-    if at < 0 or len(fields) < 5 or not fields[1].isdigit():
-        return None
-    return f"{fields[0]} {fields[2]} {fields[3]}", Cursor(
-        fields[5] if len(fields) > 5 else "", int(fields[1])
-    )
-
-
-def last_copied(blocks: Iterable[bytes]) -> dict[str, Cursor]:
-    """Return how far each source was copied, by the headers of the messages in order."""
-    return dict(filter(None, map(said_by, blocks)))
 
 
 def recovered(

@@ -26,12 +26,13 @@ from headwater.model.stream import Storage, StreamConfig
 from headwater.model.subject import collides
 from headwater.store import stan_check
 from headwater.store.finding import Finding, Kind
-from headwater.store.lost_state import consumer_lines, last_copied, recovered, source_line
+from headwater.store.lost_state import consumer_lines, recovered, source_line
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
 from headwater.store.survey import CATALOG, Home, copies, read_homes
 from headwater.store.table_rebuild import rebuild
 from headwater.store.verify import Report, verify
+from headwater.stream.copied_cursors import last_copied
 from headwater.stream.store import Store
 from headwater.stream.stream import Stream
 from headwater.table.salvage import shown
@@ -40,6 +41,12 @@ from headwater.wire.stream_json import decode_config, encode_config
 Progress = Callable[[str], None]
 NEWER = "newer release"
 """What every refusal of a newer format says; such a store is not ours to repair."""
+WOULD = {
+    Kind.TABLE: "its Delta log would be rebuilt from its data files",
+    Kind.DATA: "damaged data files would go to quarantine, and their messages would be recorded as lost",
+    Kind.CHECKPOINT: "its checkpoint would be replaced by the copy, or rebuilt if the copy cannot be used",
+    Kind.LOG: "a new checkpoint would be written behind the damaged part of its log",
+}
 _REBUILDS = (Kind.TABLE, Kind.DATA)
 _FORGIVEN = (Kind.TABLE, Kind.DATA, Kind.CHECKPOINT)
 _FOLDED = (*_FORGIVEN, Kind.LOG)
@@ -114,9 +121,10 @@ class Repair:
         kinds = {found.kind for found in before.problems}
         homes = [home for home in read_homes(self._disk, self._store) if not home.is_unfinished]
         if Kind.CATALOG in kinds:
-            for name in (CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm"):
+            for name in (CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", f"{CATALOG}-open"):
                 self._quarantine.take(self._store / name)
-            self._done.append(f"{self._store / CATALOG}: rebuilt from {len(homes)} streams")
+            would = "would be " if self._options.dry_run else ""
+            self._done.append(f"{self._store / CATALOG}: {would}rebuilt from {len(homes)} streams")
         elif not kinds & {Kind.ORPHAN, Kind.MOVED, Kind.NO_HOME, Kind.IDENTITY, Kind.DECLARATION}:
             return
         if self._options.dry_run:
@@ -244,7 +252,7 @@ class Repair:
         if config.storage is Storage.MEMORY:
             return
         if self._options.dry_run:
-            self._done.append(f"{name}: {' and '.join(sorted(kinds))} would be rebuilt")
+            self._done += [f"{name}: {WOULD[kind]}" for kind in sorted(kinds)]
             return
         if kinds & set(_REBUILDS):
             rebuilt = rebuild(home.path, self._disk, config.name, self._quarantine)

@@ -7,6 +7,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+from headwater.control.open_mark import OpenMark
 from headwater.control.wal_file import WalState, resealed, state_of, wal_path
 from headwater.errors import NewerFormatError
 from headwater.stan.records import Records, RecordsError, drop_damaged
@@ -14,6 +15,10 @@ from headwater.store.database_copy import CopyDatabase, copy_at_rest
 from headwater.store.finding import Finding, Kind, problem
 from headwater.store.quarantine import Quarantine
 
+_WITHOUT_WAL = (
+    "it is missing; the file is used without it. Subscriptions have older positions: messages are delivered"
+    " again. Subscriptions that are newer than that must be made again"
+)
 _MEANING = "NATS Streaming clients of this account are not served"
 
 
@@ -60,6 +65,9 @@ def _mended(path: Path) -> list[str]:
     try:
         if state_of(path) is WalState.DAMAGED:
             done.append(_mend_wal(path))
+        if (mark := OpenMark(path)).left_at:
+            mark.drop()
+            done.append(f"{wal_path(path)}: {_WITHOUT_WAL}")
         gone = drop_damaged(path)
         Records(path).close()
     except (sqlite3.Error, RecordsError, ValueError):
@@ -103,7 +111,7 @@ def _use_whole_part(path: Path) -> None:
 
 
 def _set_aside(path: Path, quarantine: Quarantine) -> list[str]:
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm", "-open"):
         quarantine.take(path.with_name(path.name + suffix), again=True)
     return [
         f"{path}: it cannot be read, and is in quarantine. All clients must connect and subscribe again;"

@@ -73,14 +73,10 @@ class StreamCheck:
         return [of_stream(each, self._row.account, self._row.name) for each in self._found]
 
     def _say(self, kind: Kind, where: Path, what: object, meaning: str) -> None:
-        real = str(self._home)
-        said = problem(kind, where, what, meaning)
+        place, text = str(where), str(what)
         if self._scratch:
-            where_said, what_said = (
-                said.where.replace(self._scratch, real),
-                said.what.replace(self._scratch, real),
-            )
-            said = msgspec.structs.replace(said, where=where_said, what=what_said)
+            place, text = (each.replace(self._scratch, str(self._home)) for each in (place, text))
+        said = problem(kind, place, text, meaning)
         if said not in self._found:
             self._found.append(said)
 

@@ -7,6 +7,8 @@ again from what can be read: a damaged batch may have held removals that later s
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from pyroaring import BitMap64
@@ -19,11 +21,13 @@ from headwater.model.adopted import Adopted
 from headwater.model.run import Run
 from headwater.model.stream import StreamConfig
 from headwater.stream import notes
+from headwater.stream.copied_cursors import advanced, last_copied
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
 from headwater.stream.subjects import HISTORY_LIMIT, SubjectIndex
 from headwater.stream.timing.time_to_live import stored_ttl
 from headwater.stream.view import View
+from headwater.table.datafile import DataFile
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,7 @@ class Replay:
         folded: int,
         forgiving: bool = False,
         from_segment: int = 0,
+        complete: Callable[[Sequence[Adopted]], None] = lambda adoptions: None,
     ) -> None:
         self.ledger = ledger
         self.view = view
@@ -54,6 +59,8 @@ class Replay:
         """Up to where the table may hold what the log does not."""
         self._from_segment = from_segment
         """The checkpoint holds what is in segments below; those that could not be removed are still there."""
+        self._complete = complete
+        """Makes files that the log names part of the table."""
         self.adoptions: list[Adopted] = []
         """Files that the log says are part of the stream."""
 
@@ -72,6 +79,8 @@ class Replay:
             self._account_for_loss(self._in_table)
         keeps = keeps_history(self._config)
         if self._is_damaged or (keeps and self.ledger.subjects.history is None):
+            # What is still in the staging folder cannot be read, and would count as lost.
+            self._complete(self.adoptions)
             self._count_again()
         if not keeps:
             self.ledger.subjects.history = None
@@ -129,9 +138,34 @@ class Replay:
         self._account_for_loss(last_seq)
 
     def _account_for_loss(self, last_seq: int) -> None:
-        """Take what a damaged batch held from the table; what it has not folded either is lost."""
+        """Take what a damaged batch held from the table; what is not there either is lost."""
+        while (seq := self.ledger.last_seq + 1) <= last_seq:
+            through = self._covered(seq)
+            if through >= seq:
+                self._take_from_table(min(last_seq, through))
+            else:
+                following = self._file_behind(seq)
+                end = last_seq if following is None else min(last_seq, following.first_seq - 1)
+                self._record_loss(seq, end)
+
+    def _covered(self, seq: int) -> int:
+        """Return up to where the table says which messages there are from here on, less if it does not."""
+        if seq <= self._in_table:
+            return self._in_table
+        # Behind what was folded the table holds files that were adopted, whole.
+        file = self._file_behind(seq)
+        return file.last_seq if file is not None and file.first_seq <= seq else seq - 1
+
+    def _file_behind(self, seq: int) -> DataFile | None:
+        """Return the file of the table that holds this sequence, or else the next one."""
+        files = self.view.table.files
+        at = bisect_left(files, seq, key=lambda file: file.last_seq)
+        return files[at] if at < len(files) else None
+
+    def _take_from_table(self, last_seq: int) -> None:
+        """Count what the table holds up to a sequence, and how far it says that sources were copied."""
         ledger = self.ledger
-        while (seq := ledger.last_seq + 1) <= min(last_seq, self._in_table):
+        while (seq := ledger.last_seq + 1) <= last_seq:
             run = self._read(seq)
             seqs = run.seqs if run is not None else np.empty(0, np.int64)
             rows = np.flatnonzero((seqs >= seq) & (seqs <= last_seq)).tolist()
@@ -144,15 +178,22 @@ class Replay:
                 [run.subjects[row] for row in rows],
                 [int(sizes[row]) for row in rows],
             )
-        ledger.skip_to(min(last_seq, self._in_table))
-        seq = ledger.last_seq + 1
-        if seq <= last_seq:
-            name = self._config.name
-            logger.error(
-                "stream %s: sequences %d to %d are lost, the log is damaged there", name, seq, last_seq
-            )
-            ledger.record_loss(seq, last_seq)
-            ledger.skip_to(last_seq)
+            if self._config.sources:
+                self._advance_cursors([run.message(row).headers for row in rows])
+        ledger.skip_to(last_seq)
+
+    def _advance_cursors(self, headers: list[bytes]) -> None:
+        """Have no message copied twice whose cursor was in the damaged batch."""
+        upstreams = self.ledger.upstreams
+        for name, cursor in last_copied(headers).items():
+            if name in {source.index_name for source in self._config.sources}:
+                upstreams[name] = advanced(upstreams.get(name, b""), cursor)
+
+    def _record_loss(self, seq: int, last_seq: int) -> None:
+        name = self._config.name
+        logger.error("stream %s: sequences %d to %d are lost, the log is damaged there", name, seq, last_seq)
+        self.ledger.record_loss(seq, last_seq)
+        self.ledger.skip_to(last_seq)
 
     def _read(self, seq: int) -> Run | None:
         try:

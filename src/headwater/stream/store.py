@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from headwater.errors import CorruptionError
 from headwater.fence import NO_FENCE, Fence
 from headwater.log import checkpoint, checkpoint_copy
 from headwater.log.log import Log
+from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.settings import Settings
@@ -157,7 +158,7 @@ class Store:
             ledger.first_seq, ledger.last_seq = config.first_seq, config.first_seq - 1
         view = View(Head(self.log), self.table, services.cache, self._threads)
         folded, from_segment = self.table.transaction(FOLD) or 0, taken.segment if taken else 0
-        replay = Replay(config, self.log, ledger, view, folded, self.forgiving, from_segment)
+        replay = Replay(config, self.log, ledger, view, folded, self.forgiving, from_segment, self._complete)
         replay.run()
         return replay
 
@@ -185,10 +186,14 @@ class Store:
         Done again, it does nothing: the table's transaction says how far it is done, also if the files were
         compacted since.
         """
+        self._complete(self.adoptions.through(last_seq))
+
+    def _complete(self, adoptions: Sequence[Adopted]) -> None:
+        """Make the files among these part of the table that are not yet; blocking."""
         self.fence.check()
         with self._finishing:
             done = self.table.transaction(ADOPTION) or 0
-            missing = [file for file in self.adoptions.through(last_seq) if file.last_seq > done]
+            missing = [file for file in adoptions if file.last_seq > done]
             if missing:
                 self.table.adopt(self.staging, missing, {ADOPTION: missing[-1].last_seq})
 
