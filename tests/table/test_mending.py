@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 import re
+from errno import EIO
 from pathlib import Path
 
 import pytest
 
 from headwater.disk import RealDisk
-from headwater.errors import CorruptionError, NewerFormatError
+from headwater.errors import CorruptionError, DiskError, NewerFormatError
 from headwater.model.sealed import seal
 from headwater.table import Table, schema
 from headwater.table.commit_file import CHECKSUM, checkpoint_name, checksum, commit_name
@@ -48,6 +49,40 @@ def test_a_missing_commit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "_delta_log" / commit_name(2)).unlink()
     with pytest.raises(CorruptionError, match=r"missing.*headwater store repair"):
         Table.open(tmp_path, DISK)
+
+
+def test_a_newest_commit_that_is_durable_is_not_written_again(tmp_path: Path) -> None:
+    made(tmp_path, 3)
+    newest = tmp_path / "_delta_log" / commit_name(3)
+    before = newest.stat()
+    disk = RealDisk(sync=True)
+    assert len(Table.open(tmp_path, disk).files) == 3
+    after = newest.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+class _ForgetfulDisk(RealDisk):
+    """A disk whose cache holds more than its medium, as after a failed sync."""
+
+    def __init__(self, on_medium: bytes | None) -> None:
+        super().__init__(sync=True)
+        self._on_medium = on_medium
+
+    def uncache(self, path: Path) -> None:
+        if self._on_medium is None:
+            raise DiskError(path, "read", EIO)
+        path.write_bytes(self._on_medium)
+
+
+@pytest.mark.parametrize("on_medium", [b"", b"{", None], ids=["nothing", "half", "unreadable"])
+def test_a_newest_commit_that_is_only_in_the_cache_is_written_again(
+    tmp_path: Path, on_medium: bytes | None
+) -> None:
+    made(tmp_path, 3)
+    newest = tmp_path / "_delta_log" / commit_name(3)
+    content = newest.read_bytes()
+    assert len(Table.open(tmp_path, _ForgetfulDisk(on_medium)).files) == 3
+    assert newest.read_bytes() == content
 
 
 def test_a_table_whose_log_is_gone_is_not_begun_again_over_its_files(tmp_path: Path) -> None:

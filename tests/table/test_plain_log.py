@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -14,7 +15,7 @@ from headwater.disk import RealDisk
 from headwater.model.copied import Copied
 from headwater.model.message import Message
 from headwater.table import plain_log, schema
-from headwater.table.commit_file import commit_name
+from headwater.table.commit_file import checkpoint_name, commit_name
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.table import Table
@@ -133,10 +134,48 @@ def test_what_is_not_known_here_is_left_to_delta_rs(
     assert plain_log.read(tmp_path, DISK) is None
 
 
-def test_a_log_with_a_checkpoint_or_a_gap_is_left_to_delta_rs(tmp_path: Path) -> None:
-    filled(tmp_path / "one")
-    DeltaTable(tmp_path / "one").create_checkpoint()
-    assert plain_log.read(tmp_path / "one", DISK) is None
+@pytest.mark.parametrize("later", [0, 1, 3])
+def test_a_checkpoint_and_the_commits_behind_it_are_what_delta_rs_reads(tmp_path: Path, later: int) -> None:
+    table = filled(tmp_path)
+    copied = Copied(
+        "ORIGIN", "id-1", 40, 1_700_000_000_000_000, NOW // 1000 * 1000, NOW // 1000 * 1000 + 999, 2
+    )
+    path = f"{schema.folder_of(100, copied)}/part-1.parquet"
+    linked = DataFile(path, 100, 3, 106, 108, 900, copied.ts, copied.ts, "a", "b", 1, copied)
+    table._log.commit([linked], [], {"adoption": 108})
+    DeltaTable(tmp_path).create_checkpoint()
+    for version in range(8):
+        (tmp_path / "_delta_log" / commit_name(version)).unlink()
+    for number in range(later):
+        removed = [file for file in table.files if number == 1][:1]
+        rows = [Message(1000 + number, NOW, b"later", b"", b"")]
+        table.commit([table.write(columns_of(rows))], removed, {"fold": 1000 + number})
+    assert as_plainly_read(tmp_path) == as_delta_rs_reads(tmp_path)
+    version, files, _ = as_plainly_read(tmp_path)
+    assert version == 8 + later
+    assert linked in files
+    known = plain_log.read(tmp_path, DISK)
+    assert known is not None
+    assert known[0].partitions == schema.PARTITIONS
+    assert DeltaLog.open(tmp_path, DISK)._delta is None
+
+
+def test_a_checkpoint_that_says_more_is_left_to_delta_rs(tmp_path: Path) -> None:
+    filled(tmp_path)
+    DeltaTable(tmp_path).create_checkpoint()
+    path = tmp_path / "_delta_log" / checkpoint_name(7)
+    whole = pq.read_table(path)
+    assert plain_log.read(tmp_path, DISK) is not None
+    rows = [{"domain": "other"} if at == 0 else None for at in range(len(whole))]
+    pq.write_table(whole.append_column("domainMetadata", pa.array(rows)), path)
+    assert plain_log.read(tmp_path, DISK) is None
+    pq.write_table(whole.append_column("unheard_of", pa.array(rows)), path)
+    assert plain_log.read(tmp_path, DISK) is None
+    path.write_bytes(b"PAR1 no such file PAR1")
+    assert plain_log.read(tmp_path, DISK) is None
+
+
+def test_a_log_with_a_gap_is_left_to_delta_rs(tmp_path: Path) -> None:
     filled(tmp_path / "two")
     (tmp_path / "two" / "_delta_log" / commit_name(3)).unlink()
     assert plain_log.read(tmp_path / "two", DISK) is None

@@ -112,12 +112,28 @@ def _mend_newest(directory: Path, disk: Disk) -> None:
     newest = commits / commit_name(max(versions(names)))
     content = disk.read_all(newest)
     if not problem(content):
-        # A process that died between commit and sync leaves a commit that is visible but maybe not durable.
-        disk.write_atomic(newest, content)
+        _make_durable(newest, content, disk)
     elif max(versions(names)) in checkpoints(names):
         raise CorruptionError(newest, 0, f"a commit that a checkpoint covers is torn; {REPAIR}")
     else:
         _move_aside(directory, disk, newest.name)
+
+
+def _make_durable(path: Path, content: bytes, disk: Disk) -> None:
+    """Return once a file that is whole is so on the medium, too; it is written again only if it must be.
+
+    A process that died between commit and sync leaves a commit that is visible but maybe not durable. After
+    a failed sync that nobody lived to see, the next one may succeed without having written anything.
+    """
+    try:
+        disk.sync_file(path)
+        disk.sync_dir(path.parent)
+        disk.uncache(path)
+        is_durable = disk.read_all(path) == content
+    except DiskError:
+        is_durable = False
+    if not is_durable:
+        disk.write_atomic(path, content)
 
 
 def _is_checkpoint(commits: Path, disk: Disk, version: int, sums: CheckpointSums) -> bool:

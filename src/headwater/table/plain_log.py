@@ -1,8 +1,8 @@
-"""A Delta log as plain JSON: its first commit, and the state of a table that has no checkpoint yet.
+"""A Delta log without delta-rs: its first commit, and the state that its commits and checkpoint describe.
 
 delta-rs needs milliseconds and memory to load a table, however small. Most tables of a store with many
-streams are small and at rest, and their few commits are read here in a fraction of that. Whatever this
-module does not know is left to delta-rs: then there is no state.
+streams are small and at rest, and are read here in a fraction of that. Whatever this module does not know
+is left to delta-rs: then there is no state.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from headwater.disk import Disk
 from headwater.table import schema
 from headwater.table.commit_file import (
     ACTIONS,
     CHECKSUM,
+    checkpoint_name,
     checkpoints,
     checksum,
     commit_name,
@@ -41,6 +43,16 @@ _TYPES = {
     schema.TIME: "timestamp",
 }
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+_CHECKPOINT_COLUMNS = (
+    "protocol",
+    "metaData",
+    *(f"txn.{name}" for name in ("appId", "version")),
+    *(f"add.{name}" for name in ("path", "size", "stats", "partitionValues", "deletionVector.storageType")),
+    *("domainMetadata.domain", "sidecar.path", "checkpointMetadata.version"),
+)
+"""What is read of a checkpoint; what it says of removed files is of no use here."""
+_CHECKPOINT_KINDS = {name.partition(".")[0] for name in _CHECKPOINT_COLUMNS} | {"remove"}
+_MAPS = ("partitionValues", "configuration", "options")
 
 
 class _UnknownError(Exception):
@@ -87,23 +99,45 @@ class LogState:
 
 
 def read(directory: Path, disk: Disk) -> tuple[LogState, list[DataFile]] | None:
-    """Return the state and the files of a mended log that has no checkpoint; None if delta-rs must tell."""
+    """Return the state and the files of a mended log; None if delta-rs must tell."""
     commits = directory / "_delta_log"
     names = disk.list(commits)
-    present = sorted(versions(names))
-    if checkpoints(names) or not present or present != list(range(len(present))):
+    covered = max(checkpoints(names), default=-1)
+    later = sorted(version for version in versions(names) if version > covered)
+    state = LogState(max([covered, *later]))
+    if state.version < 0 or later != list(range(covered + 1, state.version + 1)):
         return None
-    state = LogState(present[-1])
     try:
-        for version in present:
+        if covered >= 0:
+            for action in _actions_of(disk.read_all(commits / checkpoint_name(covered))):
+                state.take(action)
+        for version in later:
             for line in disk.read_all(commits / commit_name(version)).splitlines():
                 state.take(json.loads(line))
         if not state.partitions:
             return None
         schema.require_known(directory, state.properties)
         return state, state.files()
-    except (_UnknownError, ValueError, KeyError, TypeError, AttributeError):
+    except (_UnknownError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _actions_of(checkpoint: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a checkpoint as its commits would hold them, without those of removed files."""
+    file = pq.ParquetFile(pa.BufferReader(checkpoint))
+    if not _CHECKPOINT_KINDS.issuperset(file.schema_arrow.names):
+        raise _UnknownError("checkpoint")
+    table = file.read(columns=list(_CHECKPOINT_COLUMNS), use_threads=False)
+    for kind in table.column_names:
+        for said in table[kind].drop_null().to_pylist():
+            yield {kind: _without_nulls(said)}
+
+
+def _without_nulls(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an action says; Parquet names every field, and has maps as pairs."""
+    return {
+        name: dict(value) if name in _MAPS else value for name, value in said.items() if value is not None
+    }
 
 
 def require_known(directory: Path, disk: Disk) -> None:
