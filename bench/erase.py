@@ -66,10 +66,10 @@ async def measure(
     config = StreamConfig(name="KV", subjects=("kv.>",), max_msgs_per_subject=1, allow_rollup_hdrs=True)
     stream = await Stream.open(directory / "KV", config, created_ns=0, services=services)
     for start in range(0, keys, BLOCK):
-        stream.offer(
+        stream.publishing.offer(
             [(b"kv.%d" % key, b"", b"", bytes(size)) for key in range(start, min(start + BLOCK, keys))]
         )
-    await stream.settled()
+    await stream.publishing.settled()
     await stream.folder.fold()
     await stream.folder.tidy()
     written = Written(stream)
@@ -78,8 +78,8 @@ async def measure(
     draw = random.Random(1)
     for second in range(updates // per_second):
         clock.advance(SECOND)
-        stream.offer([(b"kv.%d" % draw.randrange(keys), b"", b"", bytes(size)) for _ in range(per_second)])
-        await stream.settled()
+        stream.publishing.offer([(b"kv.%d" % draw.randrange(keys), b"", b"", bytes(size)) for _ in range(per_second)])
+        await stream.publishing.settled()
         await stream.folder.fold()
         written.look()
         if second % COMPACT_S == 0:

@@ -14,7 +14,7 @@ import pytest
 from doors import Asker, Door, Wanted, opened_door
 from headwater.api import dispatcher
 from headwater.errors import CorruptionError, DiskError
-from headwater.stream.stream import Stream
+from headwater.stream.reading import StreamReading
 
 S = {"name": "S", "subjects": ["s.>"]}
 
@@ -97,7 +97,7 @@ async def test_an_unexpected_failure_is_an_answer_and_the_engine_goes_on(
         raise failure
 
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
-        patch.setattr(Stream, "state", broken)
+        patch.setattr(StreamReading, "state", broken)
         answer = await ask.ask("STREAM.INFO.S")
     error = answer["error"]
     assert (error["code"], error["err_code"]) == (code, err_code)
@@ -115,13 +115,13 @@ async def test_requests_beyond_the_bound_are_refused_at_once(
     async with opened_door(tmp_path) as door:
         await door.asker.ask("STREAM.CREATE.S", S)
         go = asyncio.Event()
-        state = Stream.state
+        state = StreamReading.state
 
-        async def slow(stream: Stream) -> object:
+        async def slow(reading: StreamReading) -> object:
             await go.wait()
-            return await state(stream)
+            return await state(reading)
 
-        monkeypatch.setattr(Stream, "state", slow)
+        monkeypatch.setattr(StreamReading, "state", slow)
         asked = [asyncio.create_task(door.asker.ask("STREAM.INFO.S")) for _ in range(20)]
         while sum(task.done() for task in asked) < 17:
             await asyncio.sleep(0)

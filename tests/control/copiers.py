@@ -98,7 +98,7 @@ async def copying(
 
 
 async def held(door: Door, stream: str) -> list[Message]:
-    return [m async for many in door.domain.stream(stream).scan(1) for m in many]
+    return [m async for many in door.domain.stream(stream).reading.scan(1) for m in many]
 
 
 async def create(door: Door, **config: Any) -> Any:
@@ -114,7 +114,7 @@ async def publish(door: Door, subject: str, count: int, start: int = 0) -> None:
 
 def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
     async def reached() -> bool:
-        return (await door.domain.stream(stream).state()).messages == count
+        return (await door.domain.stream(stream).reading.state()).messages == count
 
     return reached
 

@@ -149,7 +149,7 @@ async def test_a_deleted_consumer_stays_away(tmp_path: Path) -> None:
             await door.consumers.delete(stream, "C")
     async with opened(tmp_path) as (door, stream):
         assert door.consumers.count(stream) == 0
-        assert stream.recorded("C") == []
+        assert stream.consumers.recorded("C") == []
 
 
 async def test_consumers_go_with_their_stream(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ async def test_a_narrower_filter_lets_go_what_nobody_needs(tmp_path: Path) -> No
         for subject in ("s.a", "s.b"):
             await door.asker.publish(subject)
         await create(door, stream, filter_subject="s.b")
-        assert (await stream.state()).messages == 1
+        assert (await stream.reading.state()).messages == 1
 
 
 async def test_everybody_is_served_again_after_the_server_came_back(tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ async def test_a_large_message_that_needs_no_ack_stays_in_its_stream(tmp_path: P
         pull = b'{"batch": 3, "group": "g", "expires": 30000000000}'
         door.asker.connection.publish(b"$JS.API.CONSUMER.MSG.NEXT.S.C", pull, b"box")
         assert [len((await box.next())[3]) for _ in range(2)] == [1, 2]
-        await until(lambda: stream.live_between(1, 3) == 1)
-        assert stream.is_live(2)
+        await until(lambda: stream.reading.live_between(1, 3) == 1)
+        assert stream.reading.is_live(2)
 
 
 async def test_no_consumer_is_made_while_the_stream_cannot_forget_an_earlier_one(tmp_path: Path) -> None:

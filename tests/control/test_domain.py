@@ -76,14 +76,14 @@ async def test_a_stream_and_its_config_are_there_after_a_restart(tmp_path: Path)
         stream, new = await domain.create_stream(config("a", description="kept", max_msgs=5))
         assert new
         created["ns"] = stream.created_ns
-        stream.offer([(b"a.1", b"", b"", b"data")])
-        await stream.settled()
+        stream.publishing.offer([(b"a.1", b"", b"", b"data")])
+        await stream.publishing.settled()
 
     async def second(domain: Domain) -> None:
         stream = domain.stream("a")
         assert (stream.config.description, stream.config.max_msgs) == ("kept", 5)
         assert stream.created_ns == created["ns"]
-        message = await stream.message(1)
+        message = await stream.reading.message(1)
         assert message is not None
         assert message.data == b"data"
 
@@ -222,7 +222,7 @@ async def test_a_stream_that_can_be_opened_again_is_without_a_restart(
 
     async def first(domain: Domain) -> None:
         stream, _ = await domain.create_stream(config("a"))
-        stream.offer([(b"a.b", b"", b"", b"kept")])
+        stream.publishing.offer([(b"a.b", b"", b"", b"kept")])
         await stream.checkpoint()
         await domain.create_stream(config("b"))
 
@@ -234,7 +234,7 @@ async def test_a_stream_that_can_be_opened_again_is_without_a_restart(
         checkpoint.write_bytes(whole)
         await until(lambda: not domain.offline)
         assert seen.events == [("opened", "b"), ("opened", "a")]
-        message = await domain.stream("a").message(1)
+        message = await domain.stream("a").reading.message(1)
         assert message is not None
         assert message.data == b"kept"
 
@@ -306,11 +306,11 @@ async def test_memory_streams_stay_declared_and_start_empty(tmp_path: Path) -> N
     async def first(domain: Domain) -> None:
         stream, _ = await domain.create_stream(config("m", storage=Storage.MEMORY))
         assert (tmp_path / "memory") in stream.directory.parents
-        stream.offer([(b"m.1", b"", b"", b"data")])
-        assert (await stream.state()).messages == 1
+        stream.publishing.offer([(b"m.1", b"", b"", b"data")])
+        assert (await stream.reading.state()).messages == 1
 
     async def second(domain: Domain) -> None:
-        assert (await domain.stream("m").state()).messages == 0
+        assert (await domain.stream("m").reading.state()).messages == 0
         assert await domain.used(Storage.MEMORY) == 0
 
     await on(tmp_path, first)
@@ -365,8 +365,8 @@ async def _are(domain: Domain, names: list[str]) -> None:
 async def _two_streams(domain: Domain) -> None:
     for name in ("a", "b"):
         stream, _ = await domain.create_stream(config(name))
-        stream.offer([(f"{name}.1".encode(), b"", b"", b"data")])
-        await stream.settled()
+        stream.publishing.offer([(f"{name}.1".encode(), b"", b"", b"data")])
+        await stream.publishing.settled()
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "an empty database"])
@@ -394,8 +394,8 @@ async def test_an_older_catalog_shows_newer_streams_as_orphans_and_erases_nothin
 
     async def more(domain: Domain) -> None:
         stream, _ = await domain.create_stream(config("b"))
-        stream.offer([(b"b.1", b"", b"", b"data")])
-        await stream.settled()
+        stream.publishing.offer([(b"b.1", b"", b"", b"data")])
+        await stream.publishing.settled()
         if copied == "without its log":
             (tmp_path / "old.db").write_bytes(path.read_bytes())
 
@@ -627,15 +627,15 @@ async def test_a_restored_stream_is_seen_only_when_it_is_whole(tmp_path: Path) -
         async def fill(stream: Stream) -> None:
             assert domain.names() == []
             assert seen.events == []
-            stream.offer([(b"a.1", b"", b"", b"data")])
-            await stream.settled()
+            stream.publishing.offer([(b"a.1", b"", b"", b"data")])
+            await stream.publishing.settled()
 
         async def fail(stream: Stream) -> None:
             raise ApiError("broken", 500, 1, "broken")
 
         assert await refused(domain.restore_stream(config("a"), fail)) == 1
         stream = await domain.restore_stream(config("a"), fill)
-        assert (await stream.state()).messages == 1
+        assert (await stream.reading.state()).messages == 1
         assert seen.events == [("opened", "a")]
         assert await refused(domain.restore_stream(config("a"), fill)) == 10130
 
@@ -652,7 +652,7 @@ async def test_a_create_cancelled_at_any_moment_leaves_a_stream_or_nothing(tmp_p
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         for name in domain.names():
-            assert (await domain.stream(name).state()).messages == 0
+            assert (await domain.stream(name).reading.state()).messages == 0
         left["names"] = domain.names()
 
     async def again(domain: Domain) -> None:

@@ -150,7 +150,7 @@ async def test_what_a_replicator_asked_is_worth_nothing_when_a_stranger_repeats_
     await stranger.connection.flush()
     (upstream,) = door.upstreams.of("S")
     assert upstream.under_way == 0
-    assert (await door.domain.stream("S").state()).messages == 5
+    assert (await door.domain.stream("S").reading.state()).messages == 5
     await copier.until(count_is(door, "S", 8))
 
 
@@ -195,7 +195,7 @@ async def test_a_receipt_for_a_target_that_was_made_again_is_refused(
     await door.asker.ask("STREAM.DELETE.S")
     await create(door, name="S", sources=[{"name": "O"}])
     assert await copier.hand_in(kept) == 0
-    assert (await door.domain.stream("S").state()).messages == 0
+    assert (await door.domain.stream("S").reading.state()).messages == 0
     copier.between = lambda receipts: receipts
     await copier.until(count_is(door, "S", 13))
     await door.domain.stream("S").checkpoint()

@@ -62,9 +62,9 @@ async def test_messages_leave_when_their_time_has_come_and_not_before(tmp_path: 
     workshop.clock.advance(9 * SECOND)
     async with kept(workshop, stream):
         await asyncio.sleep(0.05)
-        assert stream.is_live(1)
+        assert stream.reading.is_live(1)
         workshop.clock.advance(1 * SECOND)
-        await until(lambda: not stream.is_live(1))
+        await until(lambda: not stream.reading.is_live(1))
     workshop.close()
 
 
@@ -84,7 +84,7 @@ async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> Non
     stream = await workshop.open(config_of())
     await publish(stream, *[(b"a", b"secret %d" % n) for n in range(5)])
     await stream.folder.fold()
-    await stream.remove(3)
+    await stream.retention.remove(3)
 
     def holds(what: bytes) -> bool:
         return any(what in read(path) for path in (tmp_path / "S" / "table").rglob("*.parquet"))
@@ -116,7 +116,7 @@ async def test_a_stream_in_trouble_is_told_of_and_the_others_go_on(
         workshop.clock.advance(SECOND // 2)
         await until(lambda: healthy._store.table.transaction(FOLD) == 1)
         workshop.clock.advance(SECOND)
-        await until(lambda: not healthy.is_live(1))
+        await until(lambda: not healthy.reading.is_live(1))
         await until(lambda: "stream TROUBLED: " in caplog.text)
         await publish(healthy, (b"a", b"2"))
         workshop.clock.advance(SECOND // 2)
@@ -163,8 +163,8 @@ async def test_a_stream_that_was_closed_is_left_alone(tmp_path: Path) -> None:
         housekeeper.on_closed(gone)
         housekeeper.on_closed(gone)
         workshop.clock.advance(2 * SECOND)
-        await until(lambda: not stays.is_live(1))
-        assert gone.is_live(1)
+        await until(lambda: not stays.reading.is_live(1))
+        assert gone.reading.is_live(1)
     workshop.close()
 
 
@@ -226,12 +226,12 @@ async def test_a_mistake_in_the_rounds_themselves_does_not_end_them(
         raise ZeroDivisionError
 
     with monkeypatch.context() as wrong:
-        wrong.setattr(stream, "next_expiry_ns", be_wrong)
+        wrong.setattr(stream.retention, "next_expiry_ns", be_wrong)
         housekeeping = kept(workshop, stream)
         await housekeeping.__aenter__()
         await until(lambda: "housekeeping failed" in caplog.text)
     workshop.clock.advance(2 * SECOND)
-    await until(lambda: not stream.is_live(1))
+    await until(lambda: not stream.reading.is_live(1))
     await housekeeping.__aexit__(None, None, None)
     workshop.close()
 
@@ -272,7 +272,7 @@ async def test_streams_that_are_stuck_delay_no_other(tmp_path: Path, monkeypatch
     for stream in stuck:
         for work in ("fold", "tidy"):
             monkeypatch.setattr(stream.folder, work, hang)
-        monkeypatch.setattr(stream, "expire", hang)
+        monkeypatch.setattr(stream.retention, "expire", hang)
     for stream in (*stuck, healthy):
         await publish(stream, (b"a", b"1"))
     async with kept(workshop, *stuck, healthy):
@@ -280,7 +280,7 @@ async def test_streams_that_are_stuck_delay_no_other(tmp_path: Path, monkeypatch
             workshop.clock.advance(SECOND // 2)
             await until(lambda: healthy._store.table.transaction(FOLD) == seq - 1)  # noqa: B023
             workshop.clock.advance(SECOND)
-            await until(lambda: not healthy.is_live(seq - 1))  # noqa: B023
+            await until(lambda: not healthy.reading.is_live(seq - 1))  # noqa: B023
             await publish(healthy, (b"a", b"%d" % seq))
         await until(lambda: len(calls) == 3 * len(stuck), "each hangs once at each kind of work")
         go_on.set()
@@ -348,7 +348,7 @@ async def test_a_stream_that_nobody_touches_is_not_looked_at(
         await publish(stream, (b"a", b"1"), (b"a", b"2"))
         workshop.clock.advance(SECOND)
         await until(lambda: not len(stream._store.head))
-        await stream.remove(1)
+        await stream.retention.remove(1)
         await rests(looks)
         assert looks.count
         before = looks.count
@@ -357,7 +357,7 @@ async def test_a_stream_that_nobody_touches_is_not_looked_at(
         workshop.clock.advance(SECOND)
         await rests(looks)
         workshop.clock.advance(1000 * SECOND)
-        await until(lambda: not stream.is_live(3))
+        await until(lambda: not stream.reading.is_live(3))
     workshop.close()
 
 
@@ -371,7 +371,7 @@ async def test_a_stream_at_rest_is_looked_at_when_its_limits_change(tmp_path: Pa
         await until(lambda: not len(stream._store.head))
         await stream.reconfigure(config_of(max_age=50 * SECOND))
         housekeeper.on_changed(stream, config)
-        await until(lambda: not stream.is_live(1))
+        await until(lambda: not stream.reading.is_live(1))
     workshop.close()
 
 
@@ -408,10 +408,10 @@ async def test_a_stream_in_trouble_is_looked_at_until_it_is_over(
 
     async with kept(workshop, stream):
         with monkeypatch.context() as patch:
-            patch.setattr(stream, "expire", refuse)
+            patch.setattr(stream.retention, "expire", refuse)
             workshop.clock.advance(2 * SECOND)
             await until(lambda: tried > 2)
-        await until(lambda: not stream.is_live(1))
+        await until(lambda: not stream.reading.is_live(1))
     workshop.close()
 
 

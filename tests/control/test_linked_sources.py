@@ -30,15 +30,15 @@ HEADED = b"NATS/1.0\r\nColor: red\r\n\r\n"
 async def fill(door: Door, stream: str, headers: bytes = PLAIN, rows: int = ROWS) -> None:
     """Have a stream of the name's subjects take messages enough for a file, and fold them."""
     origin = door.domain.stream(stream)
-    start = (await origin.state()).last_seq
+    start = (await origin.reading.state()).last_seq
     subject = stream.lower().encode()
-    origin.offer(
+    origin.publishing.offer(
         [
             (b"%s.%d" % (subject, number % 7), b"", headers, (b"%d " % number) * 60)
             for number in range(start, start + rows)
         ]
     )
-    await origin.settled()
+    await origin.publishing.settled()
     await origin.checkpoint()
 
 
@@ -117,7 +117,7 @@ async def test_linked_and_copied_targets_hold_the_same_but_for_times(tmp_path: P
             return msgspec.structs.replace(work, linkable=False)
 
         await create(door, name="COPIED", sources=[{"name": "ORDERS"}])
-        while (await door.domain.stream("COPIED").state()).messages < 3 * ROWS:
+        while (await door.domain.stream("COPIED").reading.state()).messages < 3 * ROWS:
             await copier.hand_in([transfer(unlinked(work)) for work in await copier.asked()])
         assert (linked(door, "LINKED"), linked(door, "COPIED")) == (3 * ROWS, 0)
         one, two = await held(door, "LINKED"), await held(door, "COPIED")
@@ -144,7 +144,9 @@ async def test_what_is_published_removed_and_purged_meanwhile_is_neither_lost_no
             await fill(door, "B", rows=ROWS if number % 3 else 5)
             await door.asker.publish("all", b"local %d" % number)
             if number == 2:
-                await door.domain.stream("A").remove((await door.domain.stream("A").state()).last_seq - 5)
+                await door.domain.stream("A").retention.remove(
+                    (await door.domain.stream("A").reading.state()).last_seq - 5
+                )
             total += ROWS + (ROWS if number % 3 else 5) + 1 - (number == 2)
             await copier.until(count_is(door, "ALL", total))
             await door.domain.stream("ALL").folder.tidy()
@@ -237,7 +239,7 @@ async def test_an_engine_that_was_stopped_between_goes_on_behind_the_last_link(t
                 await create(door, name="ORDERS", subjects=["orders.>"])
                 await create(door, name="T", sources=[{"name": "ORDERS"}])
             await fill(door, "ORDERS")
-            held_before = (await door.domain.stream("ORDERS").state()).messages
+            held_before = (await door.domain.stream("ORDERS").reading.state()).messages
             await copier.until(count_is(door, "T", held_before))
             assert texts(await held(door, "T")) == texts(await held(door, "ORDERS"))
 
@@ -263,14 +265,14 @@ async def test_a_stream_of_before_copies_what_others_link(
             await fill(door, "ORDERS")
             for name in ("NEW", "OLD", "OLDER"):
                 await copier.until(
-                    count_is(door, name, (await door.domain.stream("ORDERS").state()).messages)
+                    count_is(door, name, (await door.domain.stream("ORDERS").reading.state()).messages)
                 )
         assert [linked(door, name) for name in ("NEW", "OLD", "OLDER")] == [2 * ROWS, 0, 0]
         assert await held(door, "OLDER") == await held(door, "NEW")
         assert [m._replace(ts=0) for m in await held(door, "OLD")] == [
             m._replace(ts=0) for m in await held(door, "NEW")
         ]
-        table = door.domain.stream("OLD").copying.table_directory
+        table = door.domain.stream("OLD").replica.table_directory
         adds = [action["add"] for action in actions(table) if "add" in action]
         assert {tuple(add["partitionValues"]) for add in adds} == {("base_seq",)}
 

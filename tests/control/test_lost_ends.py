@@ -78,7 +78,7 @@ async def fare(site: Elsewhere, target: str) -> dict[str, Any]:
 async def copied(site: Elsewhere, target: str, count: int) -> None:
     async def reached() -> bool:
         await site.copier.tick()
-        return (await site.door.domain.stream(target).state()).messages >= count
+        return (await site.door.domain.stream(target).reading.state()).messages >= count
 
     await until(reached, f"{target} holds {count}", lambda: str(site.door.upstreams.of(target)[0].error))
 

@@ -19,7 +19,7 @@ from doors import Door, Wanted
 from headwater.bus.connection import NoRespondersError
 from headwater.errors import DiskError
 from headwater.stream import committer
-from headwater.stream.replica import copying as stream_copying
+from headwater.stream.replica import adopter
 from simulation.disks import BreakableDisk, Fault
 from waits import until
 
@@ -32,7 +32,7 @@ RETENTIONS = ["workqueue", "interest"]
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, first, most in (
         (committer, "RETRY_FIRST_S", "RETRY_MOST_S"),
-        (stream_copying, "FIRST_PAUSE_S", "LONGEST_PAUSE_S"),
+        (adopter, "FIRST_PAUSE_S", "LONGEST_PAUSE_S"),
     ):
         monkeypatch.setattr(module, first, 0.01)
         monkeypatch.setattr(module, most, 0.05)
@@ -81,7 +81,7 @@ async def test_an_origin_keeps_what_a_target_could_not_store_while_it_rebuilds(
             for _ in range(10):
                 await asyncio.sleep(0.02)  # long enough for several looks at the holds
                 await copier.tick()
-            assert (await door.domain.stream("O").state()).messages == 20
+            assert (await door.domain.stream("O").reading.state()).messages == 20
         await copier.until(count_is(door, "A", 20))
         await copier.until(count_is(door, "B", 20))
         await until(count_is(door, "O", 0), "the origin is empty")
@@ -129,7 +129,7 @@ async def _copied(door: Door, copier: Copier, acked: set[bytes]) -> None:
     """Return once all is copied, exactly once, and nothing is left at the origins."""
 
     async def is_empty() -> bool:
-        left = [(await door.domain.stream(name).state()).messages for name in ("O", "P")]
+        left = [(await door.domain.stream(name).reading.state()).messages for name in ("O", "P")]
         return left == [0, 0]
 
     await copier.until(is_empty)

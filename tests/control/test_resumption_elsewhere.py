@@ -83,7 +83,7 @@ async def test_an_origin_made_anew_stops_a_mirror_and_restarts_a_source(sites: E
         return "made anew" in (await fare(sites, "M")).get("error", {}).get("description", "")
 
     await until(stopped, "the mirror shows an error")
-    assert (await sites.door.domain.stream("M").state()).messages == 4
+    assert (await sites.door.domain.stream("M").reading.state()).messages == 4
 
 
 async def test_a_mirror_answers_here_for_an_origin_elsewhere(sites: Elsewhere) -> None:

@@ -160,11 +160,11 @@ async def test_a_target_that_is_full(tmp_path: Path, kind: str) -> None:
         await create(door, name="M", max_msgs=3, discard="new", **upstream)
         await publish(door, "o", 5)
         await until(door, lambda shown: says("full")(shown) and shown["lag"] == 2, copier)
-        state = await door.domain.stream("M").state()
+        state = await door.domain.stream("M").reading.state()
         assert (state.messages, state.last_seq) == (3, 3)
         await door.asker.ask("STREAM.PURGE.M")
         await until(door, lambda shown: not shown["lag"] and "error" not in shown, copier)
-        assert (await door.domain.stream("M").state()).messages == 2
+        assert (await door.domain.stream("M").reading.state()).messages == 2
 
 
 async def test_a_target_that_is_sealed(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ async def test_a_target_that_is_sealed(tmp_path: Path) -> None:
         await publish(door, "o", 1)
         shown = await until(door, lambda shown: says("sealed")(shown) and shown["lag"] == 1, copier)
         assert shown["headwater"]["phase"] == "retrying"
-        assert (await door.domain.stream("M").state()).messages == 4
+        assert (await door.domain.stream("M").reading.state()).messages == 4
 
 
 async def test_a_target_whose_disk_is_full_and_that_is_told_once(
@@ -191,8 +191,8 @@ async def test_a_target_whose_disk_is_full_and_that_is_told_once(
 
         caplog.set_level(logging.INFO)
         with monkeypatch.context() as patch:
-            patch.setattr(target.copying, "take", full)
-            patch.setattr(target.copying, "adopt", full)
+            patch.setattr(target.replica, "take", full)
+            patch.setattr(target.replica, "adopt", full)
             await until(door, lambda shown: shown["headwater"].get("failures", 0) >= 2, copier)
             assert says("the disk is full")(await fare(door))
             told = [record for record in caplog.records if "the disk is full" in record.getMessage()]
@@ -214,7 +214,7 @@ async def test_an_origin_that_went_back_is_no_origin_to_go_on_with(
         await publish(door, "o", 3)
         shown = await until(door, says("has it lost what it held"), copier)
         assert "ends at 3, before 5" in shown["error"]["description"]
-        assert (await door.domain.stream("M").state()).messages == 5
+        assert (await door.domain.stream("M").reading.state()).messages == 5
 
 
 async def test_lag_is_never_old_news(tmp_path: Path) -> None:

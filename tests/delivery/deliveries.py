@@ -137,7 +137,7 @@ class Desk:
         """Let whatever is under way come to its end."""
         for _ in range(20):
             await asyncio.sleep(0)
-        await self.stream.settled()
+        await self.stream.publishing.settled()
 
     def ack(self, delivery: Delivery, body: bytes = b"+ACK", reply: bytes = b"") -> None:
         """Have an acknowledgement arrive."""

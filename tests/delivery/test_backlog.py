@@ -60,16 +60,16 @@ async def test_with_filters_it_is_counted_once_and_kept_up_to_date(desk: Desk) -
 async def test_messages_on_their_way_to_the_disk_are_counted_once(desk: Desk) -> None:
     await desk.publish(b"a")
     place = Place(desk, ("a",))
-    desk.stream.offer([(b"a", b"", b"", b"")] * 3)
+    desk.stream.publishing.offer([(b"a", b"", b"", b"")] * 3)
     counting = asyncio.create_task(place.count())
-    await desk.stream.settled()
+    await desk.stream.publishing.settled()
     await counting
     assert len(place.backlog) == 4
     place.next_seq = 2
     place.backlog.lose_count()
-    desk.stream.offer([(b"a", b"", b"", b"")] * 2)
+    desk.stream.publishing.offer([(b"a", b"", b"", b"")] * 2)
     counting = asyncio.create_task(place.count())
-    await desk.stream.settled()
+    await desk.stream.publishing.settled()
     await counting
     assert len(place.backlog) == 5
 
@@ -94,8 +94,8 @@ async def test_a_removal_across_the_place_is_counted_anew(desk: Desk) -> None:
     await place.count()
     place.next_seq = 2
     place.backlog.delivered(1)
-    await desk.stream.remove(1)
-    await desk.stream.remove(2)
+    await desk.stream.retention.remove(1)
+    await desk.stream.retention.remove(2)
     removal = Removal()
     removal.take_known(1, b"a", 1)
     removal.take_known(2, b"a", 1)
@@ -121,7 +121,7 @@ class Gate:
 
     def __init__(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         self.held: list[asyncio.Event] = []
-        pending = desk.stream.pending
+        pending = desk.stream.reading.pending
 
         async def gated(*args: Any) -> int:
             found = await pending(*args)
@@ -129,7 +129,7 @@ class Gate:
             await event.wait()
             return found
 
-        monkeypatch.setattr(desk.stream, "pending", gated)
+        monkeypatch.setattr(desk.stream.reading, "pending", gated)
 
     async def open(self, number: int) -> None:
         """Let one answer through."""
@@ -148,7 +148,7 @@ async def test_what_is_removed_while_it_is_counted_is_not_counted(
     place, gate = Place(desk, ("a",)), Gate(desk, monkeypatch)
     counting = asyncio.create_task(place.count())
     await until(lambda: len(gate.held) == 1)
-    await desk.stream.remove(2)
+    await desk.stream.retention.remove(2)
     removal = Removal()
     removal.take_known(2, b"a", 1)
     place.backlog.removed(2, 2, removal)

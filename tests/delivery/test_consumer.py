@@ -43,11 +43,11 @@ async def test_a_message_stored_as_the_pump_ends_is_not_left_waiting(desk: Desk)
     consumer = desk.add()
     desk.pull(consumer, batch=100)
     for number in range(50):
-        desk.stream.offer([(b"a", b"", b"", b"%d" % number)])
+        desk.stream.publishing.offer([(b"a", b"", b"", b"%d" % number)])
         # Wake-ups meet every stage of a pump: begun, reading, ended but not yet gone.
         for _ in range(number % 7):
             await asyncio.sleep(0)
-    await desk.stream.settled()
+    await desk.stream.publishing.settled()
     assert seqs(await desk.sent(50)) == list(range(1, 51))
 
 
@@ -130,7 +130,7 @@ async def test_a_message_removed_before_it_comes_again_counts_as_settled(desk: D
     consumer = desk.add()
     desk.pull(consumer, batch=1)
     (first,) = await desk.sent(1)
-    await desk.stream.remove(1)
+    await desk.stream.retention.remove(1)
     assert consumer.state.num_ack_pending == 0
     assert consumer.state.ack_floor.stream_seq == 1
     ((subject, told),) = desk.events()
@@ -146,7 +146,7 @@ async def test_a_purge_moves_the_consumer_on(desk: Desk) -> None:
     consumer = desk.add()
     desk.pull(consumer, batch=1)
     await desk.sent(1)
-    await desk.stream.purge()
+    await desk.stream.retention.purge()
     assert consumer.state.num_ack_pending == 0
     assert consumer.state.ack_floor.stream_seq == 3
     assert (await consumer.info()).num_pending == 0

@@ -26,7 +26,7 @@ async def delivered(running: Desk, consumer: Any, count: int) -> list[Delivery]:
 
 async def left(running: Desk) -> list[int]:
     """Return the sequences that the stream still holds."""
-    await running.stream.settled()
+    await running.stream.publishing.settled()
     return [message.seq for message in await everything(running.stream)]
 
 
@@ -44,10 +44,10 @@ async def test_an_ack_is_confirmed_once_its_record_is_durable(workshop: Workshop
         running.ack(first, reply=b"ack1")
         running.ack(second)
         assert confirmed(workshop) == []
-        await running.stream.settled()
+        await running.stream.publishing.settled()
         assert confirmed(workshop) == [b"ack1"]
     async with workshop.stream() as reopened:
-        state = ConsumerState.restore(consumer.config, reopened.recorded("C"))
+        state = ConsumerState.restore(consumer.config, reopened.consumers.recorded("C"))
         assert state == consumer.state
         assert state.ack_floor.stream_seq == 2
 
@@ -66,7 +66,7 @@ async def test_what_is_confirmed_and_what_is_not(workshop: Workshop) -> None:
         unknown = first._replace(reply=b"$JS.ACK.S.X.1.1.1.0.0")
         running.ack(unknown, b"+ACK", b"ack.unknown")
         running.ack(first._replace(reply=b"$JS.ACK.S"), b"+ACK", b"ack.nonsense")
-        await running.stream.settled()
+        await running.stream.publishing.settled()
         assert confirmed(workshop) == [b"ack%d" % number for number in range(6)]
 
 
@@ -185,10 +185,10 @@ async def test_what_is_delivered_is_recorded_before_long(workshop: Workshop) -> 
         consumer = running.add()
         await delivered(running, consumer, 1)
         running.consumers.tick(0)
-        await running.stream.settled()
+        await running.stream.publishing.settled()
         recorded = consumer.state.snapshot()
     async with workshop.stream() as reopened:
-        restored = ConsumerState.restore(consumer.config, reopened.recorded("C"))
+        restored = ConsumerState.restore(consumer.config, reopened.consumers.recorded("C"))
         assert restored == ConsumerState.restore(consumer.config, [recorded])
 
 
@@ -198,7 +198,7 @@ async def test_a_consumer_without_a_place_on_disk_is_not_recorded(workshop: Work
         running.consumers.tick(0)
         assert running.consumers.dump() == {}
     async with workshop.stream() as reopened:
-        assert reopened.recorded("C") == []
+        assert reopened.consumers.recorded("C") == []
 
 
 async def test_a_removed_consumer_is_forgotten_on_disk_too(workshop: Workshop) -> None:
@@ -206,9 +206,9 @@ async def test_a_removed_consumer_is_forgotten_on_disk_too(workshop: Workshop) -
         consumer = running.add()
         running.consumers.tick(0)
         await running.consumers.remove(consumer)
-        await running.stream.settled()
+        await running.stream.publishing.settled()
     async with workshop.stream() as reopened:
-        assert reopened.recorded("C") == []
+        assert reopened.consumers.recorded("C") == []
 
 
 async def test_only_consumers_that_take_a_subject_wake_for_it(
@@ -249,7 +249,7 @@ async def test_states_that_never_were_durable_are_written_whole_after_a_rebuild(
     await delivered(desk, kept, 1)
     await delivered(desk, new, 1)
     new.state.take_delta()
-    monkeypatch.setattr(desk.stream, "recorded", lambda name: [durable] if name == "KEPT" else [])
+    monkeypatch.setattr(desk.stream.consumers, "recorded", lambda name: [durable] if name == "KEPT" else [])
     desk.consumers.on_rebuilt()
     assert kept.state.next_seq == 1
     change = new.state.take_delta()
@@ -300,34 +300,34 @@ async def test_two_thousand_consumers_that_nobody_asks_cost_no_tasks(desk: Desk)
 async def test_a_queue_keeps_an_acked_message_that_an_upstream_needs(workshop: Workshop) -> None:
     async with desk(workshop, retention=Retention.WORKQUEUE) as running:
         consumer = running.add()
-        running.stream.holds.add(hold := Hold(floor=1))
+        running.stream.retention.holds.add(hold := Hold(floor=1))
         await running.publish(b"a", b"b", b"c")
         for delivery in await delivered(running, consumer, 2):
             running.ack(delivery)
         assert await left(running) == [2, 3]
         hold.floor = 3
-        await running.stream.drop_unneeded(1, 3)
+        await running.stream.retention.drop_unneeded(1, 3)
         assert await left(running) == [3]
 
 
 async def test_everything_leaves_at_once_when_every_upstream_has_it(workshop: Workshop) -> None:
     async with desk(workshop, retention=Retention.WORKQUEUE) as running:
-        running.stream.holds.add(hold := Hold())
+        running.stream.retention.holds.add(hold := Hold())
         await running.publish(b"a", b"b")
         hold.floor = 2
-        await running.stream.drop_unneeded(1, 2)
+        await running.stream.retention.drop_unneeded(1, 2)
         assert await left(running) == []
         await running.publish(b"a")
-        await running.stream.drop_unneeded(1, 2)
+        await running.stream.retention.drop_unneeded(1, 2)
         assert await left(running) == [3]
 
 
 async def test_a_consumer_that_goes_lets_a_queue_go_of_what_upstreams_have(workshop: Workshop) -> None:
     async with desk(workshop, retention=Retention.WORKQUEUE) as running:
         consumer = running.add()
-        running.stream.holds.add(Hold(("a",), floor=3))
+        running.stream.retention.holds.add(Hold(("a",), floor=3))
         await running.publish(b"a", b"b", b"a", b"a")
-        await running.stream.drop_unneeded(1, 3)
+        await running.stream.retention.drop_unneeded(1, 3)
         assert await left(running) == [1, 2, 3, 4]
         await running.consumers.remove(consumer)
         assert await left(running) == [2, 4]
@@ -350,6 +350,6 @@ async def test_a_removal_is_looked_at_by_those_alone_whom_it_concerns(
         on_removed(self, low, high, removal)
 
     monkeypatch.setattr(Consumer, "on_removed", looking)
-    assert await desk.stream.remove(1)
+    assert await desk.stream.retention.remove(1)
     assert sorted(looked) == ["a", "d"]
     assert consumers["a"].state.num_ack_pending == changed.state.num_ack_pending == 0

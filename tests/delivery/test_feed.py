@@ -26,18 +26,18 @@ async def test_rows_from_a_sequence_on_are_found_in_memory(desk: Desk) -> None:
 
 async def test_only_wanted_subjects_and_living_messages_are_found(desk: Desk) -> None:
     await desk.publish(b"a", b"b", b"a", b"a")
-    await desk.stream.remove(3)
+    await desk.stream.retention.remove(3)
     assert found_seqs(Feed(desk.stream, SubjectTally(("a",))), 1) == ([1, 4], 5)
     assert found_seqs(Feed(desk.stream, SubjectTally(("z",))), 1) == ([], 5)
 
 
 async def test_what_is_not_durable_is_not_found(desk: Desk) -> None:
     await desk.publish(b"a")
-    desk.stream.offer([(b"a", b"", b"", b"on its way")])
+    desk.stream.publishing.offer([(b"a", b"", b"", b"on its way")])
     feed = Feed(desk.stream, SubjectTally(()))
     assert found_seqs(feed, 1) == ([1], 2)
     assert feed.resident(2) is None
-    await desk.stream.settled()
+    await desk.stream.publishing.settled()
     assert found_seqs(feed, 2) == ([2], 3)
 
 
@@ -66,7 +66,7 @@ async def test_one_message_is_found_as_long_as_it_lives(desk: Desk) -> None:
     message = feed.resident_message(2)
     assert message is not None
     assert message.subject == b"b"
-    await desk.stream.remove(2)
+    await desk.stream.retention.remove(2)
     assert feed.resident_message(2) is None
     assert await feed.message(2) is None
     assert await feed.message(99) is None

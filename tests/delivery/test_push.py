@@ -21,8 +21,8 @@ def is_request(delivery: Delivery) -> bool:
 async def store_big(desk: Desk, count: int) -> None:
     """Store large messages, one after the other."""
     for _ in range(count):
-        desk.stream.offer([(b"a", b"", b"", BIG)])
-        await desk.stream.settled()
+        desk.stream.publishing.offer([(b"a", b"", b"", BIG)])
+        await desk.stream.publishing.settled()
 
 
 async def test_messages_go_out_as_long_as_somebody_listens(desk: Desk) -> None:

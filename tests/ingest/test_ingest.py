@@ -138,8 +138,8 @@ async def test_a_stop_answers_all_that_was_taken(tmp_path: Path) -> None:
             at.client.publish(b"s", b"%d" % n, b"answers.%d" % n)
         await at.client.flush()
         await at.ingest.stop()
-        assert stream.backlog_bytes == 0
-        assert stream.durable_seq == 300
+        assert stream.publishing.backlog_bytes == 0
+        assert stream.reading.durable_seq == 300
         await answers.got(300)
         assert [json.loads(data)["seq"] for data in answers.datas] == list(range(1, 301))
         assert not await at.has_responder("s")
@@ -169,12 +169,12 @@ async def test_a_stop_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.Mon
         at.client.publish(b"s", b"1")
         await at.client.flush()
         stopping = asyncio.create_task(at.ingest.stop())
-        await until(lambda: stream.backlog_bytes)
+        await until(lambda: stream.publishing.backlog_bytes)
         await asyncio.sleep(0.02)
         assert not stopping.done()
         gate.set()
         await stopping
-        assert stream.durable_seq == 1
+        assert stream.reading.durable_seq == 1
         await stream.close()
 
 
@@ -200,9 +200,9 @@ async def test_while_the_disk_is_behind_nothing_more_is_read_and_nothing_is_lost
             at.client.publish(b"s", b"%d" % n + b"x" * 1000)
         await at.client.flush()
         await until(lambda: reading == ["pause_reading"])
-        assert stream.durable_seq == 0
+        assert stream.reading.durable_seq == 0
         gate.set()
-        await until(lambda: stream.durable_seq == 400)
+        await until(lambda: stream.reading.durable_seq == 400)
         await until(lambda: len(reading) % 2 == 0)
         assert reading == ["pause_reading", "resume_reading"] * (len(reading) // 2)
         assert [int(m.data.rstrip(b"x")) for m in await everything(stream)] == list(range(400))
@@ -259,19 +259,19 @@ async def test_a_stream_whose_disk_hangs_keeps_no_other_waiting(
             for n in range(100):
                 at.client.publish(b"stuck", b"%d" % n + b"x" * 1000, b"answers.%d" % n)
             await at.client.flush()
-            await until(lambda: stuck.congestion)
+            await until(lambda: stuck.publishing.congestion)
             assert (await at.asker.publish("healthy", b"1"))["seq"] == 1
             for _ in range(3):
                 refused = await at.asker.publish("stuck", b"more")
                 assert refused["error"]["err_code"] == 10077
                 assert "the disk does not answer" in refused["error"]["description"]
             with pytest.raises(ApiError):
-                await stuck.promise()
+                await stuck.publishing.promise()
             assert (await at.asker.publish("healthy", b"2"))["seq"] == 2
-            assert stuck.backlog_bytes < 200_000
+            assert stuck.publishing.backlog_bytes < 200_000
             hung.heal()
-            await until(lambda: not stuck.congestion)
-        await until(lambda: stuck.backlog_bytes == 0)
+            await until(lambda: not stuck.publishing.congestion)
+        await until(lambda: stuck.publishing.backlog_bytes == 0)
         await answers.got(100)
         acked = [json.loads(data) for data in answers.datas]
         assert len(await everything(stuck)) == sum("error" not in ack for ack in acked)
@@ -292,7 +292,7 @@ async def test_no_stream_takes_what_engines_and_replicators_say_to_each_other(
         at.client.publish(b"$HEADWATER.id.REPLICATION.COMMIT", b"receipt")
         await at.client.flush()
         await at.connection.flush()
-        await stream.settled()
+        await stream.publishing.settled()
         assert [message.data for message in await everything(stream)] == [b"legal"]
         await stream.close()
 
@@ -332,8 +332,8 @@ async def test_messages_behind_a_costly_one_stay_in_order_and_other_streams_do_n
             at.client.publish(b"s.c", b"%d" % (3 * number + 2), b"", b"NATS/1.0\r\nK: V\r\n\r\n")
         at.client.publish(b"t", b"")
         await at.client.flush()
-        await until(lambda: other.durable_seq == 1)
-        await until(lambda: stream.durable_seq == 150)
+        await until(lambda: other.reading.durable_seq == 1)
+        await until(lambda: stream.reading.durable_seq == 150)
         assert [message.data for message in await everything(stream)] == [b"%d" % n for n in range(150)]
         await stream.close()
         await other.close()
@@ -349,6 +349,6 @@ async def test_more_messages_than_may_wait_behind_a_costly_one_are_refused(
         sink.items = [(b"s.a", b"_INBOX.r.%d" % n, WILD % (0, b"x.*"), b"%d" % n) for n in range(8)]
         sink.flush()
         await sink.drained()
-        await stream.settled()
+        await stream.publishing.settled()
         assert len(await everything(stream)) == 5
         await stream.close()

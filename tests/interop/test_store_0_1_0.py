@@ -88,7 +88,7 @@ async def test_a_second_account_is_as_0_1_0_left_it(store: Path) -> None:
             held = await described_stream(stream)
             assert held["messages"][:25] == HELD[OTHER]["LIMITS"]["messages"]
             assert held["last_seq"] == 25 + grown
-            stream.offer([(b"limits.new", b"", b"", b"%d" % n) for n in range(5)])
+            stream.publishing.offer([(b"limits.new", b"", b"", b"%d" % n) for n in range(5)])
             await domain.close()
             catalog.close()
 

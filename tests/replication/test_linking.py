@@ -291,13 +291,13 @@ async def files(
     origin: Stream, count: int, *, headers: bytes = b"", subjects: int = 1, size: int = 400
 ) -> None:
     for _ in range(count):
-        origin.offer([(b"o.%d" % (n % subjects), b"", headers, bytes(size)) for n in range(COUNT)])
-        await origin.settled()
+        origin.publishing.offer([(b"o.%d" % (n % subjects), b"", headers, bytes(size)) for n in range(COUNT)])
+        await origin.publishing.settled()
         await origin.checkpoint()
 
 
 def extent_of(origin: Stream) -> OriginRange:
-    return OriginRange(origin.identity, 1, origin.durable_seq)
+    return OriginRange(origin.identity, 1, origin.reading.durable_seq)
 
 
 async def works_of(origin: Stream, target: Stream, start_seq: int = 1, **source: Any) -> list[Work]:
@@ -361,7 +361,7 @@ async def test_a_table_of_before_has_files_read(
         patch.setattr(schema, "TABLE", schema.TABLE_1)
         patch.setattr(schema, "PARTITIONS", (schema.PARTITION,))
         target = await streams("T")
-    assert not target.copying.tells_sources
+    assert not target.replica.tells_sources
     await files(origin, 1)
     works = await works_of(origin, target)
     assert rows_linked(works) == 0
@@ -374,7 +374,7 @@ async def test_removed_messages_and_small_files_are_read_between_files_that_are_
     await files(origin, 2)
     await files(origin, 2, size=1)
     await files(origin, 1)
-    await origin.remove(COUNT + 7)
+    await origin.retention.remove(COUNT + 7)
     stops, linked, start = [], [], 1
     while start <= 5 * COUNT:
         works = await works_of(origin, target, start)

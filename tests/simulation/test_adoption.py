@@ -12,7 +12,7 @@ from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.stream import committer
-from headwater.stream.replica import copying
+from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
 from simulation.disks import Fault, PowerCut
 from simulation.voyage import Machine
@@ -28,7 +28,7 @@ FILES, ROWS = 3, 20
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, first, most in (
         (committer, "RETRY_FIRST_S", "RETRY_MOST_S"),
-        (copying, "FIRST_PAUSE_S", "LONGEST_PAUSE_S"),
+        (adopter, "FIRST_PAUSE_S", "LONGEST_PAUSE_S"),
     ):
         monkeypatch.setattr(module, first, 0.001)
         monkeypatch.setattr(module, most, 0.001)
@@ -61,15 +61,15 @@ class Copy:
         self.streams.append(stream)
         await self._publish(stream, 2)
         files = staged(self.machine, stream, linked=self.linked)
-        assert await stream.copying.adopt("up", b"", files, b"done", mirrored=False) == FILES * ROWS
+        assert await stream.replica.adopt("up", b"", files, b"done", mirrored=False) == FILES * ROWS
         self.is_taken = True
         await self._publish(stream, 2)
         await stream.folder.fold(force_checkpoint=True)
         await stream.close()
 
     async def _publish(self, stream: Stream, count: int) -> None:
-        stream.offer([(b"s.1", b"", b"", b"local")] * count)
-        await stream.settled()
+        stream.publishing.offer([(b"s.1", b"", b"", b"local")] * count)
+        await stream.publishing.settled()
 
     async def until_it_ends(self) -> None:
         """Run until all is done or the power is gone."""
@@ -92,14 +92,14 @@ class Copy:
         stream = await self.machine.workshop.open(CONFIG)
         found = await everything(stream)
         copied = [message for message in found if message.data != b"local"]
-        is_there = stream.copying.cursor("up") == b"done"
+        is_there = stream.replica.cursor("up") == b"done"
         assert len(copied) == (FILES * ROWS if is_there else 0)
         assert is_there or not self.is_taken
         assert [m.data for m in copied] == [b"payload %d" % n for n in range(ROWS)] * (FILES * is_there)
         told = [header_block.get(m.headers, b"Nats-Stream-Source") is not None for m in copied]
         assert told == [self.linked] * len(copied)
         assert [m.seq for m in found] == sorted({m.seq for m in found})
-        assert (await stream.state()).messages == len(found)
+        assert (await stream.reading.state()).messages == len(found)
         await self._publish(stream, 1)
         await stream.folder.fold(force_checkpoint=True)
         assert len(await everything(stream)) == len(found) + 1

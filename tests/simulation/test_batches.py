@@ -40,7 +40,7 @@ async def _use(workshop: Workshop, stream: Stream, told: list[str]) -> None:
     told.append("committed")
     await stream.checkpoint()
     workshop.clock.advance(5 * SECOND)
-    await stream.expire(workshop.clock.now_ns())
+    await stream.retention.expire(workshop.clock.now_ns())
     told.append("fired")
 
 
@@ -78,8 +78,8 @@ async def _check(workshop: Workshop, config: StreamConfig, told: list[str]) -> N
         assert "fired" not in told or ticks == 1
         if b"in" in found:
             workshop.clock.advance(9 * SECOND)
-            await stream.expire(workshop.clock.now_ns())
-            assert await stream.last("out") is not None, "the schedule was forgotten"
+            await stream.retention.expire(workshop.clock.now_ns())
+            assert await stream.reading.last("out") is not None, "the schedule was forgotten"
     workshop.close()
 
 
@@ -98,18 +98,18 @@ async def test_a_refused_write_ends_the_fast_batches_whose_messages_it_took_back
     disk, told = BreakableDisk(tmp_path), Told()
     workshop = Workshop(tmp_path, disk=disk, answers=told)
     async with workshop.stream(allow_batched=True) as stream:
-        stream.offer([(b"a", b"p.id.9.fail.1.0.$FI", b"", b"stored")])
-        await stream.settled()
+        stream.publishing.offer([(b"a", b"p.id.9.fail.1.0.$FI", b"", b"stored")])
+        await stream.publishing.settled()
         disk.break_always(Fault.REFUSED)
-        stream.offer([(b"a", b"p.id.9.fail.2.1.$FI", b"", b"taken back")])
+        stream.publishing.offer([(b"a", b"p.id.9.fail.2.1.$FI", b"", b"taken back")])
         with suppress(Error):
-            await stream.settled()
+            await stream.publishing.settled()
         disk.heal()
         told.bodies()
         while not (answers := told.bodies()) or b"10077" in answers[0][1]:
-            stream.offer([(b"a", b"p.id.9.fail.3.2.$FI", b"", b"last")])
+            stream.publishing.offer([(b"a", b"p.id.9.fail.3.2.$FI", b"", b"last")])
             with suppress(Error):
-                await stream.settled()
+                await stream.publishing.settled()
             await sleep(0.01)
         assert b"10208" in answers[0][1], "a batch was committed that has lost a message"
         assert [message.data for message in await everything(stream)] == [b"stored"]

@@ -42,10 +42,10 @@ def flip(path: Path, at: int) -> None:
 async def readable(stream: Stream) -> tuple[dict[int, Message], set[int]]:
     """Return the messages that can be read one by one, and the sequences whose readers get an error."""
     found, damaged = {}, set()
-    state = await stream.state()
+    state = await stream.reading.state()
     for seq in range(1, state.last_seq + 1):
         try:
-            message = await stream.message(seq)
+            message = await stream.reading.message(seq)
         except CorruptionError:
             damaged.add(seq)
             continue
@@ -96,7 +96,7 @@ async def test_a_flipped_bit_in_any_part_of_the_log_is_reported_and_no_sequence_
         for run in range(3):
             async with workshop.stream() as stream:
                 found, _ = await readable(stream)
-                state = await stream.state()
+                state = await stream.reading.state()
                 gone = set(before) - set(found)
                 assert {seq: before[seq] for seq in found if seq in before} == {
                     seq: found[seq] for seq in found if seq in before
@@ -123,9 +123,9 @@ async def test_a_damaged_batch_with_a_removal_does_not_keep_the_stream_from_open
         await publish(stream, *message_items(4))
         await stream.folder.fold()
         size = stream._store.log.size_bytes
-        await stream.remove(1)
+        await stream.retention.remove(1)
         await publish(stream, *message_items(2, 5))
-        await stream.remove(3)
+        await stream.retention.remove(3)
         await publish(stream, *message_items(2, 7))
     newest = max((tmp_path / "S" / "log").glob("*.log"))
     assert newest.stat().st_size > 60
@@ -135,9 +135,9 @@ async def test_a_damaged_batch_with_a_removal_does_not_keep_the_stream_from_open
         messages = await everything(stream)
         # The removal of 1 is in later batches, too, which know the first sequence.
         assert [message.seq for message in messages] == [2, 4, 5, 6, 7, 8]
-        state = await stream.state()
+        state = await stream.reading.state()
         assert state.messages == 6
-        assert stream.subject_counts(">") == {b"s.0": 1, b"s.1": 2, b"s.2": 3}
+        assert stream.reading.subject_counts(">") == {b"s.0": 1, b"s.1": 2, b"s.2": 3}
     workshop.close()
 
 
@@ -186,5 +186,5 @@ async def test_limits_that_would_take_out_unreadable_messages_do_not_stop_publis
         found, damaged = await readable(stream)
         assert set(found) == {6, 7}
         assert damaged == {1, 2, 3, 4, 5}
-        assert (await stream.state()).messages == 7
+        assert (await stream.reading.state()).messages == 7
     workshop.close()

@@ -85,7 +85,7 @@ class Shore:
             self.desks.append(desk)
             for name, policy in CONSUMERS[retention]:
                 consumer = desk.make(name, ack_policy=policy, ack_wait=5 * SECOND)
-                recorded = stream.recorded(name)
+                recorded = stream.consumers.recorded(name)
                 if recorded:
                     consumer.state = ConsumerState.restore(consumer.config, recorded, clock.steady_ns())
                 consumers.add(consumer)
@@ -134,9 +134,9 @@ class Shore:
         count, stream = self.rng.randrange(1, 4), self.desks[index].stream
         first = self._count
         self._count += count
-        stream.offer([(b"s", b"p%d" % n, b"", b"%d" % n) for n in range(first, self._count)])
+        stream.publishing.offer([(b"s", b"p%d" % n, b"", b"%d" % n) for n in range(first, self._count)])
         with suppress(Error):
-            await stream.settled()
+            await stream.publishing.settled()
         self.take_confirmations()
 
     async def fold(self, index: int, name: str) -> None:
@@ -230,7 +230,7 @@ class Shore:
         self.machine.disk.heal()
         clock = self.machine.workshop.clock
         for index, desk in enumerate(self.desks):
-            await until(lambda desk=desk: desk.stream.is_storing)  # type: ignore[misc]
+            await until(lambda desk=desk: desk.stream.publishing.is_storing)  # type: ignore[misc]
             clock.advance(60 * SECOND)
             for name, _ in CONSUMERS[STREAMS[index]]:
                 consumer: Any = desk.consumers.get(name)
@@ -287,7 +287,7 @@ async def run(directory: Path, seed: int, faults: Sequence[Fault]) -> None:
     if shore.rng.random() < 0.5:
         shore.machine.disk.heal()
         for desk in shore.desks:
-            await until(lambda desk=desk: desk.stream.is_storing)  # type: ignore[misc]
+            await until(lambda desk=desk: desk.stream.publishing.is_storing)  # type: ignore[misc]
         shore.pass_time()
         for _ in range(20):
             await shore.step()
@@ -320,7 +320,7 @@ async def test_what_was_delivered_on_a_full_disk_is_delivered_again_after_a_rest
     shore.pass_time()
     shore.machine.disk.heal()
     for desk in shore.desks:
-        await until(lambda desk=desk: desk.stream.is_storing)  # type: ignore[misc]
+        await until(lambda desk=desk: desk.stream.publishing.is_storing)  # type: ignore[misc]
     for index in range(len(STREAMS)):
         await shore.publish(index, "C")
     shore.pass_time()
@@ -338,7 +338,7 @@ async def test_a_repeated_ack_is_confirmed_only_once_it_is_durable(tmp_path: Pat
     await shore.publish(0, "C")
     shore.machine.disk.break_always(Fault.FULL)
     await shore.publish(0, "C")
-    await until(lambda: not desk.stream.is_storing)
+    await until(lambda: not desk.stream.publishing.is_storing)
     consumer: Any = desk.consumers.get("C")
     desk.pull(consumer, b"C", batch=1)
     await until(lambda: bool(desk.outlet.sent))
@@ -353,12 +353,12 @@ async def test_a_repeated_ack_is_confirmed_only_once_it_is_durable(tmp_path: Pat
         shore.take_confirmations()
     assert promised.confirmed == set()
     shore.machine.disk.heal()
-    await until(lambda: desk.stream.is_storing)
+    await until(lambda: desk.stream.publishing.is_storing)
     desk.consumers.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, b"a.0.C.9", b"", b"+ACK"))
     promised.asked[b"a.0.C.9"] = [seq]
     promised.acked.add(seq)
     desk.consumers.flush()
-    await desk.stream.settled()
+    await desk.stream.publishing.settled()
     shore.take_confirmations()
     assert promised.confirmed == {seq}
     await shore.stop(power_cut=True)
@@ -383,21 +383,26 @@ async def test_an_ack_that_is_confirmed_while_a_checkpoint_waits_is_not_forgotte
     await desk.rest()
     desk.pull(consumer, b"C", batch=10, no_wait=True)
     await until(lambda: consumer.state.num_ack_pending)
-    folder, is_folding, go_on = desk.stream.folder, asyncio.Event(), asyncio.Event()
-    change_table = folder.change_table
+    store, folder, is_folding, go_on = (
+        desk.stream._store,
+        desk.stream.folder,
+        asyncio.Event(),
+        asyncio.Event(),
+    )
+    change_table = store.change_table
 
     async def slowly(*given: Any) -> None:
         is_folding.set()
         await go_on.wait()
         await change_table(*given)
 
-    monkeypatch.setattr(folder, "change_table", slowly)
+    monkeypatch.setattr(store, "change_table", slowly)
     folding = asyncio.create_task(folder.fold(force_checkpoint=True))
     await is_folding.wait()
     shore.machine.disk.break_always(Fault.REFUSED)
     await shore.publish(0, "C")
     shore.machine.disk.heal()
-    await until(lambda: desk.stream.is_storing and not consumer.state.num_ack_pending)
+    await until(lambda: desk.stream.publishing.is_storing and not consumer.state.num_ack_pending)
     go_on.set()
     await folding
     desk.outlet.take()

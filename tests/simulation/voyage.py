@@ -131,9 +131,9 @@ class Voyage:
             block = headers(Nats_Msg_Id=f"id {number}") if number % 2 else b""
             items.append((b"s.%d" % (number % 3), b"reply", block, b"message %d" % number))
         self.offered.update(item[3] for item in items)
-        self.stream.offer([(s, b"r%d" % n, h, d) for n, (s, _, h, d) in enumerate(items)])
+        self.stream.publishing.offer([(s, b"r%d" % n, h, d) for n, (s, _, h, d) in enumerate(items)])
         with suppress(Error):
-            await self.stream.settled()
+            await self.stream.publishing.settled()
         answers = self.machine.workshop.answers.take()
         for n, (subject, _, block, data) in enumerate(items):
             answer = answers.get(b"r%d" % n)
@@ -161,7 +161,7 @@ class Voyage:
         """Remove one message."""
         self.in_doubt.add(seq)
         with suppress(Error):
-            if await self.stream.remove(seq):
+            if await self.stream.retention.remove(seq):
                 self.removed.add(seq)
 
     async def purge(self, pattern: str) -> None:
@@ -169,7 +169,7 @@ class Voyage:
         chosen = {seq for seq, message in self.promised.items() if message.subject.decode() == pattern}
         self.in_doubt |= chosen
         with suppress(Error):
-            await self.stream.purge(filter=pattern)
+            await self.stream.retention.purge(filter=pattern)
             self.removed |= chosen
 
     # What must hold afterwards.
@@ -196,20 +196,20 @@ class Voyage:
             await self.check()
 
     async def _check_sums(self, found: list[Message]) -> None:
-        state = await self.stream.state()
+        state = await self.stream.reading.state()
         # What a power cut left as zeros or garbage may have been a batch, as far as the log can tell.
         lost = set(state.lost.msgs) if state.lost else set()
         assert not lost & (set(self.promised) | {message.seq for message in found})
         assert state.messages == len(found)
         assert state.bytes == sum(FILE_OVERHEAD.of(m.subject, m.headers, m.data) for m in found)
-        assert self.stream.subject_counts(">") == Counter(m.subject for m in found)
+        assert self.stream.reading.subject_counts(">") == Counter(m.subject for m in found)
         assert state.last_seq >= max(self.promised, default=0)
         if found:
             assert state.first_seq == found[0].seq
-            assert len(self.stream.deleted()) == state.last_seq - state.first_seq + 1 - len(found)
-            for subject in self.stream.subject_counts(">"):
+            assert len(self.stream.reading.deleted()) == state.last_seq - state.first_seq + 1 - len(found)
+            for subject in self.stream.reading.subject_counts(">"):
                 newest = max(m.seq for m in found if m.subject == subject)
-                last = await self.stream.last(subject.decode())
+                last = await self.stream.reading.last(subject.decode())
                 assert last is not None
                 assert last.seq == newest
 

@@ -47,7 +47,7 @@ async def test_other_limits_are_taken_up_at_the_next_start(tmp_path: Path) -> No
             assert (await config_of(server, "foo"))["max_msgs"] == 2
             channel = server.stan.channels.get("foo")
             assert channel is not None
-            assert (await channel.stream.state()).messages == 2
+            assert (await channel.stream.reading.state()).messages == 2
 
 
 async def test_there_are_no_more_channels_than_allowed(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ async def test_what_cannot_be_stored_is_not_acknowledged(tmp_path: Path) -> None
         assert "the disk is full" in (await client.publish("foo", b"lost")).error
         committer.failure = None
         assert (await client.publish("foo", b"kept")).error == ""
-        assert (await channel.stream.state()).messages == 2
+        assert (await channel.stream.reading.state()).messages == 2
 
 
 async def test_a_reply_subject_that_no_header_can_hold_is_refused(tmp_path: Path) -> None:
@@ -67,5 +67,5 @@ async def test_a_reply_subject_that_no_header_can_hold_is_refused(tmp_path: Path
         assert not (await client.publish("a", b"1", reply="r" * 60_000)).error
         assert (await client.publish("a", b"2", reply="r" * 66_000)).error == refusals.INVALID_PUBLISH
         assert not (await client.publish("a", b"3")).error
-        stored = [m.data async for many in running.door.domain.stream("a").scan(1) for m in many]
+        stored = [m.data async for many in running.door.domain.stream("a").reading.scan(1) for m in many]
         assert stored == [b"1", b"3"]

@@ -67,7 +67,7 @@ async def test_deletes_within_a_channel_leave_gaps(tmp_path: Path) -> None:
         channel = server.stan.channels.get("foo")
         assert channel is not None
         for seq in (1, 3, 6):
-            assert await channel.stream.remove(seq)
+            assert await channel.stream.retention.remove(seq)
         heard = await client.subscribe("foo", startPosition=FIRST)
         await client.publish("foo", b"y")
         assert (await heard.got(4)).seqs == [2, 4, 5, 7]

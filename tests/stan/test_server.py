@@ -353,7 +353,10 @@ async def test_acknowledgements_before_a_close_count(server: Streaming) -> None:
         heard = await client.subscribe("foo", durableName="d", startPosition=FIRST)
         await client.publish("foo")
         await heard.got(1)
-        await until(lambda heard=heard: heard.seqs[-1] == server.stan.channels.get("foo").stream.durable_seq)  # type: ignore[misc,union-attr]
+        channel = server.stan.channels.get("foo")
+        assert channel is not None
+        reading, seqs = channel.stream.reading, heard.seqs
+        await until(lambda reading=reading, seqs=seqs: seqs[-1] == reading.durable_seq)  # type: ignore[misc]
         assert not any(m.redelivered for m in heard.messages)
         await client.close()
         await client.connect()

@@ -56,9 +56,9 @@ async def test_a_time_is_found_among_the_messages(tmp_path: Path) -> None:
         stream, _ = await domain.create_stream(StreamConfig(name="foo", subjects=("foo",)))
         request = SubscriptionRequest(startPosition=TIME_DELTA, startTimeDelta=HOUR)
         assert await last_sent_at(stream, request, shared.clock.now_ns()) == 0
-        stream.offer([(b"foo", b"", b"", b"x")] * 3)
-        await stream.settled()
-        last_ts = (await stream.state()).last_ts
+        stream.publishing.offer([(b"foo", b"", b"", b"x")] * 3)
+        await stream.publishing.settled()
+        last_ts = (await stream.reading.state()).last_ts
         assert await last_sent_at(stream, request, last_ts) == 0
         assert await last_sent_at(stream, request, last_ts + HOUR) == 2
         assert await last_sent_at(stream, request, last_ts + HOUR + 1) == 3

@@ -38,10 +38,10 @@ async def on(store: Path, work: Callable[[Domain], Awaitable[None]]) -> None:
 
 
 async def publish(stream: Stream, count: int) -> None:
-    first = (await stream.state()).last_seq + 1
+    first = (await stream.reading.state()).last_seq + 1
     for seq in range(first, first + count):
-        stream.offer([(f"{stream.name}.{seq % 3}".encode(), b"", b"", b"message %d" % seq * 4)])
-    await stream.settled()
+        stream.publishing.offer([(f"{stream.name}.{seq % 3}".encode(), b"", b"", b"message %d" % seq * 4)])
+    await stream.publishing.settled()
 
 
 async def make(store: Path) -> Held:
@@ -54,7 +54,7 @@ async def make(store: Path) -> Held:
             for _ in range(3):
                 await publish(stream, 8)
                 await stream.checkpoint()
-            await stream.remove(5)
+            await stream.retention.remove(5)
             await publish(stream, 6)
             await stream.folder.fold()
             await publish(stream, 4)
@@ -72,7 +72,7 @@ async def make(store: Path) -> Held:
 
 
 async def everything(stream: Stream) -> dict[int, Message]:
-    return {m.seq: m async for part in stream.scan(0) for m in part}
+    return {m.seq: m async for part in stream.reading.scan(0) for m in part}
 
 
 async def content(store: Path) -> Held:

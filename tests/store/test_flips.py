@@ -79,14 +79,14 @@ async def served(store: Path, held: stores.Held) -> bool:
             if stream is None:
                 continue
             await stream.folder.tidy()
-            state = await stream.state()
+            state = await stream.reading.state()
             lost = set(state.lost.msgs) if state.lost else set()
             reported |= bool(lost)
             assert state.last_seq >= max(held[name]), "no sequence is used again"
             for seq, message in held[name].items():
                 got: Message | None = message
                 try:
-                    got = await stream.message(seq)
+                    got = await stream.reading.message(seq)
                 except CorruptionError:
                     reported = True
                 assert got == message or (got is None and seq in lost), (name, seq)
@@ -106,7 +106,7 @@ async def repaired_and_served(store: Path, held: stores.Held, where: object) -> 
         assert dict(domain.offline) == {}, where
         for name in stores.NAMES:
             stream = domain.stream(name)
-            lost = (await stream.state()).lost
+            lost = (await stream.reading.state()).lost
             gone = set(lost.msgs) if lost else set()
             found = await stores.everything(stream)
             # A damaged checkpoint forgets which messages were removed and not erased yet.

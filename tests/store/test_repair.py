@@ -88,11 +88,11 @@ def test_a_damaged_data_file_goes_to_quarantine_and_its_messages_are_recorded_as
         assert await stores.everything(stream) == {
             s: m for s, m in held["ORDERS"].items() if not 9 <= s <= 16
         }
-        state = await stream.state()
+        state = await stream.reading.state()
         assert state.lost is not None
         assert state.lost.msgs == tuple(range(9, 17))
         await stores.publish(stream, 1)
-        assert (await stream.state()).last_seq == max(held["ORDERS"]) + 1
+        assert (await stream.reading.state()).last_seq == max(held["ORDERS"]) + 1
 
     asyncio.run(stores.on(tmp_path, look))
     assert any(

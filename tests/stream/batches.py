@@ -40,7 +40,9 @@ async def commit(
     workshop.answers.bodies()
     blocks = [batch(batch_id, sequence, block) for sequence, (_, block) in enumerate(messages, 1)]
     blocks[-1] = header_block.add(blocks[-1], b"Nats-Batch-Commit", b"1")
-    stream.offer([(subject, b"r", block, data) for (subject, _), block in zip(messages, blocks, strict=True)])
-    await stream.settled()
+    stream.publishing.offer(
+        [(subject, b"r", block, data) for (subject, _), block in zip(messages, blocks, strict=True)]
+    )
+    await stream.publishing.settled()
     answer: dict[str, Any] = json.loads(workshop.answers.bodies()[-1][1])
     return answer

@@ -112,13 +112,15 @@ def headers(**pairs: str) -> bytes:
 
 async def publish(stream: Stream, *items: tuple[bytes, bytes] | tuple[bytes, bytes, bytes]) -> None:
     """Offer (subject, data) or (subject, data, headers), replies r0, r1, …, and wait for them."""
-    stream.offer([(i[0], b"r%d" % n, i[2] if len(i) == 3 else b"", i[1]) for n, i in enumerate(items)])
-    await stream.settled()
+    stream.publishing.offer(
+        [(i[0], b"r%d" % n, i[2] if len(i) == 3 else b"", i[1]) for n, i in enumerate(items)]
+    )
+    await stream.publishing.settled()
 
 
 async def everything(stream: Stream, start_seq: int = 0, filters: Sequence[str] = ()) -> list[Message]:
     """Return every message of a stream, in order."""
-    return [message async for part in stream.scan(start_seq, filters) for message in part]
+    return [message async for part in stream.reading.scan(start_seq, filters) for message in part]
 
 
 async def seqs_of(stream: Stream) -> list[int]:

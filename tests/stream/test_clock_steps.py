@@ -44,7 +44,7 @@ async def test_new_messages_get_the_time_of_a_clock_that_was_set_back(
         now = await jumped(workshop, stream, folded=folded)
         await publish(stream, (b"a", b"5"), (b"a", b"6"))
         assert [m.ts - now for m in await everything(stream, 5)] == [0, 1]
-        assert (await stream.state()).last_ts == now + 1
+        assert (await stream.reading.state()).last_ts == now + 1
     async with workshop.stream() as stream:
         workshop.clock.advance(SECOND)
         await publish(stream, (b"a", b"7", headers(Other="1")), (b"b", b"8"))
@@ -79,17 +79,17 @@ async def test_a_time_leads_to_the_first_message_that_is_not_older(workshop: Wor
         await publish(stream, (b"a", b"5"))
         workshop.clock.advance(SECOND)
         await publish(stream, (b"a", b"6"))
-        assert await stream.seq_at(0) == 1
-        assert await stream.seq_at(now) == 3, "it is not older, whatever is to be thought of it"
-        await stream.remove(3)
-        assert await stream.seq_at(now) == 4
-        await stream.remove(4)
-        assert await stream.seq_at(now - 1) == 5
-        assert await stream.seq_at(now) == 5
-        assert await stream.seq_at(now + 1) == 6
-        assert await stream.seq_at(now + SECOND + 1) == 7
+        assert await stream.reading.seq_at(0) == 1
+        assert await stream.reading.seq_at(now) == 3, "it is not older, whatever is to be thought of it"
+        await stream.retention.remove(3)
+        assert await stream.reading.seq_at(now) == 4
+        await stream.retention.remove(4)
+        assert await stream.reading.seq_at(now - 1) == 5
+        assert await stream.reading.seq_at(now) == 5
+        assert await stream.reading.seq_at(now + 1) == 6
+        assert await stream.reading.seq_at(now + SECOND + 1) == 7
     async with workshop.stream() as stream:
-        assert await stream.seq_at(now + 1) == 6
+        assert await stream.reading.seq_at(now + 1) == 6
 
 
 async def test_a_time_leads_to_the_same_message_in_the_log_and_in_the_table(workshop: Workshop) -> None:
@@ -98,15 +98,15 @@ async def test_a_time_leads_to_the_same_message_in_the_log_and_in_the_table(work
     live = [Message(seq, ts, b"a", b"", b"x" * order.randrange(9000)) for seq, ts in enumerate(times, 1)]
     async with workshop.stream() as stream:
         for start in range(0, 60, 7):
-            await stream.load(columns_of(live[start : start + 7]))
+            await stream.publishing.load(columns_of(live[start : start + 7]))
             if start in (14, 35):
                 await stream.folder.fold()
         for seq in (1, 2, 9, 20, 21, 22, 40, 59):
-            await stream.remove(seq)
+            await stream.retention.remove(seq)
         kept = [m for m in live if m.seq not in (1, 2, 9, 20, 21, 22, 40, 59)]
         for wanted in sorted({*times, times[0] + 1, times[0] - 1, max(times) + 1}):
             later = [m.seq for m in kept if m.ts >= wanted]
-            assert await stream.seq_at(wanted) == (later[0] if later else 61)
+            assert await stream.reading.seq_at(wanted) == (later[0] if later else 61)
 
 
 @FOLDED
@@ -119,26 +119,28 @@ async def test_messages_behind_those_from_the_future_expire_by_their_age(
         await publish(stream, (b"a", b"5"))
         workshop.clock.advance(9 * SECOND)
         await publish(stream, (b"a", b"6"))
-        due = stream.next_expiry_ns()
+        due = stream.retention.next_expiry_ns()
         assert due is not None
         assert due <= workshop.clock.now_ns()
-        assert await stream.expire(workshop.clock.now_ns()) == 2
-        assert stream.next_expiry_ns() == now + 10 * SECOND
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 2
+        assert stream.retention.next_expiry_ns() == now + 10 * SECOND
         workshop.clock.advance(SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         assert await seqs_of(stream) == [3, 4, 6]
     async with workshop.stream(config) as stream:
         workshop.clock.advance(9 * SECOND)
-        due = stream.next_expiry_ns()
+        due = stream.retention.next_expiry_ns()
         assert due is not None
         assert due <= workshop.clock.now_ns(), "the first message, from the future, does not say when"
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         assert await seqs_of(stream) == [3, 4]
         await publish(stream, (b"a", b"7"))
-        assert await stream.expire(workshop.clock.now_ns()) == 0
-        assert (stream.next_expiry_ns() or 0) > workshop.clock.now_ns(), "nothing is looked at all the time"
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 0
+        assert (stream.retention.next_expiry_ns() or 0) > workshop.clock.now_ns(), (
+            "nothing is looked at all the time"
+        )
         workshop.clock.advance(YEARS + 20 * SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 3, "they go when their time has come"
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 3, "they go when their time has come"
 
 
 async def test_a_round_does_not_read_again_what_stays_for_years(
@@ -148,7 +150,7 @@ async def test_a_round_does_not_read_again_what_stays_for_years(
         await jumped(workshop, stream, folded=True)
         workshop.clock.advance(10 * SECOND)
         await publish(stream, (b"a", b"5"))
-        expirer: Expirer = stream._expirer
+        expirer: Expirer = stream.retention._expirer
         read: list[int] = []
         run_at = expirer._store.view.run_at
 
@@ -158,7 +160,7 @@ async def test_a_round_does_not_read_again_what_stays_for_years(
 
         monkeypatch.setattr(expirer._store.view, "run_at", noted)
         for _ in range(3):
-            await stream.expire(workshop.clock.now_ns())
+            await stream.retention.expire(workshop.clock.now_ns())
         assert read == [1, 5, 5, 5]
 
 

@@ -32,9 +32,9 @@ async def test_nobody_is_answered_before_the_sync(workshop: Workshop, disk: Brea
         await publish(stream, (b"a", b"the first starts a segment"))
         workshop.answers.frames.clear()
         before = disk.operations
-        stream.offer([(b"a", b"reply", b"", b"data")])
+        stream.publishing.offer([(b"a", b"reply", b"", b"data")])
         assert not workshop.answers.frames
-        await stream.settled()
+        await stream.publishing.settled()
         assert [line.split()[0] for line in disk.history[before:]] == ["write", "sync"]
         assert workshop.answers.take() == {b"reply": {"stream": "S", "seq": 2}}
 
@@ -43,11 +43,11 @@ async def test_all_that_is_offered_while_a_group_is_written_shares_the_next_sync
     workshop: Workshop, disk: BreakableDisk
 ) -> None:
     async with workshop.stream() as stream:
-        stream.offer([(b"a", b"r0", b"", b"")])
+        stream.publishing.offer([(b"a", b"r0", b"", b"")])
         await asyncio.sleep(0)
         for number in range(1, 50):
-            stream.offer([(b"a", b"r%d" % number, b"", b"")])
-        await stream.settled()
+            stream.publishing.offer([(b"a", b"r%d" % number, b"", b"")])
+        await stream.publishing.settled()
         assert [line.split()[0] for line in disk.history[-4:]] == ["write", "sync", "write", "sync"]
         assert [answer["seq"] for answer in workshop.answers.take().values()] == list(range(1, 51))
 
@@ -65,7 +65,7 @@ async def test_a_refused_sync_refuses_every_publisher_and_forgets_their_messages
         assert {answer["error"]["err_code"] for answer in answers.values()} == {10077}
         assert len(answers) == 2
         assert [message.data for message in await everything(stream)] == [b"kept"]
-        assert (await stream.state()).last_seq == 1
+        assert (await stream.reading.state()).last_seq == 1
 
 
 async def test_what_is_offered_while_the_disk_refuses_is_refused_at_once(
@@ -78,9 +78,13 @@ async def test_what_is_offered_while_the_disk_refuses_is_refused_at_once(
         with pytest.raises(ApiError):
             await publish(stream, (b"a", b"one"))
         workshop.answers.take()
-        stream.offer([(b"a", b"reply", b"", b"two"), (b"a", b"", b"", b"wants no answer")])
+        stream.publishing.offer([(b"a", b"reply", b"", b"two"), (b"a", b"", b"", b"wants no answer")])
         assert list(workshop.answers.take()) == [b"reply"]
-        for refused in (stream.remove(1), stream.purge(), stream.reconfigure(stream.config)):
+        for refused in (
+            stream.retention.remove(1),
+            stream.retention.purge(),
+            stream.reconfigure(stream.config),
+        ):
             with pytest.raises(ApiError):
                 await refused
         disk.heal()
@@ -99,13 +103,13 @@ async def test_a_duplicate_of_a_message_that_was_refused_is_refused_with_it(
         await publish(stream, (b"a", b"the first starts a segment"))
         workshop.answers.frames.clear()
         disk.break_at(disk.operations + 1, Fault.REFUSED)
-        stream.offer([(b"a", b"r0", block, b"")])
+        stream.publishing.offer([(b"a", b"r0", block, b"")])
         await asyncio.sleep(0)
-        stream.offer([(b"a", b"r1", block, b"")])
+        stream.publishing.offer([(b"a", b"r1", block, b"")])
         with pytest.raises(ApiError):
-            await stream.settled()
+            await stream.publishing.settled()
         assert all("error" in answer for answer in workshop.answers.take().values())
-        await stream.state()
+        await stream.reading.state()
         await publish(stream, (b"a", b"again", block))
         assert workshop.answers.take() == {b"r0": {"stream": "S", "seq": 2}}
 
@@ -116,7 +120,7 @@ async def test_a_group_that_was_synced_is_acknowledged_even_if_the_rotation_afte
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"the first starts a segment"))
         workshop.answers.frames.clear()
-        stream.offer([(b"a", b"reply", b"", b"data")])
+        stream.publishing.offer([(b"a", b"reply", b"", b"data")])
         disk.break_at(disk.operations + 3, Fault.REFUSED)
         with pytest.raises(DiskError):
             await stream.folder.fold()
@@ -130,11 +134,12 @@ async def test_readers_wait_until_the_ledger_holds_only_what_is_durable(
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"one"))
         disk.break_at(disk.operations + 1, Fault.REFUSED)
-        stream.offer([(b"a", b"", b"", b"two")])
+        stream.publishing.offer([(b"a", b"", b"", b"two")])
         reads = [
-            asyncio.create_task(read) for read in (stream.message(2), stream.last("a"), stream.next("a", 2))
+            asyncio.create_task(read)
+            for read in (stream.reading.message(2), stream.reading.last("a"), stream.reading.next("a", 2))
         ]
-        states = [asyncio.create_task(stream.state()) for _ in range(3)]
+        states = [asyncio.create_task(stream.reading.state()) for _ in range(3)]
         two, last, following = await asyncio.gather(*reads)
         assert two is None
         assert last is not None
@@ -148,19 +153,19 @@ async def test_a_closed_stream_leaves_nobody_waiting(workshop: Workshop) -> None
     await publish(stream, (b"a", b"one"))
     workshop.answers.take()
     await stream.close()
-    stream.offer([(b"a", b"reply", b"", b"late")])
+    stream.publishing.offer([(b"a", b"reply", b"", b"late")])
     assert "error" in workshop.answers.take()[b"reply"]
-    for late in (stream.message(1), stream.remove(1), stream.state()):
+    for late in (stream.reading.message(1), stream.retention.remove(1), stream.reading.state()):
         with pytest.raises(ApiError, match="closed"):
             await late
     await stream.folder.fold()
     await stream.folder.tidy()
-    await stream.caught_up()
+    await stream.publishing.caught_up()
 
 
 async def test_closing_makes_durable_what_was_offered(workshop: Workshop) -> None:
     stream = await workshop.open(config_of())
-    stream.offer([(b"a", b"reply", b"", b"data")])
+    stream.publishing.offer([(b"a", b"reply", b"", b"data")])
     await stream.close()
     assert workshop.answers.take()[b"reply"]["seq"] == 1
     async with workshop.stream(config_of()) as stream:
@@ -181,13 +186,13 @@ async def test_a_stream_whose_disk_never_heals_can_be_closed(workshop: Workshop,
 
 async def test_a_promise_is_kept_only_for_what_was_stored(workshop: Workshop, disk: BreakableDisk) -> None:
     async with workshop.stream() as stream:
-        await stream.promise()
-        stream.offer([(b"a", b"", b"", b"kept")])
-        await stream.promise()
-        assert stream.durable_seq == 1
+        await stream.publishing.promise()
+        stream.publishing.offer([(b"a", b"", b"", b"kept")])
+        await stream.publishing.promise()
+        assert stream.reading.durable_seq == 1
         disk.break_at(disk.operations + 2, Fault.REFUSED)
-        stream.offer([(b"a", b"", b"", b"lost")])
-        lost = stream.promise()
+        stream.publishing.offer([(b"a", b"", b"", b"lost")])
+        lost = stream.publishing.promise()
         with pytest.raises(ApiError, match="input/output error"):
             await lost
 
@@ -197,9 +202,9 @@ async def test_nothing_is_promised_while_the_disk_refuses(workshop: Workshop, di
         disk.break_always(Fault.REFUSED)
         with pytest.raises(ApiError):
             await publish(stream, (b"a", b"one"))
-        stream.offer([(b"a", b"", b"", b"two")])
+        stream.publishing.offer([(b"a", b"", b"", b"two")])
         with pytest.raises(ApiError):
-            await stream.promise()
+            await stream.publishing.promise()
         disk.heal()
 
 
@@ -209,8 +214,8 @@ async def test_an_error_of_a_listener_is_its_own(workshop: Workshop) -> None:
 
     woken: list[int] = []
     async with workshop.stream() as stream:
-        stream.listen(Failing())
-        stream.watchers = {fail, lambda: woken.append(1)}
+        stream.events.listen(Failing())
+        stream.events.message_callbacks = {fail, lambda: woken.append(1)}
         await publish(stream, (b"a", b"one"), (b"a", b"two"))
         assert len(workshop.answers.take()) == 2
         workshop.answers.frames.clear()
@@ -229,17 +234,17 @@ async def test_a_stream_whose_store_was_taken_over_stores_and_answers_nothing_an
         await publish(stream, (b"a", b"one"))
         workshop.answers.frames.clear()
         owner.is_deposed = True
-        stream.offer([(b"a", b"reply", b"", b"two")])
+        stream.publishing.offer([(b"a", b"reply", b"", b"two")])
         with pytest.raises(ApiError, match="taken from this engine"):
-            await stream.settled()
+            await stream.publishing.settled()
         assert "error" in workshop.answers.take()[b"reply"]
         before = disk.operations
         owner.is_deposed = False  # whatever it looks like from now on
         await asyncio.sleep(0.3)
-        stream.offer([(b"a", b"again", b"", b"three")])
+        stream.publishing.offer([(b"a", b"again", b"", b"three")])
         assert "error" in workshop.answers.take()[b"again"]
         with pytest.raises(ApiError):
-            await stream.state()
+            await stream.reading.state()
         assert not {line.split()[0] for line in disk.history[before:]} & {"write", "sync", "open", "rename"}
 
 

@@ -44,7 +44,7 @@ async def test_a_flipped_bit_in_the_newest_commit_loses_no_message_and_no_file(w
         assert await seqs_of(stream) == [1, 2, 3, 4, 5, 6]
         assert set(before) <= set(data_files(workshop.directory))
         await publish(stream, (b"c", b"three"))
-        assert (await stream.state()).last_seq == 7
+        assert (await stream.reading.state()).last_seq == 7
         await stream.checkpoint()
     async with workshop.stream() as stream:
         assert await seqs_of(stream) == [1, 2, 3, 4, 5, 6, 7]
@@ -88,8 +88,8 @@ async def test_a_missing_file_is_reported_and_the_rest_is_served(
     async with workshop.stream() as stream:
         assert "the file of sequences 1 to 2 is missing" in caplog.text
         with pytest.raises(CorruptionError, match="the file is missing"):
-            await stream.message(1)
-        message = await stream.message(3)
+            await stream.reading.message(1)
+        message = await stream.reading.message(3)
         assert message is not None
 
 

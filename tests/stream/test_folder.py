@@ -64,7 +64,7 @@ async def test_a_log_of_removals_alone_is_trimmed(tmp_path: Path, monkeypatch: p
         await stream.checkpoint()
         assert not stream.folder.due(workshop.clock.now_ns())
         for seq in range(1, 40):
-            await stream.remove(seq)
+            await stream.retention.remove(seq)
         assert len(stream._store.head) == 0
         assert stream.folder.due(workshop.clock.now_ns())
         await stream.checkpoint()
@@ -76,8 +76,8 @@ async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> Non
     async with Workshop(tmp_path).stream() as stream:
         await publish(stream, (b"a", b"secret one"), (b"a", b"kept"), (b"a", b"secret two"))
         await stream.folder.fold()
-        await stream.remove(1)
-        await stream.remove(3)
+        await stream.retention.remove(1)
+        await stream.retention.remove(3)
         await stream.folder.tidy()
         await stream.folder.tidy()
         await stream.checkpoint()
@@ -98,7 +98,7 @@ async def test_a_removal_that_is_not_durable_keeps_no_message_out_of_the_table(t
     async def rotate_then_remove(*, dump: bool) -> committer.Rotated:
         rotated = await rotate(dump=dump)
         disk.break_at(1 + [line.split()[0] for line in disk.history].count("write"), Fault.REFUSED, "write")
-        removing.append(asyncio.create_task(stream.remove(3)))
+        removing.append(asyncio.create_task(stream.retention.remove(3)))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         return rotated
@@ -163,12 +163,12 @@ async def test_readers_and_publishers_go_on_while_everything_is_folded_and_compa
         async def read() -> int:
             rounds = 0
             while not stopped.is_set():
-                state = await stream.state()
+                state = await stream.reading.state()
                 seqs = [message.seq for message in await everything(stream)]
                 assert seqs == sorted(set(seqs))
                 # What was there and was not read must have been removed while this read the rest.
                 unread = set(range(state.first_seq, state.last_seq + 1)) - set(seqs)
-                assert not [seq for seq in sorted(unread) if stream.is_live(seq)]
+                assert not [seq for seq in sorted(unread) if stream.reading.is_live(seq)]
                 rounds += 1
                 await asyncio.sleep(0)
             return rounds
@@ -182,11 +182,11 @@ async def test_readers_and_publishers_go_on_while_everything_is_folded_and_compa
         for number in range(100):
             await publish(stream, *numbered(10, 1 + 10 * number))
             if number % 10 == 0:
-                await stream.remove(10 * number - 3)
+                await stream.retention.remove(10 * number - 3)
         stopped.set()
         rounds = await asyncio.gather(*tasks)
         assert rounds[0]
-        assert (await stream.state()).messages == 150
+        assert (await stream.reading.state()).messages == 150
 
 
 async def test_closing_waits_for_a_fold_under_way(tmp_path: Path) -> None:

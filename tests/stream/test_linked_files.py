@@ -35,7 +35,7 @@ async def link(stream: Stream, *ranges: Sequence[int], names: str = "f") -> list
 
 
 async def adopted(stream: Stream, files: Sequence[Adopted], messages: Sequence[Message]) -> list[Message]:
-    copying, before = stream.copying, (await stream.state()).last_seq
+    copying, before = stream.replica, (await stream.reading.state()).last_seq
     cursor = copying.cursor("up")
     taken = await copying.adopt("up", cursor, files, cursor + b"+", mirrored=False)
     assert taken == len(messages)
@@ -46,7 +46,7 @@ async def adopted(stream: Stream, files: Sequence[Adopted], messages: Sequence[M
 async def put(workshop: Workshop, messages: Sequence[Message], **fields: Any) -> Stream:
     """Return a stream into which the very same messages were put one by one."""
     stream = await workshop.open(config_of(**{"name": "PLAIN", "duplicate_window": 0, **fields}))
-    await stream.load(columns_of(messages))
+    await stream.publishing.load(columns_of(messages))
     return stream
 
 
@@ -55,11 +55,11 @@ async def test_its_messages_are_as_if_they_had_been_copied(workshop: Workshop) -
         expected = await link(stream, SEQS)
         assert await everything(stream) == expected
         assert expected[0].ts == workshop.clock.now_ns() // 1000 * 1000
-        one = await stream.message(9)
+        one = await stream.reading.message(9)
         assert one == expected[8]
         assert one.headers.endswith(b"Nats-Stream-Source: ORDERS 103 > > orders.5 Ab1\r\n\r\n")
-        assert await stream.last("orders.3") == [m for m in expected if m.subject == b"orders.3"][-1]
-        assert await stream.next("orders.3", 500) == next(
+        assert await stream.reading.last("orders.3") == [m for m in expected if m.subject == b"orders.3"][-1]
+        assert await stream.reading.next("orders.3", 500) == next(
             m for m in expected if m.subject == b"orders.3" and m.seq >= 500
         )
     async with workshop.stream(CONFIG) as stream:
@@ -71,16 +71,16 @@ async def test_its_sums_are_those_of_the_very_same_messages(workshop: Workshop, 
     async with workshop.stream(config_of(duplicate_window=0, storage=storage)) as stream:
         expected = await link(stream, SEQS, range(5000, 5100))
         plain = await put(workshop, expected, storage=storage)
-        state = await stream.state()
-        assert state == await plain.state()
-        assert stream.subject_counts(">") == plain.subject_counts(">")
-        assert (await stream.state()).first_ts == expected[0].ts
-        for subject in stream.subject_counts(">"):
-            assert await stream.last(subject.decode()) == await plain.last(subject.decode())
+        state = await stream.reading.state()
+        assert state == await plain.reading.state()
+        assert stream.reading.subject_counts(">") == plain.reading.subject_counts(">")
+        assert (await stream.reading.state()).first_ts == expected[0].ts
+        for subject in stream.reading.subject_counts(">"):
+            assert await stream.reading.last(subject.decode()) == await plain.reading.last(subject.decode())
         await plain.close()
     if storage == Storage.FILE:
         async with workshop.stream(CONFIG) as stream:
-            assert await stream.state() == state
+            assert await stream.reading.state() == state
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -91,13 +91,13 @@ async def test_nothing_is_left_of_its_size_once_all_messages_are_removed(
     expected = await link(stream, range(95, 115))
     plain = await put(workshop, expected)
     for m in expected:
-        assert await stream.remove(m.seq)
-        assert await plain.remove(m.seq)
+        assert await stream.retention.remove(m.seq)
+        assert await plain.retention.remove(m.seq)
         if restarts and m.seq % 7 == 0:
             await stream.close()
             stream = await workshop.open(CONFIG)
-        assert await stream.state() == await plain.state()
-    assert (await stream.state()).bytes == 0
+        assert await stream.reading.state() == await plain.reading.state()
+    assert (await stream.reading.state()).bytes == 0
     await stream.close()
     await plain.close()
 
@@ -105,20 +105,20 @@ async def test_nothing_is_left_of_its_size_once_all_messages_are_removed(
 async def test_a_purge_of_single_subjects_leaves_what_it_leaves_elsewhere(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         plain = await put(workshop, await link(stream, SEQS))
-        for subject in sorted(stream.subject_counts(">")):
-            await stream.purge(filter=subject.decode())
-            await plain.purge(filter=subject.decode())
-            assert await stream.state() == await plain.state()
-        assert (await stream.state()).bytes == (await stream.state()).messages == 0
+        for subject in sorted(stream.reading.subject_counts(">")):
+            await stream.retention.purge(filter=subject.decode())
+            await plain.retention.purge(filter=subject.decode())
+            assert await stream.reading.state() == await plain.reading.state()
+        assert (await stream.reading.state()).bytes == (await stream.reading.state()).messages == 0
         await plain.close()
 
 
 async def test_a_message_in_it_is_deleted_and_erased(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         expected = await link(stream, SEQS)
-        paths = [stream.copying.table_directory / file.path for file in stream._store.table.files]
-        await stream.remove(50)
-        assert await stream.message(50) is None
+        paths = [stream.replica.table_directory / file.path for file in stream._store.table.files]
+        await stream.retention.remove(50)
+        assert await stream.reading.message(50) is None
         left = [m for m in expected if m.seq != 50]
         assert await everything(stream) == left
         for _ in range(2):
@@ -147,10 +147,10 @@ async def test_local_messages_stand_before_between_and_behind(workshop: Workshop
         for change in (stream.folder.fold, stream.folder.compact, stream.checkpoint, stream.folder.compact):
             await change()
             assert await everything(stream) == found
-        state = await stream.state()
+        state = await stream.reading.state()
     async with workshop.stream(CONFIG) as stream:
         assert await everything(stream) == found
-        assert await stream.state() == state
+        assert await stream.reading.state() == state
 
 
 async def test_a_time_is_found_before_in_and_behind_it(workshop: Workshop) -> None:
@@ -165,7 +165,10 @@ async def test_a_time_is_found_before_in_and_behind_it(workshop: Workshop) -> No
         (first, last) = [m for m in await everything(stream) if m.subject == b"local"]
         assert first.ts < one.ts < two.ts < last.ts
         for reopened in (False, True):
-            at = [await stream.seq_at(ts) for ts in (0, first.ts + 1, one.ts, one.ts + 1, two.ts, two.ts + 1)]
+            at = [
+                await stream.reading.seq_at(ts)
+                for ts in (0, first.ts + 1, one.ts, one.ts + 1, two.ts, two.ts + 1)
+            ]
             assert at == [1, 2, 2, two.seq, two.seq, last.seq], reopened
             await stream.folder.fold()
 
@@ -173,12 +176,12 @@ async def test_a_time_is_found_before_in_and_behind_it(workshop: Workshop) -> No
 async def test_its_time_is_never_before_the_message_before_it(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         await publish(stream, *[(b"local", b"")] * 3000)
-        before = (await stream.state()).last_ts
+        before = (await stream.reading.state()).last_ts
         assert before > workshop.clock.now_ns(), "as many messages at one moment have later times"
         (first, *_) = await link(stream, range(1, 10))
         assert before <= first.ts < before + 1000
         await publish(stream, (b"local", b""))
-        assert (await stream.state()).last_ts > first.ts
+        assert (await stream.reading.state()).last_ts > first.ts
 
 
 async def test_among_written_files_times_go_on_from_one_to_the_next(workshop: Workshop) -> None:
@@ -203,11 +206,11 @@ async def test_among_written_files_times_go_on_from_one_to_the_next(workshop: Wo
             written(2, now + 9 * SECOND),
             linked(4),
         ]
-        assert await stream.copying.adopt("up", b"", files, b"c", mirrored=False) == 60
+        assert await stream.replica.adopt("up", b"", files, b"c", mirrored=False) == 60
         times = [m.ts for m in await everything(stream)]
         assert times == sorted(times)
         assert times[-1] == workshop.clock.now_ns() // 1000 * 1000
-        assert (await stream.state()).last_ts == times[-1]
+        assert (await stream.reading.state()).last_ts == times[-1]
 
 
 @pytest.mark.parametrize(
@@ -225,14 +228,14 @@ async def test_limits_hold_over_it_as_over_any_messages(workshop: Workshop, fiel
         plain = await put(workshop, whole, **fields)
         for seconds in (0, 9, 2):
             workshop.clock.advance(seconds * SECOND)
-            await stream.expire(workshop.clock.now_ns())
-            await plain.expire(workshop.clock.now_ns())
+            await stream.retention.expire(workshop.clock.now_ns())
+            await plain.retention.expire(workshop.clock.now_ns())
             assert await seqs_of(stream) == await seqs_of(plain)
-            assert (await stream.state()).bytes == (await plain.state()).bytes
+            assert (await stream.reading.state()).bytes == (await plain.reading.state()).bytes
         await publish(stream, (b"local", b"x"))
         await publish(plain, (b"local", b"x"))
-        assert await stream.state() == await plain.state()
-        assert (await stream.state()).messages < len(SEQS)
+        assert await stream.reading.state() == await plain.reading.state()
+        assert (await stream.reading.state()).messages < len(SEQS)
         await plain.close()
 
 
@@ -242,7 +245,7 @@ CONFIG_B = config_of(name="B", duplicate_window=0)
 async def link_quietly(stream: Stream, seqs: Sequence[int]) -> None:
     """Have a stream adopt a linked file of which little may be left then."""
     file = link_of(stream.directory / "staging", seqs)
-    await stream.copying.adopt("up", b"", [file], b"c", mirrored=False)
+    await stream.replica.adopt("up", b"", [file], b"c", mirrored=False)
 
 
 async def test_a_restart_at_any_point_changes_nothing(workshop: Workshop) -> None:
@@ -290,6 +293,6 @@ async def test_a_mirror_that_links_it_on_has_the_same_and_counts_the_same(worksh
         expected = await link(stream, SEQS)
         staging = mirror.directory / "staging"
         placed = link_of(staging, SEQS).behind(0, 0, expected[0].ts)
-        await mirror.copying.adopt("up", b"", [placed], b"c", mirrored=True)
+        await mirror.replica.adopt("up", b"", [placed], b"c", mirrored=True)
         assert await everything(mirror) == expected
-        assert await mirror.state() == await stream.state()
+        assert await mirror.reading.state() == await stream.reading.state()

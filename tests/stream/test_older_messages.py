@@ -72,7 +72,7 @@ async def test_a_rollup_finds_older_messages_on_a_thread(tmp_path: Path, reads: 
     assert [answers[b"r%d" % n]["seq"] for n in range(4)] == [61, 62, 63, 64]
     assert await held(stream, "s.3") == [b"new", b"after"]
     assert await held(stream, "s.4") == [b"new"]
-    assert (await stream.state()).messages == 60 - 3 - 3 + 3
+    assert (await stream.reading.state()).messages == 60 - 3 - 3 + 3
     await stream.close()
     workshop.close()
 
@@ -114,12 +114,12 @@ async def test_what_comes_meanwhile_waits_its_turn_and_counts_as_backlog(
         assert go_on.wait(60)
 
     reads.entered = wait
-    stream.offer([(b"s.1", b"a", SUB, b"rollup")])
-    stream.offer([(b"s.2", b"b", b"", b"plain")])
-    promise = stream.promise()
-    assert stream.backlog_bytes > 0
+    stream.publishing.offer([(b"s.1", b"a", SUB, b"rollup")])
+    stream.publishing.offer([(b"s.2", b"b", b"", b"plain")])
+    promise = stream.publishing.promise()
+    assert stream.publishing.backlog_bytes > 0
     # Readers are told of what is stored, without waiting for what is held back.
-    assert (await stream.state()).last_seq == 60
+    assert (await stream.reading.state()).last_seq == 60
     assert not promise.done()
     reads.entered = lambda: None
     go_on.set()
@@ -130,8 +130,8 @@ async def test_what_comes_meanwhile_waits_its_turn_and_counts_as_backlog(
         b"a": 61,
         b"b": 62,
     }
-    await stream.caught_up()
-    assert stream.backlog_bytes == 0
+    await stream.publishing.caught_up()
+    assert stream.publishing.backlog_bytes == 0
     await stream.close()
     workshop.close()
 
@@ -139,7 +139,7 @@ async def test_what_comes_meanwhile_waits_its_turn_and_counts_as_backlog(
 async def test_closing_stores_what_was_held_back(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     stream = await filled(workshop, allow_rollup_hdrs=True)
-    stream.offer([(b"s.1", b"a", SUB, b"rollup")])
+    stream.publishing.offer([(b"s.1", b"a", SUB, b"rollup")])
     await stream.close()
     async with workshop.stream(allow_rollup_hdrs=True) as again:
         assert await held(again, "s.1") == [b"rollup"]
@@ -171,7 +171,7 @@ async def test_subjects_hold_what_they_should_whatever_comes(
             stream = await workshop.open(config_of(**config))
     assert reads.on_loop == 0
     assert {subject: await held(stream, subject.decode()) for subject in model} == model
-    assert (await stream.state()).messages == sum(map(len, model.values()))
+    assert (await stream.reading.state()).messages == sum(map(len, model.values()))
     await stream.close()
     workshop.close()
 
@@ -183,18 +183,18 @@ async def test_what_is_refused_after_it_was_held_back_is_never_promised(
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
     workshop = Workshop(tmp_path)
     stream = await filled(workshop, max_msgs_per_subject=100, allow_rollup_hdrs=True)
-    locate, may_locate = stream._older._find, [asyncio.Event(), asyncio.Event()]
+    locate, may_locate = stream.publishing._older._find, [asyncio.Event(), asyncio.Event()]
     waits = iter(may_locate)
 
     async def slowly(wanted: Any) -> None:
         await next(waits).wait()
         await locate(wanted)
 
-    monkeypatch.setattr(stream._older, "_find", slowly)
-    stream.offer([(b"s.1", b"", SUB, b"refused")])
-    promised, settled = stream.promise(), asyncio.create_task(stream.settled())
-    stream.offer([(b"s.2", b"", SUB, b"stored")])
-    later = stream.promise()
+    monkeypatch.setattr(stream.publishing._older, "_find", slowly)
+    stream.publishing.offer([(b"s.1", b"", SUB, b"refused")])
+    promised, settled = stream.publishing.promise(), asyncio.create_task(stream.publishing.settled())
+    stream.publishing.offer([(b"s.2", b"", SUB, b"stored")])
+    later = stream.publishing.promise()
     append, refusals = stream._store.log.append, [DiskError(tmp_path, "write", 28)]
 
     def refuse_once(encoded: Any) -> Any:
@@ -205,7 +205,7 @@ async def test_what_is_refused_after_it_was_held_back_is_never_promised(
     monkeypatch.setattr(stream._store.log, "append", refuse_once)
     await asyncio.sleep(0)
     may_locate[0].set()
-    await until(lambda: not refusals and stream.is_storing)
+    await until(lambda: not refusals and stream.publishing.is_storing)
     may_locate[1].set()
     await later
     with pytest.raises(ApiError):

@@ -41,7 +41,7 @@ async def filled(workshop: Workshop) -> Read:
         if seq in (5, 9):
             await stream.folder.fold()
     for seq in REMOVED:
-        assert await stream.remove(seq)
+        assert await stream.retention.remove(seq)
     return Read(stream, [m for m in live if m.seq not in REMOVED])
 
 
@@ -112,7 +112,7 @@ async def test_a_subject_that_lost_its_newest_message_is_looked_up_once(workshop
 
 async def test_a_subject_that_cannot_hold_the_newest_message_is_not_looked_up(workshop: Workshop) -> None:
     read = await filled(workshop)
-    await read.stream.remove(13)
+    await read.stream.retention.remove(13)
     index = read.stream._store.ledger.subjects
     assert index.stale == {b"a.1", b"b.1"}
     newest = await read.reader.last("*.1")
@@ -131,7 +131,7 @@ async def test_a_lookup_is_done_again_when_its_answer_was_removed_meanwhile(
     async def on_thread(call: Callable[..., int], *args: object) -> int:
         found.append(call(*args))
         if len(found) == 1:
-            store.ledger.remove(read.stream.removal_of([found[0]])[0])
+            store.ledger.remove(read.stream.retention.removal_of([found[0]])[0])
         return found[-1]
 
     monkeypatch.setattr(store, "on_thread", on_thread)

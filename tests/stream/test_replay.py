@@ -44,9 +44,9 @@ async def test_ids_times_to_live_and_consumers_are_replayed_from_the_log(worksho
             (b"a", b"1", headers(Nats_Msg_Id="one", Nats_TTL="30")),
             (b"a", b"2", headers(Nats_TTL="never")),
         )
-        stream.record({"C": b"made", "D": b"made"})
-        stream.record({"C": b"acked", "D": b""})
-        await stream.settled()
+        stream.consumers.record({"C": b"made", "D": b"made"})
+        stream.consumers.record({"C": b"acked", "D": b""})
+        await stream.publishing.settled()
     store = replayed(workshop, config)
     now = workshop.clock.now_ns()
     assert store.ledger.dedupe.find(b"one", now) == 1
@@ -70,7 +70,7 @@ async def test_a_removal_of_everything_is_replayed_before_what_came_with_it(work
     async with workshop.stream(config) as stream:
         await publish(stream, (b"a", b"1"), (b"b", b"2"))
         await publish(stream, (b"c", b"3"), (b"d", b"4", headers(Nats_Rollup="all")), (b"e", b"5"))
-        await stream.purge(seq=20)
+        await stream.retention.purge(seq=20)
         await publish(stream, (b"f", b"6"))
     store = replayed(workshop, config)
     assert (store.ledger.first_seq, store.ledger.last_seq, store.ledger.messages) == (20, 20, 1)
@@ -85,13 +85,13 @@ async def test_of_a_damaged_batch_the_sequences_are_lost_and_the_rest_is_served(
         await each(stream, (b"a", b"first"), (b"a", b"second"), (b"b", b"third"))
     spoil(workshop.directory / "S", b"second")
     async with workshop.stream(config) as stream:
-        state = await stream.state()
+        state = await stream.reading.state()
         assert (state.messages, state.first_seq, state.last_seq) == (2, 1, 3)
         assert state.lost is not None
         assert state.lost.msgs == (2,)
         assert await seqs_of(stream) == [1, 3]
-        assert await stream.message(2) is None
-        assert stream.subject_counts(">") == {b"a": 1, b"b": 1}
+        assert await stream.reading.message(2) is None
+        assert stream.reading.subject_counts(">") == {b"a": 1, b"b": 1}
         workshop.answers.frames.clear()
         await publish(stream, (b"a", b"fourth"))
         assert workshop.answers.take()[b"r0"]["seq"] == 4
@@ -105,11 +105,11 @@ async def test_a_damaged_batch_that_was_folded_is_taken_from_the_table(workshop:
         await each(stream, (b"a", b"first"), (b"a", b"second"), (b"b", b"third"))
         await stream.folder.fold()
         await publish(stream, (b"c", b"fourth"))
-        before, state = await everything(stream), await stream.state()
+        before, state = await everything(stream), await stream.reading.state()
     spoil(workshop.directory / "S", b"second")
     async with workshop.stream(config) as stream:
         assert await everything(stream) == before
-        assert await stream.state() == state
+        assert await stream.reading.state() == state
 
 
 async def test_a_damaged_removal_does_not_make_the_sums_wrong(workshop: Workshop) -> None:
@@ -119,21 +119,21 @@ async def test_a_damaged_removal_does_not_make_the_sums_wrong(workshop: Workshop
         assert await seqs_of(stream) == [4, 5, 6]
     spoil(workshop.directory / "S", b"message 4")
     async with workshop.stream(config) as stream:
-        messages, state = await everything(stream), await stream.state()
+        messages, state = await everything(stream), await stream.reading.state()
         assert [m.data for m in messages] == [b"message 5", b"message 6"]
         assert state.messages == 2
         assert state.bytes == sum(30 + len(m.subject) + len(m.data) for m in messages)
-        assert stream.subject_counts(">") == {b"a": 2}
+        assert stream.reading.subject_counts(">") == {b"a": 2}
 
 
 async def test_a_removal_of_what_was_damaged_takes_nothing_else_with_it(workshop: Workshop) -> None:
     config = config_of()
     async with workshop.stream(config) as stream:
         await each(stream, (b"a", b"first"), (b"a", b"second"))
-        await stream.remove(2)
+        await stream.retention.remove(2)
     spoil(workshop.directory / "S", b"second")
     async with workshop.stream(config) as stream:
-        state = await stream.state()
+        state = await stream.reading.state()
         assert (state.messages, state.first_seq, state.last_seq) == (1, 1, 2)
         assert await seqs_of(stream) == [1]
 
@@ -145,7 +145,7 @@ async def test_a_record_that_the_end_of_the_log_cuts_off_was_never_acknowledged(
     segment = max((workshop.directory / "S" / "log").iterdir())
     segment.write_bytes(segment.read_bytes()[:-1])
     async with workshop.stream(config) as stream:
-        state = await stream.state()
+        state = await stream.reading.state()
         assert (state.last_seq, state.lost) == (1, None)
 
 
@@ -161,7 +161,7 @@ async def test_a_damaged_table_costs_only_what_cannot_be_read_when_sums_are_coun
     spoil(workshop.directory / "S", b"in the table", "table")
     spoil(workshop.directory / "S", b"third")
     async with workshop.stream(config) as stream:
-        state = await stream.state()
+        state = await stream.reading.state()
         assert state.lost is not None
         assert state.lost.msgs == (1, 2, 3)
         assert (state.messages, await seqs_of(stream)) == (1, [4])

@@ -12,6 +12,7 @@ from headwater.model.run import Run
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import SECOND
 from headwater.stream.pending import BATCH_BYTES
+from headwater.stream.retention.hold import Hold
 from headwater.stream.stream import Stream
 from headwater.stream.timing.time_to_live import marker
 from stream.batches import Told, batch, commit
@@ -82,7 +83,7 @@ async def test_a_batch_that_the_limits_cut_is_one_record(workshop: Workshop) -> 
 async def test_a_batch_that_nobody_wants_all_of_is_one_record(workshop: Workshop) -> None:
     config = config_of(allow_atomic=True, retention=Retention.INTEREST)
     async with workshop.stream(config) as stream:
-        stream._intake.wants = lambda subject: subject == b"a"
+        stream.retention.holds.add(Hold(("a",)))
         answer = await commit(
             workshop, stream, b"x", (b"b", b""), (b"a", b""), (b"b", b""), (b"a", b""), (b"b", b"")
         )
@@ -91,21 +92,21 @@ async def test_a_batch_that_nobody_wants_all_of_is_one_record(workshop: Workshop
         assert [message.seq for message in await everything(stream)] == [2, 4]
         await reopened(workshop, stream, config)
         await commit(workshop, stream, b"y", (b"b", b""), (b"b", b""))
-        assert (await stream.state()).last_seq == 7
+        assert (await stream.reading.state()).last_seq == 7
         await reopened(workshop, stream, config)
 
 
 async def test_a_rollup_that_nobody_wants_takes_out_what_it_would_replace(workshop: Workshop) -> None:
     config = config_of(allow_rollup_hdrs=True, retention=Retention.INTEREST)
     async with workshop.stream(config) as stream:
-        stream._intake.wants = lambda subject: True
+        stream.retention.holds.add(hold := Hold())
         await publish(stream, (b"a", b""), (b"b", b""))
-        stream._intake.wants = lambda subject: False
+        stream.retention.holds.discard(hold)
         await publish(stream, (b"a", b"", headers(Nats_Rollup="sub")))
         assert [message.seq for message in await everything(stream)] == [2]
         await reopened(workshop, stream, config)
         await publish(stream, (b"a", b"", headers(Nats_Rollup="all")))
-        assert (await stream.state()).messages == 0
+        assert (await stream.reading.state()).messages == 0
         await reopened(workshop, stream, config)
 
 
@@ -116,15 +117,15 @@ async def test_an_expired_message_and_its_marker_are_one_record(workshop: Worksh
     async with workshop.stream(config) as stream:
         await publish(stream, (b"a", b""), (b"a", b""), (b"b", b""))
         workshop.clock.advance(11 * SECOND)
-        await stream.expire(workshop.clock.now_ns())
+        await stream.retention.expire(workshop.clock.now_ns())
         assert records(stream) == 2
         found = await everything(stream)
         assert [(message.seq, message.subject) for message in found] == [(4, b"a"), (5, b"b")]
         assert {message.headers for message in found} == {marker(5 * SECOND)}
         await reopened(workshop, stream, config)
         workshop.clock.advance(6 * SECOND)
-        await stream.expire(workshop.clock.now_ns())
-        assert (await stream.state()).messages == 0
+        await stream.retention.expire(workshop.clock.now_ns())
+        assert (await stream.reading.state()).messages == 0
 
 
 async def test_a_schedule_and_what_it_publishes_are_one_record(workshop: Workshop) -> None:
@@ -132,17 +133,17 @@ async def test_a_schedule_and_what_it_publishes_are_one_record(workshop: Worksho
     async with workshop.stream(config) as stream:
         await publish(stream, (b"in", b"", headers(Nats_Schedule="@every 5s", Nats_Schedule_Target="out")))
         workshop.clock.advance(5 * SECOND)
-        await stream.expire(workshop.clock.now_ns())
+        await stream.retention.expire(workshop.clock.now_ns())
         assert records(stream) == 2
         replayed = await reopened(workshop, stream, config)
-        assert [entry[0] for entry in replayed["schedules"]] == [stream.next_expiry_ns()]
+        assert [entry[0] for entry in replayed["schedules"]] == [stream.retention.next_expiry_ns()]
 
 
 async def test_messages_after_a_batch_keep_the_order_of_time(workshop: Workshop) -> None:
     async with workshop.stream(allow_atomic=True) as stream:
         block = batch(b"x", 1)
         commits = batch(b"x", 2, headers(Nats_Batch_Commit="1"))
-        stream.offer(
+        stream.publishing.offer(
             [(b"a", b"", block, b""), (b"a", b"", commits, b""), (b"a", b"", b"", b""), (b"a", b"", b"", b"")]
         )
         times = [message.ts for message in await everything(stream)]
@@ -168,13 +169,13 @@ async def test_a_rollup_of_a_subject_with_one_message_reads_no_more_than_that_me
             read.clear()
             await publish(stream, (subject, b"sum", headers(Nats_Rollup="sub")))
             assert read == [older] * bool(older)
-            assert not older or not stream.is_live(older)
-            assert stream.subject_counts(subject.decode()) == {subject: 1}
+            assert not older or not stream.reading.is_live(older)
+            assert stream.reading.subject_counts(subject.decode()) == {subject: 1}
         read.clear()
         await publish(stream, (b"s.3.*", b"sum", headers(Nats_Rollup="sub")))
         assert sorted(read) == list(range(151, 201)), "one look for each of the fifty messages that match"
-        assert stream.subject_counts("s.3.*") == {b"s.3.*": 1}
+        assert stream.reading.subject_counts("s.3.*") == {b"s.3.*": 1}
         read.clear()
         await publish(stream, (b"s.*.*", b"sum", headers(Nats_Rollup="sub")))
         assert len(read) <= 20, "one pass for many"
-        assert stream.subject_counts(">") == {b"s.*.*": 1, b"new": 1}
+        assert stream.reading.subject_counts(">") == {b"s.*.*": 1, b"new": 1}

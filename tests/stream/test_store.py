@@ -20,10 +20,10 @@ async def test_a_stream_reads_back_what_it_held(tmp_path: Path, storage: Storage
         await publish(stream, (b"a", b"1"), (b"b", b"2"))
         await stream.folder.fold()
         await publish(stream, (b"c", b"3"))
-        before, state = await everything(stream), await stream.state()
+        before, state = await everything(stream), await stream.reading.state()
     async with workshop.stream(storage=storage) as stream:
         assert await everything(stream) == before
-        assert await stream.state() == state
+        assert await stream.reading.state() == state
 
 
 async def test_opening_reads_no_message_of_the_table(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_opening_reads_no_message_of_the_table(tmp_path: Path) -> None:
     for file in (tmp_path / "S" / "table").glob("base_seq=*/**/*.parquet"):
         file.write_bytes(b"")
     async with workshop.stream() as stream:
-        assert (await stream.state()).messages == 100
+        assert (await stream.reading.state()).messages == 100
 
 
 async def test_a_damaged_checkpoint_is_replaced_by_its_copy_or_refused_by_name(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ async def test_a_damaged_checkpoint_is_replaced_by_its_copy_or_refused_by_name(t
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     async with workshop.stream() as stream:
-        assert (await stream.state()).last_seq == 1
+        assert (await stream.reading.state()).last_seq == 1
     for each in (path, copy):
         each.write_bytes(whole[:-1])
     with pytest.raises(CorruptionError, match="checkpoint"):
@@ -84,10 +84,10 @@ async def test_a_stream_that_never_was_starts_at_its_first_sequence(workshop: Wo
             ledger = stream._store.ledger
             assert (ledger.first_seq, ledger.last_seq) == wanted
             await publish(stream, (b"a", b"1"), (b"a", b"2"))
-            await stream.remove(first_seq or 1)
+            await stream.retention.remove(first_seq or 1)
             await stream.checkpoint()
         async with workshop.stream(name=f"S{first_seq}", first_seq=first_seq) as stream:
-            assert stream.first_seq == stream.durable_seq == (first_seq or 1) + 1
+            assert stream.reading.first_seq == stream.reading.durable_seq == (first_seq or 1) + 1
 
 
 async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
@@ -97,13 +97,13 @@ async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
         await publish(stream, (b"a", b"1"), (b"b", b"22"), (b"a", b"333"))
         await stream.folder.fold()
         await publish(stream, (b"a", b"4"), (b"c", b"5"))
-        await stream.remove(5)
+        await stream.retention.remove(5)
         store = stream._store
         run_at = store.view.run_at
 
         async def removing(seq: int) -> Run | None:
             if seq > 3 and store.ledger.is_live(1):
-                stream._intake.remove(stream.removal_of([1])[0])
+                stream._sequencer.remove(stream.retention.removal_of([1])[0])
             return await run_at(seq)
 
         monkeypatch.setattr(store.view, "run_at", removing)
@@ -116,7 +116,7 @@ async def test_a_memory_stream_counts_sizes_as_nats_server_does_in_memory(worksh
     for storage, overhead in ((Storage.FILE, 34), (Storage.MEMORY, 16)):
         async with workshop.stream(name=str(storage), storage=storage) as stream:
             await publish(stream, (b"abc", b"12345", block))
-            assert (await stream.state()).bytes == 3 + 5 + len(block) + overhead
+            assert (await stream.reading.state()).bytes == 3 + 5 + len(block) + overhead
 
 
 async def test_remembered_ids_are_taken_back_within_the_window_of_now(workshop: Workshop) -> None:

@@ -106,26 +106,26 @@ class Comparison:
         await self.stream.close()
 
     async def offer(self, offered: list[tuple[bytes, bytes, bytes]]) -> None:
-        self.stream.offer([(s, b"r%d" % n, h, d) for n, (s, h, d) in enumerate(offered)])
-        await self.stream.settled()
+        self.stream.publishing.offer([(s, b"r%d" % n, h, d) for n, (s, h, d) in enumerate(offered)])
+        await self.stream.publishing.settled()
         answers = self.workshop.answers.take()
         told = [answers[b"r%d" % n] for n in range(len(offered))]
         assert [None if "error" in answer else answer["seq"] for answer in told] == self.model.offer(offered)
 
     async def remove(self, seq: int) -> None:
-        assert await self.stream.remove(seq) == bool(self.model.remove([seq]))
+        assert await self.stream.retention.remove(seq) == bool(self.model.remove([seq]))
 
     async def purge(self, argument: tuple[str, int, int]) -> None:
         pattern, seq, keep = argument
-        purged = await self.stream.purge(filter=pattern, seq=seq, keep=keep)
+        purged = await self.stream.retention.purge(filter=pattern, seq=seq, keep=keep)
         assert purged == self.model.purge("" if pattern == ">" else pattern, seq, keep)
 
     async def advance(self, nanoseconds: int) -> None:
         self.workshop.clock.advance(nanoseconds)
-        due = self.stream.next_expiry_ns()
+        due = self.stream.retention.next_expiry_ns()
         gone = 0
         if due is not None and due <= self.workshop.clock.now_ns():
-            gone = await self.stream.expire(self.workshop.clock.now_ns())
+            gone = await self.stream.retention.expire(self.workshop.clock.now_ns())
         assert gone == self.model.expire()
 
     async def reconfigure(self, changes: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ class Comparison:
         now = max(self.workshop.clock.now_ns(), self.model.last_ts + 1)
         messages = [Message(seq + 2 * n, now + n, s, h, d) for n, (s, h, d) in enumerate(loaded)]
         last_seq = (messages[-1].seq if messages else self.model.last_seq) + skipped
-        await self.stream.load(columns_of(messages) if messages else _none(), last_seq=last_seq)
+        await self.stream.publishing.load(columns_of(messages) if messages else _none(), last_seq=last_seq)
         for message in messages:
             self.model.store(message)
         if messages:
@@ -164,16 +164,16 @@ class Comparison:
 
     async def agree(self) -> None:
         stream, model = self.stream, self.model
-        state = await stream.state()
+        state = await stream.reading.state()
         assert (state.messages, state.bytes) == (len(model.messages), model.size)
         assert (state.first_seq, state.last_seq) == (model.first_seq, model.last_seq)
         assert state.first_ts == (model.messages[model.first_seq].ts if model.messages else 0)
         assert (state.last_ts, state.lost) == (model.last_ts, None)
-        assert (state.num_deleted, stream.deleted()) == (len(model.deleted), model.deleted)
-        assert stream.subject_counts(">") == model.counts()
+        assert (state.num_deleted, stream.reading.deleted()) == (len(model.deleted), model.deleted)
+        assert stream.reading.subject_counts(">") == model.counts()
         assert await everything(stream) == model.matching(())
         for seq in (model.first_seq, model.last_seq, model.last_seq // 2):
-            assert await stream.message(seq) == model.messages.get(seq)
+            assert await stream.reading.message(seq) == model.messages.get(seq)
         for pattern in PATTERNS:
             await self.agree_on(pattern, (pattern,) if pattern else ())
         self.agree_on_replay()
@@ -182,18 +182,18 @@ class Comparison:
         stream, model = self.stream, self.model
         middle = (model.first_seq + model.last_seq) // 2
         matching = model.matching(patterns)
-        assert await stream.last(pattern) == (matching[-1] if matching else None)
+        assert await stream.reading.last(pattern) == (matching[-1] if matching else None)
         later = model.matching(patterns, middle)
-        assert await stream.next(pattern, middle) == (later[0] if later else None)
-        assert await stream.pending(middle, patterns) == len(later)
+        assert await stream.reading.next(pattern, middle) == (later[0] if later else None)
+        assert await stream.reading.pending(middle, patterns) == len(later)
         assert await everything(stream, middle, patterns) == later
         earlier = model.matching(patterns, 0, middle)
-        assert await stream.last(pattern, middle) == (earlier[-1] if earlier else None)
+        assert await stream.reading.last(pattern, middle) == (earlier[-1] if earlier else None)
         for up_to in (None, middle):
             wanted = model.last_seqs(patterns, model.last_seq if up_to is None else up_to)
-            assert await stream.last_seqs(patterns or (">",), up_to, 100) == wanted
+            assert await stream.reading.last_seqs(patterns or (">",), up_to, 100) == wanted
         ts = (matching[len(matching) // 2].ts if matching else 0) + len(pattern) - 1
-        assert await stream.seq_at(ts) == model.seq_at(ts)
+        assert await stream.reading.seq_at(ts) == model.seq_at(ts)
 
     def agree_on_replay(self) -> None:
         """The ledger that a crash right now would leave is the one that lives."""

@@ -24,13 +24,13 @@ async def test_messages_that_come_during_a_purge_stay(workshop: Workshop) -> Non
     async with workshop.stream() as stream:
         await publish(stream, *[(b"a", b"old")] * 100)
         await stream.folder.fold()
-        purge = asyncio.create_task(stream.purge(filter="a"))
+        purge = asyncio.create_task(stream.retention.purge(filter="a"))
         for _ in range(20):
             await publish(stream, (b"a", b"new"))
         assert await purge >= 100
         left = await everything(stream)
         assert {message.data for message in left} <= {b"new"}
-        assert (await stream.state()).messages == len(left)
+        assert (await stream.reading.state()).messages == len(left)
 
 
 async def test_a_new_limit_holds_for_what_comes_and_goes_while_it_is_taken_up(workshop: Workshop) -> None:
@@ -41,15 +41,15 @@ async def test_a_new_limit_holds_for_what_comes_and_goes_while_it_is_taken_up(wo
         change = asyncio.create_task(stream.reconfigure(limited))
         for number in range(20):
             await publish(stream, *[(b"s.%d" % (n % 5), b"") for n in range(number + 1)])
-            await stream.remove(number + 1)
+            await stream.retention.remove(number + 1)
         await change
-        assert set(stream.subject_counts(">").values()) == {2}
+        assert set(stream.reading.subject_counts(">").values()) == {2}
         messages = await everything(stream)
         assert len(messages) == 10
-        state = await stream.state()
+        state = await stream.reading.state()
         assert (state.messages, state.bytes) == (10, sum(30 + len(m.subject) for m in messages))
         await publish(stream, *[(b"s.%d" % n, b"") for n in range(5)])
-        assert set(stream.subject_counts(">").values()) == {2}
+        assert set(stream.reading.subject_counts(">").values()) == {2}
 
 
 async def test_a_scan_goes_on_where_it_was_when_the_stream_goes_back(
@@ -61,7 +61,7 @@ async def test_a_scan_goes_on_where_it_was_when_the_stream_goes_back(
         for number in range(5):
             await publish(stream, (b"a", b"%d" % number))
         seen: list[bytes] = []
-        async for messages in stream.scan(0):
+        async for messages in stream.reading.scan(0):
             seen += [message.data for message in messages]
             if len(seen) == 2:
                 disk.break_at(disk.operations + 1, Fault.REFUSED)
@@ -73,8 +73,8 @@ async def test_a_scan_goes_on_where_it_was_when_the_stream_goes_back(
 async def test_many_small_batches_offered_at_once_do_not_stay_in_memory(workshop: Workshop) -> None:
     async with workshop.stream() as stream:
         for number in range(10_000):
-            stream.offer([(b"a", b"", b"", b"%d" % number)])
-        await stream.settled()
+            stream.publishing.offer([(b"a", b"", b"", b"%d" % number)])
+        await stream.publishing.settled()
         head = stream._store.head
         assert len(head) == 10_000
         resident = [entry for entry in head.below(1 << 60) if entry.run is not None]
@@ -102,10 +102,10 @@ async def test_all_readers_of_a_stream_that_folds_and_trims_find_every_message(w
             reads = 0
             while not writing.done():
                 for seq in range(1, written + 1, step):
-                    message = await stream.message(seq)
+                    message = await stream.reading.message(seq)
                     assert message is not None
                     assert message.data == b"%d" % (seq - 1)
-                    assert await stream.seq_at(message.ts) == seq
+                    assert await stream.reading.seq_at(message.ts) == seq
                     reads += 1
                 await asyncio.sleep(0)
             return reads
@@ -123,7 +123,7 @@ async def test_a_message_that_comes_while_an_empty_stream_takes_up_a_limit_is_co
         limited = msgspec.structs.replace(stream.config, max_msgs_per_subject=1)
         change = asyncio.create_task(stream.reconfigure(limited))
         for number in range(50):
-            stream.offer([(b"a", b"", b"", b"%d" % number)])
+            stream.publishing.offer([(b"a", b"", b"", b"%d" % number)])
             await asyncio.sleep(0)
         await change
         await publish(stream, (b"a", b"last"))

@@ -25,10 +25,10 @@ async def test_a_receipt_handed_in_twice_is_taken_once(tmp_path: Path) -> None:
         await copier.until(count_is(door, "S", 5))
         # Who hands in again has missed the answer, and is given it again.
         assert await copier.hand_in(kept) == 5
-        assert (await door.domain.stream("S").state()).messages == 5
+        assert (await door.domain.stream("S").reading.state()).messages == 5
         other = [msgspec.structs.replace(receipt, rows=receipt.rows + 1) for receipt in kept]
         assert await copier.hand_in(other) == 0
-        assert (await door.domain.stream("S").state()).messages == 5
+        assert (await door.domain.stream("S").reading.state()).messages == 5
 
 
 async def test_receipts_handed_in_again_while_they_are_taken_get_the_same_answer(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ async def test_receipts_handed_in_again_while_they_are_taken_get_the_same_answer
         while not kept:
             await copier.tick()
         assert await asyncio.gather(*(copier.hand_in(kept) for _ in range(3))) == [5, 5, 5]
-        assert (await door.domain.stream("S").state()).messages == 5
+        assert (await door.domain.stream("S").reading.state()).messages == 5
 
 
 async def test_nothing_is_planned_on_an_upstream_whose_receipt_is_being_taken_in(

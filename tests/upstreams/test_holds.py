@@ -28,7 +28,7 @@ async def stays(copier: Copier, door: Door, name: str, count: int) -> None:
     """Copy for a while; nothing of the stream may go."""
     for _ in range(3):
         await copier.tick()
-    assert (await door.domain.stream(name).state()).messages == count
+    assert (await door.domain.stream(name).reading.state()).messages == count
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
@@ -38,7 +38,7 @@ async def test_a_message_leaves_once_the_target_has_it(tmp_path: Path, retention
         await create(door, name="S", storage=storage, sources=[{"name": "O"}])
         await create(door, name="O", subjects=["o"], retention=retention)
         await publish(door, "o", 20)
-        assert (await door.domain.stream("O").state()).messages == 20
+        assert (await door.domain.stream("O").reading.state()).messages == 20
         await copier.until(count_is(door, "S", 20))
         await emptied(door, "O")
         await publish(door, "o", 5, start=20)
@@ -101,7 +101,7 @@ async def test_a_consumer_and_an_upstream_must_both_be_done_with_it(
 
         if first == "consumer":
             await consume()
-            assert (await door.domain.stream("O").state()).messages == 6
+            assert (await door.domain.stream("O").reading.state()).messages == 6
             await copier.until(count_is(door, "S", 6))
         else:
             await copier.until(count_is(door, "S", 6))
@@ -155,7 +155,7 @@ async def test_an_origin_made_anew_is_held_from_its_start(tmp_path: Path) -> Non
         await door.asker.ask("STREAM.DELETE.O")
         await create(door, name="O", subjects=["o"], retention="interest")
         await publish(door, "o", 3)
-        assert (await door.domain.stream("O").state()).messages == 3
+        assert (await door.domain.stream("O").reading.state()).messages == 3
         await copier.until(count_is(door, "S", 8))
         await emptied(door, "O")
 
@@ -172,7 +172,7 @@ async def test_what_was_committed_before_a_crash_leaves_after_it(
             without.setattr("headwater.upstreams.holds.Holds.committed", lambda *_: None)
             await copier.until(count_is(door, "S", 10))
         await publish(door, "o", 2, start=10)
-        assert (await door.domain.stream("O").state()).messages == 12
+        assert (await door.domain.stream("O").reading.state()).messages == 12
         monkeypatch.setattr("headwater.upstreams.holds.Holds.look_again", lambda *_: None)
     # The store is closed with all of it: the engine ended between the commit and the removal.
     async with copying(tmp_path) as (door, copier):
@@ -188,7 +188,7 @@ async def test_a_restart_lets_nothing_go_that_was_not_copied(tmp_path: Path) -> 
         await create(door, name="S", sources=[{"name": "O"}])
         await publish(door, "o", 10)
     async with copying(tmp_path) as (door, copier):
-        assert (await door.domain.stream("O").state()).messages == 10
+        assert (await door.domain.stream("O").reading.state()).messages == 10
         await publish(door, "o", 1, start=10)
         await copier.until(count_is(door, "S", 11))
         await emptied(door, "O")
@@ -237,7 +237,7 @@ async def test_a_target_by_interest_stores_what_somebody_wants_of_it_and_its_ori
         await copier.until(count_is(door, "LAST", 3))
         await emptied(door, "O")
         await emptied(door, "T")
-        assert (await door.domain.stream("T").state()).last_seq == 6
+        assert (await door.domain.stream("T").reading.state()).last_seq == 6
         assert [m.data for m in await held(door, "LAST")] == [b"o.a 0", b"o.a 2", b"o.a 4"]
 
 
@@ -253,7 +253,7 @@ async def test_a_target_that_cannot_be_opened_holds_everything(tmp_path: Path) -
     async with copying(tmp_path) as (door, _):
         assert "S" in door.domain.offline
         await publish(door, "o", 3)
-        assert (await door.domain.stream("O").state()).messages == 3
+        assert (await door.domain.stream("O").reading.state()).messages == 3
 
 
 async def test_a_deleted_target_that_could_not_be_opened_holds_nothing(
@@ -267,11 +267,11 @@ async def test_a_deleted_target_that_could_not_be_opened_holds_nothing(
     monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 0.02)
     async with copying(tmp_path) as (door, _):
         await publish(door, "o", 3)
-        assert (await door.domain.stream("O").state()).messages == 3
+        assert (await door.domain.stream("O").reading.state()).messages == 3
         await door.asker.ask("STREAM.DELETE.S")
         await emptied(door, "O")
         await publish(door, "o", 1)
-        assert (await door.domain.stream("O").state()).messages == 0
+        assert (await door.domain.stream("O").reading.state()).messages == 0
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)

@@ -30,7 +30,7 @@ async def streams(tmp_path: Path) -> AsyncIterator[tuple[Stream, Stream]]:
             for name in ("O", "T")
         ]
         for stream in opened:
-            stream.listen(Nobody())  # type: ignore[arg-type]
+            stream.events.listen(Nobody())  # type: ignore[arg-type]
         yield opened[0], opened[1]
         for stream in opened:
             await stream.close()
@@ -54,8 +54,8 @@ async def test_it_rests_until_its_origin_grows(streams: tuple[Stream, Stream]) -
     rest(restless, upstream)
     assert list(restless) == []
     restless.grown.clear()
-    origin.offer([(b"o", b"", b"", b"1")])
-    await origin.settled()
+    origin.publishing.offer([(b"o", b"", b"", b"1")])
+    await origin.publishing.settled()
     assert list(restless) == [upstream]
     assert restless.grown.is_set()
 
@@ -68,8 +68,8 @@ async def test_an_origin_that_grows_while_it_is_looked_at_is_not_forgotten(
     restless.opened(origin)
     restless.declare("T", [upstream])
     before = restless.stirred(upstream)
-    origin.offer([(b"o", b"", b"", b"1")])
-    await origin.settled()
+    origin.publishing.offer([(b"o", b"", b"", b"1")])
+    await origin.publishing.settled()
     restless.rest(upstream, before)
     assert upstream in restless
 
@@ -86,7 +86,7 @@ async def test_an_origin_that_comes_or_goes_stirs_up_who_copies_from_it(
     rest(restless, upstream)
     restless.closed(origin)
     assert upstream in restless
-    assert not origin.watchers
+    assert not origin.events.message_callbacks
 
 
 async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
@@ -99,8 +99,8 @@ async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
     restless.declare("T", [new])
     assert list(restless) == [new]
     restless.declare("T", [])
-    origin.offer([(b"o", b"", b"", b"1")])
-    await origin.settled()
+    origin.publishing.offer([(b"o", b"", b"", b"1")])
+    await origin.publishing.settled()
     assert list(restless) == []
 
 
@@ -128,7 +128,7 @@ async def test_an_upstream_that_is_declared_is_new_and_an_origin_that_grows_make
     restless.declare("T", [source_of(target)])
     assert restless.is_new
     restless.is_new = False
-    for watcher in origin.watchers:
+    for watcher in origin.events.message_callbacks:
         watcher()
     assert restless.grown.is_set()
     assert not restless.is_new

@@ -50,8 +50,8 @@ def mirror_of(target: Stream) -> Upstream:
 
 
 async def offered(stream: Stream, count: int) -> None:
-    stream.offer([(b"o", b"", b"", b"%d" % number) for number in range(count)])
-    await stream.settled()
+    stream.publishing.offer([(b"o", b"", b"", b"%d" % number) for number in range(count)])
+    await stream.publishing.settled()
 
 
 async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) -> None:
@@ -59,7 +59,7 @@ async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) 
     await offered(origin, 10)
     await origin.checkpoint()
     await offered(origin, 5)
-    await origin.remove(3)
+    await origin.retention.remove(3)
     extent = OriginRange(origin.identity, 1, 15)
     (first,) = await plan_local(mirror_of(target), origin, extent, 1)
     assert (first.start_seq, first.stop_seq, len(first.files), first.tail) == (1, 10, 1, b"")
@@ -72,8 +72,8 @@ async def test_files_are_copied_before_the_head(streams: tuple[Stream, Stream]) 
 async def test_a_long_head_is_copied_in_pieces_that_leave_nothing_out(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
     for _ in range(40):
-        origin.offer([(b"o", b"", b"", bytes(10_000)) for _ in range(2)])
-    await origin.settled()
+        origin.publishing.offer([(b"o", b"", b"", bytes(10_000)) for _ in range(2)])
+    await origin.publishing.settled()
     seen: list[int] = []
     start, count = 1, 0
     while start <= 80:
@@ -145,7 +145,7 @@ async def test_pieces_of_files_follow_on_each_other(
     origin, target = streams
     await offered(origin, 100)
     await origin.checkpoint()
-    await origin.remove(7)
+    await origin.retention.remove(7)
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 100)
     monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 10)
     works = await plan_local(mirror_of(target), origin, OriginRange(origin.identity, 1, 100), 1)
@@ -190,7 +190,7 @@ async def test_whole_files_of_a_mirror_are_one_piece_of_work(streams: tuple[Stre
     assert (work.stop_seq, len(work.files), work.linkable) == (30, 3, True)
     (cut,) = await plan_local(mirror_of(target), origin, extent, 5)
     assert (cut.start_seq, cut.stop_seq, len(cut.files)) == (5, 10, 1)
-    await origin.remove(15)
+    await origin.retention.remove(15)
     (before,) = await plan_local(mirror_of(target), origin, extent, 1)
     (removed,) = await plan_local(mirror_of(target), origin, extent, 11)
     assert (before.stop_seq, removed.stop_seq) == (10, 20)
@@ -202,9 +202,9 @@ async def test_whole_files_of_a_mirror_are_one_piece_of_work(streams: tuple[Stre
 async def test_a_long_head_becomes_a_file_before_it_is_copied(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
     grown = asyncio.Event()
-    origin.copying.on_folded = grown.set
-    origin.offer([(b"o", b"", b"", bytes(50_000)) for _ in range(100)])
-    await origin.settled()
+    origin.events.message_callbacks.add(grown.set)
+    origin.publishing.offer([(b"o", b"", b"", bytes(50_000)) for _ in range(100)])
+    await origin.publishing.settled()
     extent = OriginRange(origin.identity, 1, 100)
     assert await plan_local(mirror_of(target), origin, extent, 1) == []
     await asyncio.wait_for(grown.wait(), 60)
@@ -270,14 +270,14 @@ async def test_a_plan_reads_as_much_as_its_replicator_has_slots_for(
     await several_files(origin, 12)
     source = Upstream(target, StreamSource(name="O"), mirrored=False)
     extent = OriginRange(origin.identity, 1, 120)
-    size = min(file.size_bytes for file in origin.copying.files_from(1, 1 << 40))
+    size = min(file.size_bytes for file in origin.replica.files_from(1, 1 << 40))
     monkeypatch.setattr("headwater.upstreams.planner.SLOT_BYTES", 2 * size)
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 1)
     stops = []
     for slots in (1, 2, 3):
         works = await plan_local(source, origin, extent, 1, slots)
         assert len(works) <= slots * SLOT_PIECES
-        read = origin.copying.files_from(1, slots * 2 * size)
+        read = origin.replica.files_from(1, slots * 2 * size)
         assert sum(work.read_bytes for work in works) == pytest.approx(
             sum(f.size_bytes for f in read), abs=50
         )
@@ -295,7 +295,7 @@ async def test_a_file_is_read_only_as_far_as_a_piece_goes(
     monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 10)
     source = Upstream(target, StreamSource(name="O"), mirrored=False)
     works = await plan_local(source, origin, OriginRange(origin.identity, 1, 100), 51)
-    (file,) = origin.copying.files_from(1, 1)
+    (file,) = origin.replica.files_from(1, 1)
     assert sum(work.read_bytes for work in works) == pytest.approx(file.size_bytes / 2, abs=20)
 
 
@@ -312,7 +312,7 @@ async def test_however_many_slots_there_are_a_plan_fits_a_message(
     origin, target = streams
     await several_files(origin, 12)
     for seq in range(1, 121, 2):
-        await origin.remove(seq)
+        await origin.retention.remove(seq)
     monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 1)
     monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 5)
     source = Upstream(target, StreamSource(name="O"), mirrored=False)

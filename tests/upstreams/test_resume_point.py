@@ -77,7 +77,7 @@ async def test_a_purge_at_the_origin_while_behind_is_a_gap(tmp_path: Path) -> No
         await door.asker.ask("STREAM.PURGE.O")
         await copier.tick()
         assert await gaps(door, "M") == [(4, 7, "purge")]
-        state = await door.domain.stream("M").state()
+        state = await door.domain.stream("M").reading.state()
         assert (state.messages, state.last_seq) == (3, 7), "what was copied stays, and sequences go on"
         await publish(door, "o", 1, start=7)
         await copied(door, copier, "M", 4)
@@ -103,11 +103,11 @@ async def test_interior_deletes_at_the_origin_are_no_gap(tmp_path: Path) -> None
         await create(door, name="M", mirror={"name": "O"})
         await publish(door, "o", 10)
         for seq in (4, 5, 8):
-            await door.domain.stream("O").remove(seq)
+            await door.domain.stream("O").retention.remove(seq)
         await copied(door, copier, "M", 7)
         assert await held(door, "M") == await held(door, "O")
         assert await gaps(door, "M") == []
-        assert door.domain.stream("M").deleted() == [4, 5, 8]
+        assert door.domain.stream("M").reading.deleted() == [4, 5, 8]
 
 
 async def test_messages_that_leave_with_their_acks_are_no_gap(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ async def test_a_deleted_origin_is_an_error_and_what_was_copied_stays(tmp_path: 
         shown = await fare(door, "M")
         assert shown["error"]["err_code"] == 10059
         assert shown["headwater"]["phase"] == "retrying"
-        assert (await door.domain.stream("M").state()).messages == 5
+        assert (await door.domain.stream("M").reading.state()).messages == 5
 
 
 @pytest.mark.parametrize("anew", [{"name": "M2", "mirror": {"name": "O"}}, None])
@@ -206,13 +206,13 @@ async def test_a_restored_origin_is_another_one(tmp_path: Path, kind: str) -> No
         await door.asker.ask("STREAM.DELETE.O")
 
         async def fill(stream: Stream) -> None:
-            await stream.load(columns([1, 2, 3]))
+            await stream.publishing.load(columns([1, 2, 3]))
 
         await door.domain.restore_stream(config, fill)
         if kind == "mirror":
             await copier.tick()
             assert "restored" in (await fare(door, "T"))["error"]["description"]
-            assert (await door.domain.stream("T").state()).messages == 5
+            assert (await door.domain.stream("T").reading.state()).messages == 5
         else:
             await copied(door, copier, "T", 8)
             assert (await fare(door, "T"))["headwater"]["restarts"]["count"] == 1

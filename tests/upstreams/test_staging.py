@@ -15,7 +15,7 @@ from headwater.upstreams.staging import (
     remove_staged,
     staged_path,
 )
-from stream.replica.test_copying import opened, staged
+from stream.replica.test_replica import opened, staged
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ async def test_a_mirror_holds_the_origin_s_messages_sequences_and_times(tmp_path
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o.>"])
         await publish(door, "o.a", 20)
-        await door.domain.stream("O").remove(5)
+        await door.domain.stream("O").retention.remove(5)
         await create(door, name="M", mirror={"name": "O"})
         await copier.until(count_is(door, "M", 19))
         assert await held(door, "M") == await held(door, "O")
@@ -101,7 +101,7 @@ async def test_a_receipt_that_comes_in_while_the_same_range_is_planned_again_is_
         copier.between = lambda receipts: late.extend(receipts) or []  # type: ignore[func-returns-value]
         while not late:
             await copier.tick()
-        origin = door.domain.stream("O").copying
+        origin = door.domain.stream("O").replica
         tail_from = origin.tail_from
 
         async def tail_with_a_commit_meanwhile(start_seq: int, max_bytes: int) -> tuple[bytes, int]:
@@ -179,7 +179,7 @@ async def test_a_mirror_of_a_stream_made_anew_stops_with_an_error(tmp_path: Path
         await copier.tick()
         info = await door.asker.ask("STREAM.INFO.M")
         assert "made anew" in info["mirror"]["error"]["description"]
-        assert (await door.domain.stream("M").state()).messages == 5
+        assert (await door.domain.stream("M").reading.state()).messages == 5
 
 
 async def test_what_retention_took_before_the_copy_is_a_gap(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ async def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         await publish(door, "trickle", 5)
         for name in [f"O{number}" for number in range(6)] + ["TRICKLE"]:
             await create(door, name=f"{name}-COPY", sources=[{"name": name}])
-        size = min(file.size_bytes for file in door.domain.stream("O0").copying.files_from(1, 1))
+        size = min(file.size_bytes for file in door.domain.stream("O0").replica.files_from(1, 1))
         monkeypatch.setattr("headwater.upstreams.upstreams.SLOT_BYTES", size * 3 // 2)
         yield door, copier
 

@@ -43,7 +43,7 @@ class Advisories:
 
     def on_opened(self, stream: Stream) -> None:
         """Tell from now on which batches of the stream are given up."""
-        stream.on_abandoned(partial(self.batch_abandoned, stream.name))
+        stream.events.abandoned_callbacks.add(partial(self.batch_abandoned, stream.name))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Nothing to do: whoever changed it says so."""

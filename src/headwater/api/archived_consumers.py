@@ -72,5 +72,5 @@ def _state(consumer: ArchivedConsumer, config: ConsumerConfig, stream: Stream, n
     if not 0 <= floor <= delivered <= MAX_SEQUENCE:
         raise ArchiveError("its sequences are not those of a stream")
     pending = state.pending_through(delivered)
-    state.forget([seq for seq in pending if not stream.is_live(seq)], now_ns)
+    state.forget([seq for seq in pending if not stream.reading.is_live(seq)], now_ns)
     return state.dump()

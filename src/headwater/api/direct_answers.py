@@ -57,11 +57,11 @@ async def answers(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple
 
 async def _one(stream: Stream, request: DirectRequest) -> Message | None:
     if request.last_by_subj:
-        return await stream.last(request.last_by_subj)
+        return await stream.reading.last(request.last_by_subj)
     seq = await _start_seq(stream, request)
     if request.next_by_subj:
-        return await stream.next(request.next_by_subj, seq)
-    return await stream.message(seq)
+        return await stream.reading.next(request.next_by_subj, seq)
+    return await stream.reading.message(seq)
 
 
 async def _start_seq(stream: Stream, request: DirectRequest) -> int:
@@ -69,7 +69,7 @@ async def _start_seq(stream: Stream, request: DirectRequest) -> int:
         return request.seq
     ts = times.parse_time(request.start_time)
     assert ts is not None
-    return await stream.seq_at(ts)
+    return await stream.reading.seq_at(ts)
 
 
 async def _batch(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[bytes, bytes]]:
@@ -77,8 +77,8 @@ async def _batch(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[
     filters = (request.next_by_subj,) if request.next_by_subj else ()
     shown = Shown(stream.name.encode(), request.no_hdr)
     seq = await _start_seq(stream, request)
-    known_last = (await stream.state()).last_seq
-    pending = await stream.pending(seq, filters)
+    known_last = (await stream.reading.state()).last_seq
+    pending = await stream.reading.pending(seq, filters)
     if not pending and request.batch > 0:
         raise Refusal(*_NOT_FOUND)
     last = sent = size = 0
@@ -94,13 +94,13 @@ async def _batch(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[
                 break
     if not sent and request.batch > 0:
         raise Refusal(*_NOT_FOUND)
-    if (await stream.state()).last_seq > known_last:
-        pending = await stream.pending(last + 1 if last else seq, filters)
+    if (await stream.reading.state()).last_seq > known_last:
+        pending = await stream.reading.pending(last + 1 if last else seq, filters)
     yield headers.build(_progress(pending, last), code=204, description=b"EOB"), b""
 
 
 async def _each(stream: Stream, seq: int, filters: tuple[str, ...]) -> AsyncIterator[Message]:
-    async for messages in stream.scan(seq, filters):
+    async for messages in stream.reading.scan(seq, filters):
         for message in messages:
             yield message
 
@@ -108,7 +108,7 @@ async def _each(stream: Stream, seq: int, filters: tuple[str, ...]) -> AsyncIter
 async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[bytes, bytes]]:
     """Yield the newest message of every subject that matches, in order, then the mark that ends them."""
     up_to_seq = await _up_to_seq(stream, request)
-    found = await stream.last_seqs(request.multi_last, up_to_seq, MAX_SUBJECTS)
+    found = await stream.reading.last_seqs(request.multi_last, up_to_seq, MAX_SUBJECTS)
     if found is None:
         raise Refusal(413, "Too Many Results")
     if not found:
@@ -119,7 +119,7 @@ async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator
     last = sent = size = 0
     max_bytes = request.max_bytes or DEFAULT_MAX_BYTES
     for seq in seqs:
-        message = await stream.message(seq)
+        message = await stream.reading.message(seq)
         pending -= 1
         if message is None:  # removed since
             continue
@@ -136,11 +136,11 @@ async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator
 async def _up_to_seq(stream: Stream, request: DirectRequest) -> int:
     """Return the last sequence that counts."""
     if request.up_to_time is None:
-        return request.up_to_seq or (await stream.state()).last_seq
+        return request.up_to_seq or (await stream.reading.state()).last_seq
     ts = times.parse_time(request.up_to_time)
     assert ts is not None
-    seq = await stream.seq_at(ts)
-    if seq <= (await stream.state()).first_seq:
+    seq = await stream.reading.seq_at(ts)
+    if seq <= (await stream.reading.state()).first_seq:
         raise Refusal(404, "No Results")
     return seq - 1
 

@@ -46,7 +46,7 @@ async def get(context: ApiContext, request: Request) -> Json:
         raise api_error("bad_request")
     stream = context.domain.stream(request.stream)
     if start_time is not None:
-        seq = await stream.seq_at(start_time)
+        seq = await stream.reading.seq_at(start_time)
     message = await _find(stream, seq, last, following)
     if message is None:
         raise api_error("no_message_found")
@@ -55,10 +55,10 @@ async def get(context: ApiContext, request: Request) -> Json:
 
 async def _find(stream: Stream, seq: int, last: str, following: str) -> Message | None:
     if following:
-        return await stream.next(following, seq)
+        return await stream.reading.next(following, seq)
     if last:
-        return await stream.last(last)
-    return await stream.message(seq)
+        return await stream.reading.last(last)
+    return await stream.reading.message(seq)
 
 
 def _message_json(message: Message, *, with_headers: bool) -> Json:
@@ -80,7 +80,7 @@ async def delete(context: ApiContext, request: Request) -> Json:
     if stream.config.deny_delete:
         raise api_error("stream_msg_delete_failed", err="message delete not permitted")
     seq = asked.get("seq", 0)
-    if not seq or not await stream.remove(seq, erase=not asked.get("no_erase", False)):
+    if not seq or not await stream.retention.remove(seq, erase=not asked.get("no_erase", False)):
         raise await _not_removed(stream, seq)
     return {"success": True}
 
@@ -88,7 +88,7 @@ async def delete(context: ApiContext, request: Request) -> Json:
 async def _not_removed(stream: Stream, seq: int) -> Exception:
     """Return the error for a sequence without a message, which depends on the storage as with nats-server."""
     if stream.config.storage is Storage.FILE:
-        state = await stream.state()
+        state = await stream.reading.state()
         if seq < state.first_seq:
             return api_error("stream_msg_delete_failed", err="no message found")
         if seq > state.last_seq:

@@ -155,8 +155,8 @@ class Restore:
         reader = await self._in_thread(lambda: ArchiveReader(self))
         parts = reader.parts()
         while (part := await self._in_thread(lambda: next(parts, None))) is not None:
-            await stream.load(part)
-        await stream.load(_NOTHING, last_seq=reader.manifest.last_seq)
+            await stream.publishing.load(part)
+        await stream.publishing.load(_NOTHING, last_seq=reader.manifest.last_seq)
         if reader.consumers:
             self._consumers = checked(reader.consumers, stream, self._context.clock.now_ns())
 

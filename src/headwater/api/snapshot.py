@@ -59,7 +59,9 @@ async def begin(context: ApiContext, request: Request) -> Json:
         raise api_error("snapshot_deliver_subject_invalid")
     # Before the state: what a consumer has been delivered is then part of what is archived.
     consumers = [] if asked.get("no_consumers") else taken(context.consumers.of(stream))
-    state = msgspec.structs.replace(await stream.state(), consumer_count=context.consumers.count(stream))
+    state = msgspec.structs.replace(
+        await stream.reading.state(), consumer_count=context.consumers.count(stream)
+    )
     chunk_size, in_flight = flow(asked.get("chunk_size", 0), asked.get("window_size", 0))
     # A chunk stays below what the server takes in one message.
     chunk_size = min(chunk_size, context.connection.max_payload)
@@ -199,7 +201,7 @@ class Snapshot:
         size = 0
         if not self._state.messages:
             return
-        async for messages in self._stream.scan(self._state.first_seq, (), self._state.last_seq):
+        async for messages in self._stream.reading.scan(self._state.first_seq, (), self._state.last_seq):
             for message in messages:
                 part.append(message)
                 size += len(message.subject) + len(message.headers) + len(message.data)

@@ -27,7 +27,7 @@ async def stream_info(
     config = config_json(stream.config)
     if versions:
         config["metadata"] = _with_versions(stream.config)
-    state = await stream.state() if state is None else state
+    state = await stream.reading.state() if state is None else state
     counted = msgspec.structs.replace(state, consumer_count=context.consumers.count(stream))
     info: Json = {
         "config": config,

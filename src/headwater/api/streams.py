@@ -96,9 +96,9 @@ async def info(context: ApiContext, request: Request) -> Json:
     """Show a stream, with its deleted sequences or the subjects it holds if asked for."""
     asked = request.decode_optional(_INFO_FIELDS, "JSApiStreamInfoRequest")
     stream = context.domain.stream(request.stream)
-    state = await stream.state()
+    state = await stream.reading.state()
     if asked.get("deleted_details"):
-        state = msgspec.structs.replace(state, deleted=tuple(stream.deleted()))
+        state = msgspec.structs.replace(state, deleted=tuple(stream.reading.deleted()))
     paging: Json = {"total": 0, "offset": 0, "limit": 0}
     if asked.get("subjects_filter"):
         room = context.connection.max_payload - _ENVELOPE_BYTES
@@ -113,7 +113,7 @@ async def info(context: ApiContext, request: Request) -> Json:
 
 async def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tuple[dict[str, int], Json]:
     """Return a page of the subjects that match, with how many messages each holds."""
-    counts = await stream.counted_subjects(filter)
+    counts = await stream.reading.counted_subjects(filter)
     if not counts:
         return {}, {"total": 0, "offset": 0, "limit": 0}
     names = await in_order(list(counts), offset + SUBJECTS_LIMIT)
@@ -139,5 +139,5 @@ async def purge(context: ApiContext, request: Request) -> Json:
         raise api_error("stream_sealed")
     if stream.config.deny_purge:
         raise api_error("stream_purge_failed", err="stream purge not permitted")
-    purged = await stream.purge(filter=asked.get("filter", ""), seq=seq, keep=keep)
+    purged = await stream.retention.purge(filter=asked.get("filter", ""), seq=seq, keep=keep)
     return {"success": True, "purged": purged}

@@ -134,13 +134,13 @@ class Consumers:
 
     def _reopen(self, consumers: StreamConsumers, row: ConsumerRow) -> None:
         config = decode_config(row.config.encode())
-        recorded = consumers.stream.recorded(row.name)
+        recorded = consumers.stream.consumers.recorded(row.name)
         if recorded:
             state = ConsumerState.restore(config, recorded, self._clock.steady_ns())
         else:
             # A crash came between its declaration and the first record of its state.
             start_seq = min(config.opt_start_seq, MAX_SEQUENCE)
-            state = ConsumerState(config, max(start_seq, consumers.stream.first_seq, 1))
+            state = ConsumerState(config, max(start_seq, consumers.stream.reading.first_seq, 1))
         self._add(consumers, self._make(consumers, config, row.created_ns, state))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
@@ -214,8 +214,8 @@ class Consumers:
         # The log must say first that an earlier consumer of this name is gone, or this one would inherit
         # its state from there after a refused write or a restart.
         consumers.tick(self._clock.steady_ns())
-        await stream.settled()
-        stream.require_storing()
+        await stream.publishing.settled()
+        stream.publishing.require_storing()
         start_seq, only = await self._start(stream, config)
         state = ConsumerState(config, start_seq)
         created_ns = self._clock.now_ns()
@@ -225,7 +225,7 @@ class Consumers:
         info = await consumer.info()
         self._add(consumers, consumer)
         consumers.tick(created_ns)
-        await stream.settled()
+        await stream.publishing.settled()
         if not config.direct:
             self._advisories.action(consumer, "create")
         return info
@@ -233,7 +233,7 @@ class Consumers:
     async def declare_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
         """Enter consumers into the catalog and their states into the log: they are opened with the stream."""
         recorded = [consumer for consumer in restored if not consumer.config.mem_storage]
-        await stream.restore_consumers({consumer.config.name: consumer.state for consumer in recorded})
+        await stream.consumers.restore({consumer.config.name: consumer.state for consumer in recorded})
         for config, created_ns, _ in recorded:
             text = encode_config(config).decode()
             row = ConsumerRow(self._folder, stream.name, config.name, text, created_ns)
@@ -249,22 +249,22 @@ class Consumers:
 
     async def _start(self, stream: Stream, config: ConsumerConfig) -> tuple[int, list[int]]:
         """Return where a new consumer begins, and the only sequences it wants of what is there."""
-        state = await stream.state()
+        state = await stream.reading.state()
         first, after = max(state.first_seq, 1), state.last_seq + 1
         filters = config.filters or (">",)
         match config.deliver_policy:
             case DeliverPolicy.NEW:
                 return after, []
             case DeliverPolicy.LAST:
-                seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
+                seqs = await stream.reading.last_seqs(filters, None, MOST_SUBJECTS) or []
                 return (seqs[-1], []) if seqs else (first, [])
             case DeliverPolicy.LAST_PER_SUBJECT:
-                seqs = await stream.last_seqs(filters, None, MOST_SUBJECTS) or []
+                seqs = await stream.reading.last_seqs(filters, None, MOST_SUBJECTS) or []
                 return (seqs[0], seqs) if seqs else (max(state.last_seq, first), [])
             case DeliverPolicy.BY_START_SEQUENCE:
                 return max(min(config.opt_start_seq, MAX_SEQUENCE), first), []
             case DeliverPolicy.BY_START_TIME:
-                return max(await stream.seq_at(config.opt_start_time or 0), first), []
+                return max(await stream.reading.seq_at(config.opt_start_time or 0), first), []
             case _:
                 return first, []
 
@@ -316,7 +316,7 @@ class Consumers:
             if seq < config.opt_start_seq:
                 raise api_error("consumer_invalid_reset", err="below start seq")
         elif seq and config.deliver_policy is DeliverPolicy.BY_START_TIME:
-            if seq < await consumer.stream.seq_at(config.opt_start_time or 0):
+            if seq < await consumer.stream.reading.seq_at(config.opt_start_time or 0):
                 raise api_error("consumer_invalid_reset", err="below start time")
         elif seq and config.deliver_policy is not DeliverPolicy.ALL:
             raise api_error("consumer_invalid_reset", err="not allowed")
@@ -324,11 +324,11 @@ class Consumers:
 
     async def _reset(self, consumer: Consumer, seq: int) -> int:
         consumers = self.of(consumer.stream)
-        consumer.stream.require_storing()
+        consumer.stream.publishing.require_storing()
         start_seq = consumer.reset(seq)
         consumers.tick(self._clock.now_ns())
         await consumers.drop_unneeded()
-        await consumer.stream.settled()
+        await consumer.stream.publishing.settled()
         return start_seq
 
     async def delete(self, stream: Stream, name: str) -> None:

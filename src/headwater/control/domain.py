@@ -155,11 +155,13 @@ class Domain:
     async def used(self, storage: Storage) -> int:
         """Return the bytes that the account's streams hold in one kind of storage."""
         streams = [s for s in self._streams.values() if s.config.storage is storage]
-        sizes = {stream.name: stream.durable_bytes for stream in streams}
-        answers = await self.late.ask((s for s in streams if sizes[s.name] is None), Stream.state)
+        sizes = {stream.name: stream.reading.durable_bytes for stream in streams}
+        answers = await self.late.ask(
+            (s for s in streams if sizes[s.name] is None), lambda stream: stream.reading.state()
+        )
         sizes |= {name: state.bytes for name, state in answers.given.items()}
         # One that does not answer counts with what it held when it last did.
-        return sum(s.known_bytes if (size := sizes[s.name]) is None else size for s in streams)
+        return sum(s.reading.known_bytes if (size := sizes[s.name]) is None else size for s in streams)
 
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""

@@ -58,7 +58,7 @@ class Housekeeper:
     def on_opened(self, stream: Stream) -> None:
         """Look after a stream."""
         self._streams[stream.name] = stream
-        stream.on_touched = partial(self._touch, stream)
+        stream.events.change_callbacks.add(partial(self._touch, stream))
         self._changed[stream] = self._unfolded[stream] = None
         if stream.folder.needs_tidying():
             self._untidy[stream] = None
@@ -115,9 +115,9 @@ class Housekeeper:
         now_ns = self._clock.now_ns()
         changed, self._changed = self._changed, {}
         for stream in changed:
-            self._expiries.set(stream, stream.next_expiry_ns())
+            self._expiries.set(stream, stream.retention.next_expiry_ns())
         for stream in self._expiries.take_due(now_ns):
-            task = self._begin("expire", stream, partial(stream.expire, now_ns))
+            task = self._begin("expire", stream, partial(stream.retention.expire, now_ns))
             # What is due next is known only then; where it failed, that is still due.
             task.add_done_callback(partial(self._has_expired, stream))
 

@@ -42,7 +42,7 @@ class Backlog:
     def __len__(self) -> int:
         """Return how many messages wait; 0 while that is not known."""
         if not self._bounded:
-            return self._stream.live_between(self._next_seq(), self._stream.durable_seq)
+            return self._stream.reading.live_between(self._next_seq(), self._stream.reading.durable_seq)
         if self._waiting is None:
             return 0
         self._waiting += self._tally.stored - self._stored
@@ -89,7 +89,7 @@ class Backlog:
             if self.is_known:
                 return
             changes, stored = self._changes, self._tally.stored
-            found = await self._counted(self._next_seq(), self._stream.durable_seq)
+            found = await self._counted(self._next_seq(), self._stream.reading.durable_seq)
             if self._waiting is None and changes == self._changes:
                 break
         if self._waiting is None and self._bounded:
@@ -99,9 +99,9 @@ class Backlog:
         chosen = 0
         if self._only and self._only[-1] >= next_seq:
             left = self._only[bisect_left(self._only, next_seq) :]
-            chosen = sum(map(self._stream.is_live, left))
+            chosen = sum(map(self._stream.reading.is_live, left))
             next_seq = left[-1] + 1
-        return chosen + await self._stream.pending(next_seq, self._tally.filters, durable_seq)
+        return chosen + await self._stream.reading.pending(next_seq, self._tally.filters, durable_seq)
 
     def chosen(self, found: Slice) -> Sequence[int]:
         """Return which of the rows found are to be delivered."""

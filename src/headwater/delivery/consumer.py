@@ -185,7 +185,7 @@ class Consumer:
 
     def _is_at_end(self) -> bool:
         """Return whether it is plain that nothing is left to deliver."""
-        beyond = self.state.next_seq > self.stream.durable_seq
+        beyond = self.state.next_seq > self.stream.reading.durable_seq
         return beyond and self.state.next_redelivery() is None and self.state.room != 0
 
     async def _deliver_queued(self) -> None:
@@ -334,7 +334,7 @@ class Consumer:
     def on_removed(self, low: int, high: int, removal: Removal) -> None:
         """Take note that the stream has lost messages between two sequences."""
         if removal.everything:
-            self.state.purge(self.stream.first_seq, self._clock.steady_ns())
+            self.state.purge(self.stream.reading.first_seq, self._clock.steady_ns())
             self._consumers.changed(self)
         elif self.state.is_owed and low < self.state.next_seq:
             self.forget(seq for seq in removal.seqs if seq < self.state.next_seq)
@@ -386,7 +386,7 @@ class Consumer:
 
     async def info(self) -> ConsumerInfo:
         """Return how the consumer stands."""
-        await self.stream.consistent()
+        await self.stream.reading.consistent()
         await self.backlog.count()
         now_ns = self._clock.now_ns()
         stepped_ns = self._clock.stepped_ns()

@@ -78,7 +78,7 @@ class StreamConsumers:
         """Held while a consumer is made or changed, so that two requests do not make one twice."""
         self.on_abandoned: Callable[[Consumer], None] = lambda consumer: None
         """Called with a consumer that nobody has used for as long as it waits for that."""
-        stream.listen(self)
+        stream.events.listen(self)
 
     def __iter__(self) -> Iterator[Consumer]:
         return iter(self._by_name.values())
@@ -124,7 +124,7 @@ class StreamConsumers:
 
     def expect(self, names: Iterable[str]) -> None:
         """Have the log forget recorded consumers but for these: they were deleted, which it does not say."""
-        self._gone.update(set(self.stream.recorded_names).difference(names))
+        self._gone.update(set(self.stream.consumers.recorded_names).difference(names))
         if self._gone:
             self._record_later()
 
@@ -152,8 +152,10 @@ class StreamConsumers:
     async def drop_unneeded(self) -> None:
         """Let go of what nobody holds any more, where messages stay only for those who do."""
         retention = self.stream.config.retention
-        if retention == Retention.INTEREST or (retention == Retention.WORKQUEUE and self.stream.holds):
-            await self.stream.drop_unneeded()
+        if retention == Retention.INTEREST or (
+            retention == Retention.WORKQUEUE and self.stream.retention.holds
+        ):
+            await self.stream.retention.drop_unneeded()
 
     def rejoined(self, consumer: Consumer, tally: SubjectTally) -> None:
         """Take note that a consumer has other filters now than those of this tally."""
@@ -191,7 +193,7 @@ class StreamConsumers:
             return
         if removal.everything or not removal.seqs:
             for consumer in self._by_name.values():
-                consumer.on_removed(0, self.stream.durable_seq, removal)
+                consumer.on_removed(0, self.stream.reading.durable_seq, removal)
             return
         low, high = removal.seqs.min(), removal.seqs.max()
         for consumer in self._concerned(removal.subjects):
@@ -210,9 +212,9 @@ class StreamConsumers:
         A checkpoint may be under way with states that hold more than was recorded, and that is taken back
         here. Only a whole state holds on top of such a one as well: a change tells nothing of it.
         """
-        self._gone.update(name for name in self.stream.recorded_names if name not in self._by_name)
+        self._gone.update(name for name in self.stream.consumers.recorded_names if name not in self._by_name)
         for consumer in self._by_name.values():
-            recorded = self.stream.recorded(consumer.name) if consumer.is_recorded else []
+            recorded = self.stream.consumers.recorded(consumer.name) if consumer.is_recorded else []
             if recorded:
                 consumer.restore(recorded)
             consumer.state.must_be_written()
@@ -231,7 +233,7 @@ class StreamConsumers:
         for tally in self.tallies.of(subject):
             if any(consumer.state.needs(seq) for consumer in self._by_tally.get(tally, ())):
                 return True
-        return self.stream.holds.needs(seq, subject)
+        return self.stream.retention.holds.needs(seq, subject)
 
     def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Return which of these messages nobody holds any more, as the retention has it."""
@@ -249,11 +251,11 @@ class StreamConsumers:
     def _takers(self, subject: bytes) -> list[Holder]:
         """Return the states and holds whose filters take a subject."""
         consumers = [c for tally in self.tallies.of(subject) for c in self._by_tally.get(tally, ())]
-        return [*self.stream.holds.of(subject), *(consumer.state for consumer in consumers)]
+        return [*self.stream.retention.holds.of(subject), *(consumer.state for consumer in consumers)]
 
     def is_done_with(self, first_seq: int, last_seq: int) -> bool:
         """Return whether it is plain that nobody holds anything of a range any more."""
-        return not self._by_name and self.stream.holds.have_settled(first_seq, last_seq)
+        return not self._by_name and self.stream.retention.holds.have_settled(first_seq, last_seq)
 
     def dump(self) -> dict[str, list[bytes]]:
         """Return the state of every recorded consumer."""
@@ -379,7 +381,7 @@ class StreamConsumers:
         """
         for consumer in self._changed:
             self.arm(consumer)
-        if not self.stream.is_storing:
+        if not self.stream.publishing.is_storing:
             if self._changed or self._gone or self._let_go:
                 self._record_later()
             return
@@ -396,7 +398,7 @@ class StreamConsumers:
         self._gone.clear()
         if changes or removal or confirmed:
             # Also with no change: the one that somebody asks about again may be on its way to the disk.
-            self.stream.record(changes, removal=removal, then=confirmed)
+            self.stream.consumers.record(changes, removal=removal, then=confirmed)
 
     def _released(self) -> tuple[Removal, list[int]]:
         """Return the removal of settled messages that nobody needs, and those that cannot be read now."""
@@ -407,14 +409,14 @@ class StreamConsumers:
                     released.append(seq)
             except Error:
                 unread.append(seq)
-        removal, others = self.stream.removal_of(released)
+        removal, others = self.stream.retention.removal_of(released)
         return removal, unread + others
 
     def _still_needed(self, seq: int) -> bool:
-        if len(self._by_name) == 1 and not self.stream.holds:
+        if len(self._by_name) == 1 and not self.stream.retention.holds:
             # Whatever is let go was this one's.
             return next(iter(self._by_name.values())).state.needs(seq)
-        subject = self.stream.subject_at(seq)
+        subject = self.stream.reading.subject_at(seq)
         return subject is not None and self.needs(seq, subject)
 
     def abandon(self, consumer: Consumer) -> None:

@@ -51,9 +51,9 @@ class Feed:
         return self._joined(first, wanted)
 
     def _resident(self, start_seq: int) -> Slice | None:
-        if start_seq > self._stream.durable_seq:
+        if start_seq > self._stream.reading.durable_seq:
             return None
-        run = self._stream.resident_run(start_seq)
+        run = self._stream.reading.resident_run(start_seq)
         return None if run is None else self._slice(run, start_seq)
 
     def _joined(self, first: Slice, wanted: int) -> Slice:
@@ -75,33 +75,33 @@ class Feed:
 
     async def read(self, start_seq: int) -> Slice | None:
         """Return the next rows, from wherever they lie; None at the end of what is durable."""
-        if start_seq > self._stream.durable_seq:
+        if start_seq > self._stream.reading.durable_seq:
             return None
-        run = await self._stream.run_at(start_seq)
+        run = await self._stream.reading.run_at(start_seq)
         return None if run is None else self._slice(run, start_seq)
 
     def resident_message(self, seq: int) -> Message | None:
         """Return a message that is there and lies in memory."""
-        run = self._stream.resident_run(seq) if self._stream.is_live(seq) else None
+        run = self._stream.reading.resident_run(seq) if self._stream.reading.is_live(seq) else None
         return None if run is None else self._message(run, seq)
 
     async def message(self, seq: int) -> Message | None:
         """Return a message, from wherever it lies; None when it is gone."""
-        run = await self._stream.run_at(seq) if self._stream.is_live(seq) else None
+        run = await self._stream.reading.run_at(seq) if self._stream.reading.is_live(seq) else None
         return None if run is None else self._message(run, seq)
 
     def _message(self, run: Run, seq: int) -> Message | None:
         row = int(run.seqs.searchsorted(seq))
-        found = row < len(run.seqs) and int(run.seqs[row]) == seq and self._stream.is_live(seq)
+        found = row < len(run.seqs) and int(run.seqs[row]) == seq and self._stream.reading.is_live(seq)
         return run.message(row) if found else None
 
     def _slice(self, run: Run, start_seq: int) -> Slice:
         # With filters the whole run is looked at, for little of it may be wanted.
         at_most = None if self._tally.filters else WINDOW
-        rows = self._stream.live_rows(run, start_seq, at_most)
+        rows = self._stream.reading.live_rows(run, start_seq, at_most)
         seqs = run.seqs
         reach = len(seqs) if at_most is None else min(int(seqs.searchsorted(start_seq)) + at_most, len(seqs))
-        last, durable_seq = int(seqs[reach - 1]), self._stream.durable_seq
+        last, durable_seq = int(seqs[reach - 1]), self._stream.reading.durable_seq
         if last > durable_seq:
             rows = rows[seqs[rows] <= durable_seq]
         if self._tally.filters and len(rows):

@@ -51,14 +51,14 @@ class StreamSink:
         if self._offering is not None or any(map(costly_pattern, items)):
             self._hold(items)
             return
-        self.stream.offer(items)
+        self.stream.publishing.offer(items)
         self._ingest.keep_pace(self.stream)
 
     def _hold(self, items: list[Frame]) -> None:
         room = max(MOST_HELD - len(self._held), 0)
         self._held += items[:room]
         if len(items) > room:
-            self.stream.refuse(items[room:], CROWDED)
+            self.stream.publishing.refuse(items[room:], CROWDED)
         if self._offering is None:
             self._offering = asyncio.create_task(self._offer_held(), name=f"offer to {self.stream.name}")
 
@@ -68,14 +68,14 @@ class StreamSink:
             while self._held:
                 pattern = costly_pattern(self._held[0])
                 if pattern:
-                    await self.stream.prepare(pattern.decode(errors="replace"))
+                    await self.stream.publishing.prepare(pattern.decode(errors="replace"))
                     for _ in range(GIVEN_WAY):
                         await asyncio.sleep(0)
                 stop = next((n for n, item in enumerate(self._held) if n and costly_pattern(item)), None)
                 items, self._held = self._held[:stop], self._held[stop:] if stop else []
-                self.stream.offer(items)
+                self.stream.publishing.offer(items)
         finally:
-            self.stream.unprepare()
+            self.stream.publishing.unprepare()
             self._offering = None
 
     async def drained(self) -> None:
@@ -170,7 +170,7 @@ class Ingest:
         await self.connection.quiesce()
         for sink in list(self._sinks.values()):
             await sink.drained()
-        waits = [asyncio.create_task(sink.stream.caught_up()) for sink in self._sinks.values()]
+        waits = [asyncio.create_task(sink.stream.publishing.caught_up()) for sink in self._sinks.values()]
         if waits:
             # What a stream that is stuck has taken is not acknowledged.
             _, late = await asyncio.wait(waits, timeout=STOP_WITHIN_S)
@@ -198,7 +198,11 @@ class Ingest:
 
     def keep_pace(self, stream: Stream) -> None:
         """Read nothing more while too much of a stream waits to become durable."""
-        if stream.backlog_bytes <= self.share_bytes or self._waiting or stream.congestion:
+        if (
+            stream.publishing.backlog_bytes <= self.share_bytes
+            or self._waiting
+            or stream.publishing.congestion
+        ):
             return
         self.connection.pause_reading(self)
         task = asyncio.create_task(self._resume(stream), name=f"hold back for {stream.name}")
@@ -207,20 +211,22 @@ class Ingest:
 
     async def _resume(self, stream: Stream) -> None:
         """Read on when the stream has caught up, or when the others have waited long enough for it."""
-        catching_up = asyncio.create_task(stream.caught_up(), name=f"catch up {stream.name}")
+        catching_up = asyncio.create_task(stream.publishing.caught_up(), name=f"catch up {stream.name}")
         try:
             durable_seq = -1
-            while not catching_up.done() and durable_seq != stream.durable_seq:
-                durable_seq = stream.durable_seq
+            while not catching_up.done() and durable_seq != stream.reading.durable_seq:
+                durable_seq = stream.reading.durable_seq
                 await asyncio.wait({catching_up}, timeout=HOLD_S)
         finally:
             self.connection.resume_reading(self)
         if not catching_up.done():
-            logger.error("stream %s: %d bytes wait for the disk", stream.name, stream.backlog_bytes)
-            stream.congestion = STUCK
+            logger.error(
+                "stream %s: %d bytes wait for the disk", stream.name, stream.publishing.backlog_bytes
+            )
+            stream.publishing.congestion = STUCK
             catching_up.add_done_callback(lambda _: _relieve(stream))
 
 
 def _relieve(stream: Stream) -> None:
-    stream.congestion = None
+    stream.publishing.congestion = None
     logger.info("stream %s: the disk answers again", stream.name)

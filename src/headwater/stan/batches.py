@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from headwater.model import headers as header_block
 from headwater.stan.channel import Channel
 from headwater.stan.sender import REPLY_HEADER
-from headwater.stream.publishing.publishing import Item
+from headwater.stream.publishing.acceptor import Item
 from headwater.wire.frames import Frame
 from headwater.wire.stan_frames import Places, cut_publish, places, pub_ack
 from headwater.wire.stan_messages import PubAck

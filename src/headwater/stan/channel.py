@@ -41,7 +41,7 @@ class Channel:
         self._changed = changed
         self._encoded = Encoded(name)
         self._senders: dict[FlowKey, Sender] = {}
-        stream.watchers.add(self._stored)
+        stream.events.message_callbacks.add(self._stored)
 
     @property
     def flows(self) -> list[SharedFlow]:
@@ -103,7 +103,7 @@ class Channel:
 
     def close(self) -> None:
         """Send nothing more."""
-        self.stream.watchers.discard(self._stored)
+        self.stream.events.message_callbacks.discard(self._stored)
         for sender in self._senders.values():
             sender.close()
 

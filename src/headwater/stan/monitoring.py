@@ -67,7 +67,7 @@ class Monitoring:
         return {"cluster_id": self._door.cluster_id, "server_id": self._door.server_id, "now": now}
 
     async def _totals(self) -> Json:
-        states = [await channel.stream.state() for channel in list(self._door.channels)]
+        states = [await channel.stream.reading.state() for channel in list(self._door.channels)]
         return {
             "total_msgs": sum(state.messages for state in states),
             "total_bytes": sum(state.bytes for state in states),
@@ -138,7 +138,7 @@ class Monitoring:
         return told
 
     async def _channel(self, channel: Channel, with_subs: bool) -> Json:
-        state = await channel.stream.state()
+        state = await channel.stream.reading.state()
         told: Json = {
             "name": channel.name,
             "msgs": state.messages,

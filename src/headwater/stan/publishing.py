@@ -21,8 +21,8 @@ from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
+from headwater.stream.publishing.acceptor import Item
 from headwater.stream.publishing.admission import MAX_HEADER_BYTES
-from headwater.stream.publishing.publishing import Item
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
 from headwater.wire.stan_frames import frames_to
@@ -105,10 +105,12 @@ class Publishing:
             self.in_bytes += sum([len(item[3]) for item in batch.items])
             if _may_refuse(stream.config):
                 waiting = zip(batch.replies, batch.acks, strict=True)
-                stream.offer([self._asking(*both) for both in zip(batch.items, waiting, strict=True)])
+                stream.publishing.offer(
+                    [self._asking(*both) for both in zip(batch.items, waiting, strict=True)]
+                )
             else:
-                stream.offer(batch.items)
-                stored = self._acknowledge(stream.promise(), batch)
+                stream.publishing.offer(batch.items)
+                stored = self._acknowledge(stream.publishing.promise(), batch)
                 task = asyncio.create_task(stored, name="stan acks")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)

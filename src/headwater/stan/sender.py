@@ -150,7 +150,7 @@ class Sender:
         flow = self.shared.flow
         for _ in range(SLICES_AT_ONCE):
             room = flow.room()
-            if room == 0 or flow.last_sent >= self._stream.durable_seq:
+            if room == 0 or flow.last_sent >= self._stream.reading.durable_seq:
                 return not flow.has_unheld
             found = self._feed.resident(flow.last_sent + 1)
             if found is None:
@@ -174,7 +174,7 @@ class Sender:
             for again in flow.due(self._clock.steady_ns()):
                 await self._send_again(again)
                 await self._outbox.writable()
-            room, durable_seq = flow.room(), self._stream.durable_seq
+            room, durable_seq = flow.room(), self._stream.reading.durable_seq
             if room == 0 or flow.last_sent >= durable_seq:
                 return
             found = await self._feed.read(flow.last_sent + 1)

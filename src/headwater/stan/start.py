@@ -11,9 +11,9 @@ from headwater.wire.stan_messages import FIRST, LAST_RECEIVED, NEW_ONLY, SEQUENC
 
 async def last_sent_at(stream: Stream, request: Any, now_ns: int) -> int:
     """Return the sequence after which a subscription begins, as its request asks."""
-    state = await stream.state()
+    state = await stream.reading.state()
     if request.startPosition == TIME_DELTA and state.messages:
-        found = await stream.seq_at(now_ns - request.startTimeDelta)
+        found = await stream.reading.seq_at(now_ns - request.startTimeDelta)
         return min(found - 1, state.last_seq)
     return last_sent(state, request.startPosition, request.startSequence)
 

@@ -130,9 +130,9 @@ class Subscriptions:
             return
         self._journal.put([records.remove_subscription(member.number) for member in lost])
         # A flow that nobody was subscribed to had stood still, and its record is exact.
-        doubted_through = channel.stream.durable_seq if self._after_crash and members else 0
+        doubted_through = channel.stream.reading.durable_seq if self._after_crash and members else 0
         # Where a damaged log lost the end of the channel, what comes there next is new.
-        last_seq = channel.stream.last_seq
+        last_seq = channel.stream.reading.last_seq
         pending = [seq for seq in row.pending if seq <= last_seq]
         flow = ChannelFlow(min(row.last_sent, last_seq), pending, doubted_through)
         shared = channel.add(row.number, row.key, flow)

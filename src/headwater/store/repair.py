@@ -316,7 +316,7 @@ class Repair:
         missing = [s for s in config.sources if s.index_name not in store.ledger.upstreams]
         copied: dict[str, Cursor] = {}
         if missing:
-            async for part in stream.scan(0):
+            async for part in stream.reading.scan(0):
                 copied |= last_copied(message.headers for message in part)
         for source in missing:
             cursor = recovered(source, config, copied, not store.ledger.last_seq)

@@ -18,8 +18,10 @@ from typing import Any
 
 from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.log.segment import Position
+from headwater.stream.events import StreamEvents
 from headwater.stream.group import Group
-from headwater.stream.publishing.publishing import StreamPublishing
+from headwater.stream.publishing.acceptor import Acceptor
+from headwater.stream.replica.adopter import Adopter
 from headwater.stream.store import Store
 from headwater.wire.pub_ack import PubAcks
 
@@ -35,9 +37,14 @@ Rotated = tuple[int, dict[str, Any] | None]
 class Committer:
     """The task that owns a stream's log."""
 
-    def __init__(self, store: Store, intake: StreamPublishing, acks: PubAcks) -> None:
+    def __init__(
+        self, store: Store, acceptor: Acceptor, adopter: Adopter, events: StreamEvents, acks: PubAcks
+    ) -> None:
         self._store = store
-        self._intake = intake
+        self._acceptor = acceptor
+        self._sequencer = acceptor.sequencer
+        self._adopter = adopter
+        self._events = events
         self._acks = acks
         self._send = store.services.send
         self._wake = asyncio.Event()
@@ -53,28 +60,23 @@ class Committer:
         """Whether the task ended while the ledger held changes that are not durable."""
         self.failure: Error | None = None
         """Why nothing can be stored at the moment."""
-        self.on_touched: Callable[[], None] = lambda: None
-        """Called when something was offered or made durable: what is due, and when, may have changed."""
-        self.on_durable: Callable[[Group], None] = lambda group: None
-        self.on_rebuilt: Callable[[], None] = lambda: None
-        """Called when ledger and head were made anew, before anything else is offered."""
         self.task = asyncio.create_task(self._run(), name=f"commit {store.config.name}")
 
     @property
     def backlog_bytes(self) -> int:
         """Return how much waits to become durable."""
-        waiting = self._intake.group.nbytes
+        waiting = self._sequencer.group.nbytes
         return waiting + self._in_flight.nbytes if self._in_flight else waiting
 
     @property
     def is_idle(self) -> bool:
         """Return whether everything offered is durable and nothing is wrong."""
-        return self._in_flight is None and not self._intake.group and self.failure is None
+        return self._in_flight is None and not self._sequencer.group and self.failure is None
 
     def wake(self) -> None:
         """Have the current group made durable soon."""
         self._wake.set()
-        self.on_touched()
+        self._events.changed()
 
     def distrust(self, error: Error) -> None:
         """Go back to what is durable: an exception cut a change short, so the ledger may hold half of it."""
@@ -91,15 +93,21 @@ class Committer:
 
     async def settled(self) -> None:
         """Return once everything offered so far is durable; raise if it could not be made so."""
-        if self._intake.group:
+        if self._sequencer.group:
             if self.task.done():
                 raise _refusal(self.failure or Error())
             self._wake.set()
-            await asyncio.shield(self._intake.group.done)
+            await asyncio.shield(self._sequencer.group.done)
         elif self._in_flight is not None:
             await asyncio.shield(self._in_flight.done)
         elif self._holds_refused:
             raise _refusal(self.failure or Error())
+
+    async def readable(self) -> None:
+        """Return once everything offered so far is durable and can be read."""
+        await self.settled()
+        if self._store.adoptions:
+            await self._store.adoptions.ended()
 
     @property
     def _holds_refused(self) -> bool:
@@ -108,7 +116,7 @@ class Committer:
 
     def promise(self) -> asyncio.Future[None]:
         """Return what is done once all just offered is durable, and fails if it cannot be made so."""
-        group = self._intake.group or self._in_flight
+        group = self._sequencer.group or self._in_flight
         if self.failure is None and group is not None:
             return group.done
         promise: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -143,10 +151,10 @@ class Committer:
 
     async def _run(self) -> None:
         try:
-            while not self._closing or self._intake.group or self._distrusted:
+            while not self._closing or self._sequencer.group or self._distrusted:
                 await self._wake.wait()
                 self._wake.clear()
-                while self._intake.group or self._rotation or self._distrusted:
+                while self._sequencer.group or self._rotation or self._distrusted:
                     await self._commit_next()
                 if self._closing:
                     self._wake.set()
@@ -165,7 +173,7 @@ class Committer:
 
     def _end(self) -> None:
         """Leave nobody waiting."""
-        self._is_broken = bool(self._in_flight or self._rebuilding or self._intake.group.encoded)
+        self._is_broken = bool(self._in_flight or self._rebuilding or self._sequencer.group.encoded)
         self.failure = self.failure or Error("the stream is closed")
         if self._in_flight is not None:
             self._refuse(self._in_flight, self.failure)
@@ -180,11 +188,11 @@ class Committer:
             error, self._distrusted = self._distrusted, None
             await self._recover(Group(), error)
             return
-        group, self._intake.group = self._intake.group, Group()
+        group, self._sequencer.group = self._sequencer.group, Group()
         rotation, self._rotation = self._rotation, None
         self._rotating = rotation[0] if rotation else None
         # Taken here, the ledger is exactly what the log will hold after this group.
-        dumped = self._store.ledger.dump() if rotation and rotation[1] else None
+        dumped = self._store.ledger.dump(self._events.consumer_states()) if rotation and rotation[1] else None
         self._in_flight = group
         try:
             positions = await self._on_disk(self._write, group.encoded)
@@ -225,8 +233,9 @@ class Committer:
         if not group.done.done():
             group.done.set_result(None)
         if group.encoded:
-            self.on_touched()
-        self.on_durable(group)
+            self._events.changed()
+        if group.entries:
+            self._events.stored([entry for _, entry in group.entries])
 
     async def _rotate(self, rotated: asyncio.Future[Rotated], dumped: dict[str, Any] | None) -> None:
         try:
@@ -287,13 +296,14 @@ class Committer:
         assert self.failure is not None
         self._refuse_waiting(self.failure)
         self._store.adopt(replayed)
-        self._intake.configure()
-        self.on_rebuilt()
+        self._acceptor.configure()
+        self._events.rebuilt()
+        self._adopter.start()
         self._rebuilt()
 
     def _rebuilt(self, error: Error | None = None) -> None:
         rebuilding, self._rebuilding = self._rebuilding, None
-        self.on_touched()
+        self._events.changed()
         if rebuilding is None:
             return
         if error is None:
@@ -303,7 +313,7 @@ class Committer:
 
     def _refuse_waiting(self, error: Error) -> None:
         """Refuse what was offered, and whoever waits for a rotation."""
-        group, self._intake.group = self._intake.group, Group()
+        group, self._sequencer.group = self._sequencer.group, Group()
         self._refuse(group, error)
         rotation, self._rotation = self._rotation, None
         if rotation:

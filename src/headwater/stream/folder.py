@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ from headwater.stream.store import FOLD, Store
 from headwater.table.compaction import CompactionPlan, CompactionSettings, dead_rows
 from headwater.table.compaction import plan as make_plan
 from headwater.table.datafile import DataFile
-from headwater.table.table import ConflictError
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ class Fold:
             segment, dumped = await self._committer.rotate(dump=wants_checkpoint)
             entries = store.head.below(segment)
             if entries:
-                await self.change_table(self._move, entries, deleted, first_seq)
+                await self._store.change_table(self._move, entries, deleted, first_seq)
                 store.head.release_through(entries[-1].last_seq)
             if dumped is not None:
                 # A file on its way into the table is only named by the log that would be trimmed.
@@ -120,14 +119,6 @@ class Fold:
                 async with store.trimming:
                     await store.on_thread(self._checkpoint, segment, dumped)
             await store.on_thread(store.table.maintain)
-
-    async def change_table(self, change: Callable[..., None], *args: object) -> None:
-        """Have a change made on a thread; a table that is not as we know it is opened anew."""
-        try:
-            await self._store.on_thread(change, *args)
-        except ConflictError:
-            self._store.replace_table(await self._store.on_thread(self._store.open_table))
-            raise
 
     async def close(self) -> None:
         """Return once nothing is under way; nothing more is begun."""
@@ -201,7 +192,7 @@ class Fold:
             if plan:
                 # Only what is durably removed may be erased.
                 await self._committer.settled()
-                await self.change_table(self._rewrite, plan, deleted, first_seq)
+                await self._store.change_table(self._rewrite, plan, deleted, first_seq)
                 self._budget.spend(plan.erasing_bytes)
             return bool(plan)
 

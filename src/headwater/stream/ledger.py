@@ -6,7 +6,7 @@ made and when the log is replayed, so both give the same ledger. It never holds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -55,7 +55,6 @@ class Ledger:
         """What replay found of each consumer: its state at the checkpoint, then its changes."""
         self.upstreams: dict[str, bytes] = {}
         """How far each upstream has been copied; opaque here."""
-        self.dump_consumers: Callable[[], dict[str, list[bytes]]] = lambda: self.consumers
 
     def is_live(self, seq: int) -> bool:
         """Return whether a message stands at this sequence."""
@@ -278,8 +277,11 @@ class Ledger:
         """Mark sequences whose stored bytes were found damaged."""
         self.lost.add_range(first_seq, last_seq + 1)
 
-    def dump(self) -> dict[str, Any]:
-        """Return copies of everything, cheap enough for the event loop; `encode` does the rest elsewhere."""
+    def dump(self, consumers: dict[str, list[bytes]] | None = None) -> dict[str, Any]:
+        """Return copies of everything, cheap enough for the event loop; `encode` runs on a thread.
+
+        `consumers` are the consumers' states now; None dumps the ones that replay found.
+        """
         return {
             "first_seq": self.first_seq,
             "last_seq": self.last_seq,
@@ -294,7 +296,7 @@ class Ledger:
             "ids": self.dedupe.dump(),
             "expiry": self.expiry.dump(),
             "schedules": self.schedules.dump(),
-            "consumers": self.dump_consumers(),
+            "consumers": self.consumers if consumers is None else consumers,
             "upstreams": dict(self.upstreams),
         }
 

@@ -18,7 +18,7 @@ from functools import partial
 from pyroaring import BitMap64
 
 from headwater.model import headers as header_block
-from headwater.stream.publishing.publishing import Item
+from headwater.stream.publishing.acceptor import Item
 from headwater.stream.store import Store
 from headwater.stream.subjects import Located
 
@@ -57,18 +57,22 @@ class OlderMessages:
     def __init__(
         self,
         store: Store,
+        stored_subject: Callable[[bytes], bytes],
         apply: Callable[[Sequence[Item]], None],
         promise: Callable[[], asyncio.Future[None]],
     ) -> None:
-        """Hand publishes on to `apply`; `promise` then says whether they become durable."""
+        """Pass publishes to `apply`; `promise` then says whether they become durable.
+
+        `stored_subject` returns the subject that a published message is stored under.
+        """
         self._store = store
+        self._stored_subject = stored_subject
         self._apply = apply
         self._promise = promise
         self._held: deque[Held] = deque()
         self._task: asyncio.Task[None] | None = None
         self.nbytes = 0
         """How much is held back."""
-        self.stored_subject: Callable[[bytes], bytes] = lambda subject: subject
 
     @property
     def is_holding(self) -> bool:
@@ -200,7 +204,7 @@ class OlderMessages:
         if limit <= 0 and not any(_ROLLUP in headers for _, _, headers, _ in items):
             return
         for subject, _, headers, _ in items:
-            stored = self.stored_subject(subject)
+            stored = self._stored_subject(subject)
             there = count.get(stored, 0)
             coming[stored] = coming.get(stored, 0) + 1
             if not there and coming[stored] == 2:

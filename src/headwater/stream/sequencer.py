@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from headwater.clock import AHEAD_NS
 from headwater.errors import Error
@@ -18,6 +18,7 @@ from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention
 from headwater.model.times import format_time
 from headwater.stream import notes
+from headwater.stream.events import StreamEvents
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
@@ -41,18 +42,19 @@ _NONE: Mapping[str, bytes] = {}
 class Sequencer:
     """The one changer of a stream's ledger; all calls run on the event loop, so each is atomic."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, events: StreamEvents) -> None:
         self._store = store
+        self._events = events
         self.group = Group()
+        """The changes that the next sync makes durable."""
         self._complaint = ""
+        """The error that was last logged because a limit cannot be enforced."""
         self._reported_ts = 0
-        self.wants: Callable[[bytes], bool] = lambda subject: False
-        """Whether a consumer needs the messages of a subject; asked where retention goes by interest."""
-        self.on_removed: Callable[[Removal], None] = lambda removal: None
+        """The time ahead of the clock that was last logged."""
         self.configure()
 
     def configure(self) -> None:
-        """Take up the config, ledger and head that the store holds now."""
+        """Use the config, ledger and head that the store holds now."""
         config = self._store.config
         self._config = config
         self._ledger: Ledger = self._store.ledger
@@ -61,17 +63,25 @@ class Sequencer:
         )
         limited = config.max_msgs > 0 or config.max_bytes > 0
         # With `discard: new` what is there stays, even when the limits are lowered below it.
-        self._limited = limited and config.discard == Discard.OLD
+        self.evicts = limited and config.discard == Discard.OLD
+        """Whether `max_msgs` or `max_bytes` removes the oldest messages."""
         self._keeps_only_interest = config.retention == Retention.INTEREST
+
+    def store_plain(self, run: OfferedRun, *, is_last: bool) -> None:
+        """Store messages without headers that replace nothing; enforce the limits after the last run."""
+        ledger = self._ledger
+        size = run.payload_bytes + len(run) * ledger.overhead.per_message
+        ledger.append(run.seq_list, run.timestamps, run.subjects, size)
+        self._add(run, self._hold(run), self._over_limits() if is_last and self.evicts else None)
 
     def store_one(
         self, pending: PendingGroup, subject: bytes, data: bytes, now: int, admitted: Admitted
     ) -> None:
         """Give an admitted message its sequence and take out what it replaces."""
         if pending.is_full:
-            self._flush(pending)
+            self.flush(pending)
         if admitted.rollup == b"all":
-            self._flush(pending)
+            self.flush(pending)
             pending.removal.everything = True
             self._ledger.remove_everything()
         if admitted.rollup == b"sub":
@@ -92,7 +102,7 @@ class Sequencer:
     ) -> int:
         """Store a message after the `previous` one on its subject; return how many were, 0 or 1."""
         ledger, headers = self._ledger, admitted.headers
-        if self._keeps_only_interest and not self.wants(subject):
+        if self._keeps_only_interest and not self._events.wants(subject):
             self._pass_over(pending, admitted, now)
             return 0
         seq = ledger.last_seq + 1
@@ -147,7 +157,7 @@ class Sequencer:
         self._ledger.remove(removal)
         pending.removal.merge(removal)
 
-    def _flush(self, pending: PendingGroup) -> None:
+    def flush(self, pending: PendingGroup) -> None:
         """Encode what is pending as one change."""
         if not pending:
             if pending.skipped or pending.removal:
@@ -156,7 +166,7 @@ class Sequencer:
             return
         run = pending.run()
         entry = self._hold(run)
-        if self._limited:
+        if self.evicts:
             pending.removal.merge(self._over_limits())
         self._add(run, entry, pending.removal)
         pending.clear()
@@ -185,7 +195,7 @@ class Sequencer:
                 self._remove_if_any(
                     retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
                 )
-            if self._limited:
+            if self.evicts:
                 self._remove_if_any(retention.over_limits(config, ledger, read))
         except Error as error:
             self._complain(error)
@@ -214,8 +224,8 @@ class Sequencer:
         self._ledger.remove(removal)
         pending.removal.merge(removal)
         for subject, last_seq in marked.items():
-            self._append(pending, subject, b"", self._now(), admitted, last_seq)
-        self._flush(pending)
+            self._append(pending, subject, b"", self.now(), admitted, last_seq)
+        self.flush(pending)
 
     def load(self, run: OfferedRun) -> None:
         """Take in messages that bring their own sequences and times."""
@@ -280,7 +290,7 @@ class Sequencer:
         removal = Removal()
         if self._keeps_only_interest:
             for seq, subject, size in zip(run.seq_list, run.subjects, sizes, strict=True):
-                if not self.wants(subject):
+                if not self._events.wants(subject):
                     removal.take_known(seq, subject, size)
             if removal:
                 self._ledger.remove(removal)
@@ -291,7 +301,7 @@ class Sequencer:
         removal = Removal()
         if self._config.max_msgs_per_subject > 0:
             removal = self._over_subject_limit(set(run.subjects), self._config.max_msgs_per_subject)
-        if self._limited:
+        if self.evicts:
             removal.merge(self._over_limits())
         return removal
 
@@ -309,11 +319,15 @@ class Sequencer:
         return removal
 
     def now(self) -> int:
-        """Return the time for the next message: the clock's, but not before the last one's.
+        """Return the time for the next message: the clock's, but after the last message's.
 
-        Where that lies far ahead, the clock was set wrong when it came, and is no measure for what comes now.
+        If the last time is far ahead of the clock, the clock was wrong then, and the last time is ignored.
         """
-        return self._now()
+        now, last_ts = self._store.services.clock.now_ns(), self._ledger.last_ts
+        if last_ts <= now + AHEAD_NS:
+            return max(now, last_ts + 1)
+        self._report_ahead(last_ts)
+        return now
 
     @property
     def floor_ts(self) -> int:
@@ -337,13 +351,6 @@ class Sequencer:
             index.settle(subject, self._store.find_last(subject, bound))
             newest = max(newest, index.last[subject])
         return newest
-
-    def _now(self) -> int:
-        now, last_ts = self._store.services.clock.now_ns(), self._ledger.last_ts
-        if last_ts <= now + AHEAD_NS:
-            return max(now, last_ts + 1)
-        self._report_ahead(last_ts)
-        return now
 
     def _report_ahead(self, last_ts: int) -> None:
         """Say once that the newest message bears a time that has not come."""
@@ -406,4 +413,4 @@ class Sequencer:
         self.group.last_seq = ledger.last_seq
         self.group.upstreams.update(upstreams)
         if removal:
-            self.on_removed(removal)
+            self._events.removed(removal)

@@ -30,7 +30,7 @@ from headwater.stream.replica.adoptions import Adoptions
 from headwater.stream.retention.quota import Quota
 from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.view import RunCache, View
-from headwater.table.table import Table
+from headwater.table.table import ConflictError, Table
 from headwater.threads import ThreadShare
 from headwater.wire.frames import MAX_SIZE
 
@@ -206,8 +206,16 @@ class Store:
         table.commit_as(self.fence.epoch)
         return table
 
+    async def change_table(self, change: Callable[..., None], *args: object) -> None:
+        """Run a change of the table on a thread; after a conflict, open the table again."""
+        try:
+            await self.on_thread(change, *args)
+        except ConflictError:
+            self.replace_table(await self.on_thread(self.open_table))
+            raise
+
     def replace_table(self, table: Table) -> None:
-        """Go on with a table that was opened anew."""
+        """Continue with a table that was opened again."""
         self.table = self.view.table = table
         self.head.release_through(table.transaction(FOLD) or 0)
 

@@ -95,7 +95,7 @@ class Commits:
             await remove_staged(upstream.target, (receipt.path, receipt.sums, *adopted))
 
     async def _enter(self, upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> tuple[int, str]:
-        size_before = upstream.target.copying.copied_bytes[upstream.id]
+        size_before = upstream.target.replica.copied_bytes[upstream.id]
         try:
             if receipt.error:
                 raise upstream.failure(receipt.error)
@@ -115,7 +115,7 @@ class Commits:
             # A file that the target's log names is its own from then on; others are swept when it opens.
             await remove_staged(upstream.target, (receipt.path, receipt.sums))
         now_ns = self._clock.now_ns()
-        size = upstream.target.copying.copied_bytes[upstream.id] - size_before
+        size = upstream.target.replica.copied_bytes[upstream.id] - size_before
         upstream.pace.committed(taken, size, receipt.through, now_ns)
         self._durables.committed(upstream, receipt)
         upstream.took(taken, receipt.through)

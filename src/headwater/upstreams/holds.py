@@ -34,7 +34,7 @@ class Kept:
         self.hold = Hold(upstream.filters, start_seq=source.opt_start_seq or 1)
         self.is_placed = bool(source.opt_start_seq) or source.opt_start_time is None
         """Whether it is known where it begins; until then it holds everything and lets nothing go."""
-        origin.holds.add(self.hold)
+        origin.retention.holds.add(self.hold)
 
     @property
     def is_due(self) -> bool:
@@ -46,7 +46,7 @@ class Kept:
     async def follow(self) -> None:
         """Move the floor to where the target's durable cursor is, and have the origin let go."""
         if not self.is_placed:
-            self.hold.start_seq = await self.origin.seq_at(self.upstream.source.opt_start_time or 0)
+            self.hold.start_seq = await self.origin.reading.seq_at(self.upstream.source.opt_start_time or 0)
             self.is_placed = True
         cursor = self.upstream.durable_cursor
         if cursor.identity == self.origin.identity:
@@ -55,12 +55,12 @@ class Kept:
         settled = self.hold.next_release
         if retention is Retention.LIMITS or settled is None:
             return
-        generation = self.origin.generation
+        generation = self.origin.reading.generation
         # After a start the whole stream is due, most often with nothing left that was copied.
-        if any(self.origin.subject_counts(pattern) for pattern in self.hold.filters or (">",)):
-            await self.origin.drop_unneeded(*settled)
-        await self.origin.consistent()
-        if generation == self.origin.generation:
+        if any(self.origin.reading.subject_counts(pattern) for pattern in self.hold.filters or (">",)):
+            await self.origin.retention.drop_unneeded(*settled)
+        await self.origin.reading.consistent()
+        if generation == self.origin.reading.generation:
             # Else removals may have been taken back, and it is gone through again.
             self.hold.released = max(self.hold.released, settled[1])
 
@@ -147,7 +147,7 @@ class UpstreamHolds:
                 sources = [*config.sources, *([config.mirror] if config.mirror else [])]
                 if any(s.name == origin.name and s.external is None for s in sources):
                     hold = Hold()
-                    origin.holds.add(hold)
+                    origin.retention.holds.add(hold)
                     self._for_offline.append((config.name, origin, hold))
 
     def _forget_offline(self) -> None:
@@ -156,7 +156,7 @@ class UpstreamHolds:
         gone = [kept for kept in self._for_offline if kept[0] not in offline]
         self._for_offline = [kept for kept in self._for_offline if kept[0] in offline]
         for _, origin, hold in gone:
-            origin.holds.discard(hold)
+            origin.retention.holds.discard(hold)
             if origin.config.retention is not Retention.LIMITS:
                 self._begin(self._drop(origin))
 
@@ -164,7 +164,7 @@ class UpstreamHolds:
         kept = self._kept.pop(upstream, None)
         if kept is None:
             return
-        kept.origin.holds.discard(kept.hold)
+        kept.origin.retention.holds.discard(kept.hold)
         if kept.origin.config.retention is not Retention.LIMITS:
             self._begin(self._drop(kept.origin))
 
@@ -176,8 +176,8 @@ class UpstreamHolds:
     async def _drop(self, origin: Stream) -> None:
         """Let an origin go of what was there for a withdrawn hold alone."""
         try:
-            await origin.drop_unneeded()
-            await origin.settled()
+            await origin.retention.drop_unneeded()
+            await origin.publishing.settled()
         except (Error, OSError) as error:
             logger.warning("%s keeps what nobody holds any more: %s", origin.name, error)
 

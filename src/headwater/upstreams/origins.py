@@ -43,7 +43,9 @@ class Origins:
             origin = self._domain.stream(source.name)
             takes_out = _takes_out(config_json(origin.config))
             retention = origin.config.retention.value
-            return OriginRange(origin.identity, origin.first_seq, origin.durable_seq, takes_out, retention)
+            return OriginRange(
+                origin.identity, origin.reading.first_seq, origin.reading.durable_seq, takes_out, retention
+            )
         try:
             info = await self.ask(f"{prefix(source)}.STREAM.INFO.{source.name}")
         except OriginUnansweredError:
@@ -65,12 +67,12 @@ class Origins:
         if upstream.source.external is not None:
             return extent.last_seq - start_seq + 1
         origin, filters = self._domain.stream(upstream.source.name), upstream.filters
-        left = await origin.pending(start_seq)
+        left = await origin.reading.pending(start_seq)
         if not filters or left <= COUNTED:
-            return await origin.pending(start_seq, filters)
+            return await origin.reading.pending(start_seq, filters)
         # To count them would be to read them, again at each step of a long copy.
-        matching = await origin.pending(0, filters)
-        return round(left * matching / max(await origin.pending(0), 1))
+        matching = await origin.reading.pending(0, filters)
+        return round(left * matching / max(await origin.reading.pending(0), 1))
 
     async def oldest_ns(self, upstream: Upstream, start_seq: int) -> int | None:
         """Return when the next message to be looked at was stored at the origin; None if there is none.
@@ -79,7 +81,7 @@ class Origins:
         """
         source = upstream.source
         if source.external is None:
-            found = await self._domain.stream(source.name).next(">", start_seq)
+            found = await self._domain.stream(source.name).reading.next(">", start_seq)
             return found.ts if found is not None else None
         body = {"seq": start_seq, "next_by_subj": ">"}
         try:
@@ -128,7 +130,7 @@ class Origins:
         """Return the first sequence of an origin that is not older than the start time."""
         assert source.opt_start_time is not None
         if source.external is None:
-            return await self._domain.stream(source.name).seq_at(source.opt_start_time)
+            return await self._domain.stream(source.name).reading.seq_at(source.opt_start_time)
         start_time = format_time(source.opt_start_time)
         try:
             subject = f"{prefix(source)}.STREAM.MSG.GET.{source.name}"

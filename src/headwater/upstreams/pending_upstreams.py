@@ -67,14 +67,14 @@ class PendingUpstreams:
             self.grown.set()
 
         self._watchers[name] = grows
-        stream.watchers.add(grows)
+        stream.events.message_callbacks.add(grows)
         grows()
 
     def closed(self, stream: Stream) -> None:
         """Have those that copy from a stream notice that it is gone."""
         grows = self._watchers.pop(stream.name, None)
         if grows is not None:
-            stream.watchers.discard(grows)
+            stream.events.message_callbacks.discard(grows)
             grows()
 
     def stir(self, upstream: Upstream) -> None:

@@ -104,7 +104,7 @@ async def plan_local(
     goal = int(upstream.pace.seqs.at(now_ns) * ROUND_S)
     if links and (whole := _whole_files(upstream, origin, extent, start_seq, slots * SLOT_BYTES, goal)):
         return _exchangeable(_linking(upstream, origin, extent, start_seq, whole))
-    files = origin.copying.files_from(start_seq, slots * SLOT_BYTES)
+    files = origin.replica.files_from(start_seq, slots * SLOT_BYTES)
     if links:
         files = files[:1] + list(
             takewhile(lambda file: not _is_whole(upstream, origin, file, start_seq), files[1:])
@@ -118,9 +118,9 @@ async def plan_local(
             _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
             for first, last in cut
         )
-    if origin.copying.folds_first(start_seq):
+    if origin.replica.folds_first(start_seq):
         return []
-    tail, stop_seq = await origin.copying.tail_from(start_seq, TAIL_BYTES)
+    tail, stop_seq = await origin.replica.tail_from(start_seq, TAIL_BYTES)
     if stop_seq < start_seq or _has_passed(upstream, extent, start_seq):
         return []
     return [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
@@ -142,7 +142,7 @@ def _whole_files(
     """Return the next files that the target may take as they are, as many as may be read if they must be."""
     chosen: list[DataFile] = []
     read_bytes = 0
-    for file in origin.copying.files_from(start_seq, 1 << 62)[:LINK_FILES]:
+    for file in origin.replica.files_from(start_seq, 1 << 62)[:LINK_FILES]:
         has_gaps = file.rows != file.last_seq - file.first_seq + 1
         far = file.last_seq - start_seq > REMOVED_SPAN
         # The origin may have got files since it was looked at.
@@ -160,7 +160,7 @@ def _whole_files(
 
 def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
     """Return how much of a file is read should it tell no sums, or have headers that a copy leaves out."""
-    is_plain = file.headerless_rows == file.rows and origin.copying.subject_count <= SUMMED_SUBJECTS
+    is_plain = file.headerless_rows == file.rows and origin.replica.subject_count <= SUMMED_SUBJECTS
     return 0 if is_plain else file.size_bytes
 
 
@@ -195,18 +195,18 @@ def _links(upstream: Upstream, origin: Stream, extent: OriginRange) -> bool:
     if upstream.filters or not is_linkable(origin, upstream.target):
         return False
     header = upstream.source_header(extent.identity)
-    return header is None or (upstream.target.copying.tells_sources and can_stand_in_a_path(header))
+    return header is None or (upstream.target.replica.tells_sources and can_stand_in_a_path(header))
 
 
 def _is_whole(upstream: Upstream, origin: Stream, file: DataFile, start_seq: int) -> bool:
     """Return whether every message of a file is still to be copied, and the target may have it."""
     span = file.last_seq - file.first_seq + 1
     if upstream.mirrored:
-        may_have = file.copied is None or upstream.target.copying.tells_sources
+        may_have = file.copied is None or upstream.target.replica.tells_sources
     else:
         # A source's messages follow on each other; what is small is joined with its neighbours.
         may_have = file.rows == span and file.size_bytes >= LEAST_LINKED_BYTES
-    gone = origin.copying.removed_count(file.first_seq, file.last_seq)
+    gone = origin.replica.removed_count(file.first_seq, file.last_seq)
     return may_have and file.first_seq >= start_seq and gone == span - file.rows
 
 
@@ -214,7 +214,7 @@ def is_linkable(origin: Stream, target: Stream) -> bool:
     """Return whether files of the origin, none of it changed, can be files of the target."""
     config = target.config
     return (
-        target.copying.is_adoptive_without_ids
+        target.replica.is_adoptive_without_ids
         and config.subject_transform is None
         and config.compression == origin.config.compression
     )
@@ -276,7 +276,7 @@ def _piece_of_files(
         last,
         files=tuple(
             FileRange(
-                str(origin.copying.table_directory / f.path),
+                str(origin.replica.table_directory / f.path),
                 f.base_seq,
                 f.first_seq,
                 f.last_seq,
@@ -286,7 +286,7 @@ def _piece_of_files(
             for f in touched
         ),
         read_bytes=sum(_share(file, first, last) for file in touched),
-        removed=origin.copying.removed_between(first, last),
+        removed=origin.replica.removed_between(first, last),
         expected=None if is_first else CursorAt(extent.identity)(first - 1),
         linkable=is_linkable(origin, upstream.target),
     )
@@ -344,7 +344,7 @@ def _work(
         id=unique_id(),
         target=target.name,
         upstream=upstream.id,
-        expected=target.copying.cursor(upstream.id) if expected is None else expected,
+        expected=target.replica.cursor(upstream.id) if expected is None else expected,
         start_seq=start_seq,
         stop_seq=stop_seq,
         files=files,
@@ -360,7 +360,7 @@ def _work(
         staging=str(target.directory / "staging"),
         compression=str(target.config.compression),
         linkable=linkable,
-        traceable=target.copying.tells_sources,
-        adoptive=target.copying.is_adoptive,
-        adoptive_without_ids=target.copying.is_adoptive_without_ids,
+        traceable=target.replica.tells_sources,
+        adoptive=target.replica.is_adoptive,
+        adoptive_without_ids=target.replica.is_adoptive_without_ids,
     )

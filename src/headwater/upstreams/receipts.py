@@ -78,11 +78,11 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         columns, through = part
         cursor_at = cursor_at.with_part(columns)
-        count = await upstream.target.copying.take(
+        count = await upstream.target.replica.take(
             upstream.id, expected, columns, cursor_at, through, mirrored=upstream.mirrored
         )
         taken += count
-        expected = upstream.target.copying.cursor(upstream.id)
+        expected = upstream.target.replica.cursor(upstream.id)
         if expected != cursor_at(through):
             raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
     return taken
@@ -90,17 +90,17 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
 
 async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted], cursor: bytes) -> int:
     """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
-    copying = upstream.target.copying
+    replica = upstream.target.replica
     try:
         await asyncio.to_thread(check_adopted, upstream.target.directory / STAGING, adopted)
-        copying.require_open()
-        if not (copying.is_adoptive or (receipt.without_ids and copying.is_adoptive_without_ids)):
+        replica.require_open()
+        if not (replica.is_adoptive or (receipt.without_ids and replica.is_adoptive_without_ids)):
             raise CursorMovedError("the stream takes no files any more since it was changed")
     except Error:
         await remove_staged(upstream.target, [file.name for file in adopted])
         raise
     try:
-        return await copying.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
+        return await replica.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
     except CursorMovedError:
         # After any other error the log may name them yet.
         await remove_staged(upstream.target, [file.name for file in adopted])

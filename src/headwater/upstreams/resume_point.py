@@ -27,7 +27,7 @@ class Resumption:
 
         Nobody may be at work on the upstream then: its cursor moves.
         """
-        expected = upstream.target.copying.cursor(upstream.id)
+        expected = upstream.target.replica.cursor(upstream.id)
         cursor = Cursor.decode(expected)
         if cursor.identity == LOST:
             return self._after_loss(upstream, cursor, extent)
@@ -43,7 +43,7 @@ class Resumption:
         upstream.identity = extent.identity
         known = cursor.seq
         if upstream.mirrored and not cursor.identity:
-            known = upstream.target.durable_seq
+            known = upstream.target.reading.durable_seq
         begun = bool(cursor.identity or known)
         seq = known + 1 if begun else await self._first(upstream, extent)
         if begun and seq < extent.first_seq and noting and extent.takes_out:
@@ -120,7 +120,7 @@ class Resumption:
         self, upstream: Upstream, expected: bytes, extent: OriginRange, seq: int, gaps: Gaps, ts: int = 0
     ) -> None:
         # Expected is what the decision was made on: whoever was at work meanwhile must not be set back.
-        await upstream.target.copying.pass_over(
+        await upstream.target.replica.pass_over(
             upstream.id,
             expected,
             Cursor(extent.identity, seq, ts).encode(),

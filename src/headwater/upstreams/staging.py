@@ -59,7 +59,7 @@ def check_adopted(staging: Path, adopted: Sequence[Adopted]) -> None:
 async def remove_staged(target: Stream, names: Iterable[str]) -> None:
     """Remove files from a target's staging directory that its log does not name."""
     # A receipt that comes in once more must not take a file that waits to enter the table.
-    unwanted = [name for name in names if _NAME.fullmatch(name) and not target.copying.awaits(name)]
+    unwanted = [name for name in names if _NAME.fullmatch(name) and not target.replica.awaits(name)]
     for name in unwanted:
         await asyncio.to_thread((target.directory / STAGING / name).unlink, missing_ok=True)
 
@@ -82,7 +82,7 @@ class StagingSweep:
         for target in targets:
             for name in await asyncio.to_thread(_names, target.directory / STAGING):
                 path = target.directory / STAGING / name
-                if self._is_known(name.split("-")[0]) or target.copying.awaits(name):
+                if self._is_known(name.split("-")[0]) or target.replica.awaits(name):
                     continue
                 if path in self._found:
                     await remove_staged(target, [name])

@@ -72,12 +72,12 @@ class Upstream:
     @property
     def cursor(self) -> Cursor:
         """Return how far it has been copied."""
-        return Cursor.decode(self.target.copying.cursor(self.id))
+        return Cursor.decode(self.target.replica.cursor(self.id))
 
     @property
     def durable_cursor(self) -> Cursor:
         """Return how far it has durably been copied: only that may be released at the origin."""
-        return Cursor.decode(self.target.copying.durable_cursor(self.id))
+        return Cursor.decode(self.target.replica.durable_cursor(self.id))
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Upstream:
     @property
     def gaps(self) -> Gaps:
         """Return what was gone at the origin before it could be copied."""
-        return Gaps.decode(self.target.copying.cursor(gaps_name(self.id)))
+        return Gaps.decode(self.target.replica.cursor(gaps_name(self.id)))
 
     def failure(self, why: str) -> ApiError:
         """Return the error that shows why it cannot be copied."""

@@ -404,7 +404,7 @@ class Upstreams:
         """Return the origin as it stands and where to go on, with the lag counted from there."""
         for _ in range(MEASURES):
             extent = await self._origins.extent(upstream.source)
-            await upstream.target.copying.durable()  # a cursor that may be taken back says nothing
+            await upstream.target.replica.durable()  # a cursor that may be taken back says nothing
             start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
             before = upstream.cursor
             lag = await self._lag(upstream, extent, start_seq)

@@ -55,7 +55,7 @@ class Audit:
         stream = seat.domain.stream(name)
         found = {}
         async with asyncio.timeout(SCAN_S):
-            async for messages in stream.scan(1):
+            async for messages in stream.reading.scan(1):
                 for message in messages:
                     if message.seq in found:
                         raise BrokenPromiseError(f"{name} serves {message.seq} twice")
@@ -84,7 +84,7 @@ class Audit:
 
     async def _state(self, model: StreamModel, promised: dict[int, Sent]) -> None:
         assert self.world.seat is not None
-        state = await asyncio.wait_for(self.world.seat.domain.stream(model.name).state(), SCAN_S)
+        state = await asyncio.wait_for(self.world.seat.domain.stream(model.name).reading.state(), SCAN_S)
         # What a power cut left as zeros or garbage may have been a batch, as far as the log can tell.
         lost = set(state.lost.msgs) if state.lost else set()
         if wrong := lost & {*promised, *self.found[model.name]}:

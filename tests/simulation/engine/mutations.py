@@ -107,10 +107,10 @@ def early_release() -> None:
     """Let a queue's messages go by what its target was only offered, as D1 did."""
 
     async def follow(self: Kept) -> None:
-        self.hold.floor = max(self.hold.floor, self.origin.durable_seq)
+        self.hold.floor = max(self.hold.floor, self.origin.reading.durable_seq)
         settled = self.hold.next_release
         if settled is not None:
-            await self.origin.drop_unneeded(*settled)
+            await self.origin.retention.drop_unneeded(*settled)
             self.hold.released = max(self.hold.released, settled[1])
 
     _replace(Kept, "follow", follow)

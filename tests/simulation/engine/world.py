@@ -43,7 +43,7 @@ START_NS = 1_700_000_000_000_000_000
 SECRET = "what the engine and its replicator know"
 URL = "nats://127.0.0.1:1"
 SMALL = (
-    ("headwater.stream.replica.copying", "FOLD_BYTES", 6000),
+    ("headwater.stream.replica.replica", "FOLD_BYTES", 6000),
     ("headwater.replication.worker.transfer", "LEAST_LINKED_BYTES", 2000),
     ("headwater.replication.worker.result", "INLINE_BYTES", 3000),
     ("headwater.table.schema", "CHECKPOINT_COMMITS", 6),

@@ -98,7 +98,7 @@ async def test_a_batch_that_would_not_fit_is_refused(workshop: Workshop) -> None
         await publish(stream, (b"a", b""), (b"a", b""))
         assert (await outcome(workshop, stream, (b"a", b""), (b"a", b"")))["error"]["err_code"] == 10077
         assert "error" not in await outcome(workshop, stream, (b"a", b""))
-        assert (await stream.state()).messages == 3
+        assert (await stream.reading.state()).messages == 3
 
 
 async def test_a_batch_may_cancel_a_schedule_and_make_another(workshop: Workshop) -> None:
@@ -116,7 +116,7 @@ async def test_a_ttl_in_a_batch_holds(workshop: Workshop) -> None:
     async with workshop.stream(allow_atomic=True, allow_msg_ttl=True) as stream:
         await outcome(workshop, stream, (b"a", headers(Nats_TTL="1s")), (b"b", b""))
         workshop.clock.advance(2 * SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         assert [message.subject for message in await everything(stream)] == [b"b"]
 
 
@@ -124,9 +124,11 @@ async def test_only_the_message_that_commits_is_acknowledged(workshop: Workshop)
     told = workshop.answers
     assert isinstance(told, Told)
     async with workshop.stream(allow_atomic=True) as stream:
-        stream.offer([(b"a", b"r1", batch(b"x", 1), b""), (b"a", b"r2", batch(b"x", 2), b"")])
-        await stream.settled()
+        stream.publishing.offer([(b"a", b"r1", batch(b"x", 1), b""), (b"a", b"r2", batch(b"x", 2), b"")])
+        await stream.publishing.settled()
         assert told.bodies() == [(b"r1", b""), (b"r2", b"")]
-        stream.offer([(b"a", b"r3", header_block.add(batch(b"x", 3), b"Nats-Batch-Commit", b"eob"), b"")])
-        await stream.settled()
+        stream.publishing.offer(
+            [(b"a", b"r3", header_block.add(batch(b"x", 3), b"Nats-Batch-Commit", b"eob"), b"")]
+        )
+        await stream.publishing.settled()
         assert told.bodies() == [(b"r3", b'{"stream":"S","seq":2,"batch":"x","count":2}')]

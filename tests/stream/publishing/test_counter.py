@@ -62,11 +62,11 @@ async def test_a_total_is_read_back_after_a_restart_and_from_the_table(workshop:
 async def test_a_total_follows_what_is_left_on_the_subject(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         await publish(stream, add(1), add(2), add(4))
-        await stream.remove(3)
+        await stream.retention.remove(3)
         workshop.answers.take()
         await publish(stream, add(10))
         assert totals(workshop) == ["13"]
-        await stream.purge()
+        await stream.retention.purge()
         await publish(stream, add(10))
         assert totals(workshop) == ["10"]
 
@@ -114,13 +114,13 @@ def sourced(origin: str, seq: int, total: int, subject: str = "c") -> tuple[byte
 
 async def copy(stream: Stream, *messages: tuple[bytes, bytes, bytes]) -> None:
     """Take in messages of a source."""
-    cursor = stream.copying.cursor("up")
+    cursor = stream.replica.cursor("up")
     through = int(cursor or b"0") + len(messages)
     seqs = np.arange(through - len(messages) + 1, through + 1, dtype=np.int64)
     columns = [np.array([len(message[part]) for message in messages], np.uint32) for part in range(3)]
     joined = [b"".join(message[part] for message in messages) for part in range(3)]
     taken = Columns(seqs, seqs, columns[0], joined[0], columns[1], joined[1], columns[2], joined[2])
-    await stream.copying.take("up", cursor, taken, lambda seq: b"%d" % seq, through, mirrored=False)
+    await stream.replica.take("up", cursor, taken, lambda seq: b"%d" % seq, through, mirrored=False)
 
 
 async def test_totals_of_origins_are_summed_up_beside_our_own(workshop: Workshop) -> None:
@@ -161,4 +161,4 @@ async def test_what_is_no_total_is_taken_from_no_source(workshop: Workshop) -> N
         subject, block, _ = sourced("A", 1, 5)
         with pytest.raises(ApiError):
             await copy(stream, (subject, block, b"no total"))
-        assert stream.copying.cursor("up") == b""
+        assert stream.replica.cursor("up") == b""

@@ -1,199 +1,72 @@
-"""Published messages are admitted or refused one by one, however many come in one read."""
+"""Published messages are stored or refused, also while the stream hangs or fails on one of them."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from headwater.model.stream import Discard, RePublish, StreamConfig
-from headwater.model.upstream import TransformConfig
-from headwater.stream.pending import BATCH_BYTES
-from headwater.stream.stream import Stream
-from stream.streams import SECOND, Workshop, config_of, everything, headers, publish
-
-SMALL_READS = st.lists(
-    st.lists(
-        st.tuples(st.sampled_from([b"a", b"b.1", b"b.2"]), st.binary(max_size=30)), min_size=1, max_size=8
-    ),
-    min_size=1,
-    max_size=5,
-)
+from headwater.errors import ApiError, Error
+from headwater.model.message import Message
+from headwater.stream.ledger import Ledger
+from stream.streams import Workshop, everything, headers, publish, seqs_of
+from table.samples import columns_of
 
 
-async def offered(stream: Stream, workshop: Workshop, *items: tuple[bytes, ...]) -> list[Any]:
-    """Offer (subject, data[, headers]); return the sequence or the error code that each is answered with."""
-    await publish(stream, *items)  # type: ignore[arg-type]
-    answers = workshop.answers.take()
-    told = [answers[b"r%d" % n] for n in range(len(items))]
-    return [answer["error"]["err_code"] if "error" in answer else answer["seq"] for answer in told]
+async def test_loaded_messages_keep_their_sequences_times_and_gaps(workshop: Workshop) -> None:
+    messages = [
+        Message(5, 50, b"a", b"", b"five"),
+        Message(8, 80, b"b", headers(Nats_Msg_Id="eight"), b""),
+    ]
+    async with workshop.stream() as stream:
+        await stream.publishing.load(columns_of(messages), last_seq=10)
+        assert await everything(stream) == messages
+        state = await stream.reading.state()
+        assert (state.first_seq, state.last_seq, stream.reading.deleted()) == (5, 10, [6, 7, 9, 10])
+    async with workshop.stream() as stream:
+        assert await everything(stream) == messages
+        await publish(stream, (b"c", b""))
+        assert await seqs_of(stream) == [5, 8, 11]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(reads=SMALL_READS, limit=st.sampled_from([{}, {"max_msgs": 4}, {"max_bytes": 200}]))
-def test_bulk_and_single_admission_end_in_the_same_stream(
-    tmp_path_factory: pytest.TempPathFactory, reads: list[list[tuple[bytes, bytes]]], limit: dict[str, Any]
+async def test_a_message_that_the_stream_fails_on_costs_it_a_replay_and_no_stored_message(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def ends_in(bulk: bool) -> tuple[object, ...]:
-        workshop = Workshop(tmp_path_factory.mktemp("intake"))
-        async with workshop.stream(**limit) as stream:
-            assert stream._intake._plain
-            stream._intake._plain = bulk
-            answers = []
-            for read in reads:
-                answers.append(await offered(stream, workshop, *read))
-                workshop.clock.advance(3)
-            ended = (answers, await everything(stream), await stream.state(), stream.subject_counts(">"))
-        workshop.close()
-        return ended
-
-    assert asyncio.run(ends_in(True)) == asyncio.run(ends_in(False))
-
-
-async def test_a_large_read_is_cut_into_batches_that_lose_little_when_damaged(workshop: Workshop) -> None:
+    """Whatever goes wrong in the middle of a change, what is durable is served and the next one is taken."""
     async with workshop.stream() as stream:
-        stream.offer([(b"a", b"", b"", b"x" * 1000)] * 300)
-        sizes = [len(encoded) for encoded in stream._intake.group.encoded]
-        assert len(sizes) >= 300 * 1000 // BATCH_BYTES
-        assert max(sizes) < 2 * BATCH_BYTES
-        await stream.settled()
-        assert (await stream.state()).messages == 300
-
-
-async def test_times_never_run_backwards_and_no_two_are_alike(workshop: Workshop) -> None:
-    async with workshop.stream() as stream:
-        await publish(stream, *[(b"a", b"")] * 5)
-        await publish(stream, *[(b"a", b"", headers(K="v"))] * 5)
-        await publish(stream, *[(b"a", b"")] * 5)
-        times = [m.ts for m in await everything(stream)]
-    assert times == sorted(set(times))
-    assert times[0] == workshop.clock.now_ns()
-
-
-async def test_a_refused_message_takes_no_sequence_and_the_others_of_its_read_enter(
-    workshop: Workshop,
-) -> None:
-    async with workshop.stream(max_msg_size=5) as stream:
-        told = await offered(stream, workshop, (b"a", b"1"), (b"a", b"too large"), (b"a", b"3"))
-        assert told == [1, 10054, 2]
-        assert [m.data for m in await everything(stream)] == [b"1", b"3"]
-
-
-async def test_an_expectation_sees_the_messages_of_the_same_read(workshop: Workshop) -> None:
-    async with workshop.stream() as stream:
-        assert await offered(
-            stream,
-            workshop,
-            (b"a", b"1"),
-            (b"a", b"2", headers(Nats_Expected_Last_Sequence="1")),
-            (b"a", b"3", headers(Nats_Expected_Last_Sequence="1")),
-            (b"b", b"4", headers(Nats_Expected_Last_Subject_Sequence="0")),
-            (b"b", b"5", headers(Nats_Expected_Last_Subject_Sequence="3")),
-        ) == [1, 2, 10071, 3, 4]
-
-
-async def test_an_expectation_sees_what_the_limits_took_in_the_same_read(workshop: Workshop) -> None:
-    async with workshop.stream(max_msgs=1) as stream:
-        assert await offered(
-            stream,
-            workshop,
-            (b"a", b"1"),
-            (b"b", b"2"),
-            (b"a", b"3", headers(Nats_Expected_Last_Subject_Sequence="0")),
-        ) == [1, 2, 3]
-
-
-async def test_a_duplicate_is_acknowledged_with_the_first_sequence_and_not_stored(workshop: Workshop) -> None:
-    async with workshop.stream(duplicate_window=SECOND) as stream:
-        block = headers(Nats_Msg_Id="same")
-        await publish(stream, (b"a", b"1", block), (b"a", b"2", block))
+        await publish(stream, (b"a", b"kept"))
+        workshop.answers.take()
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "note_headers", _overflow)
+            stream.publishing.offer(
+                [(b"a", b"r1", b"", b"x"), (b"a", b"r2", headers(A="b"), b"y"), (b"b", b"r3", b"", b"z")]
+            )
+        with suppress(ApiError):
+            await stream.publishing.settled()
+        assert (await stream.reading.state()).messages == 1
         answers = workshop.answers.take()
-        assert answers[b"r1"] == {"stream": "S", "seq": 1, "duplicate": True}
-        assert "duplicate" not in answers[b"r0"]
-        workshop.clock.advance(2 * SECOND)
-        assert await offered(stream, workshop, (b"a", b"3", block)) == [2]
-        assert [m.data for m in await everything(stream)] == [b"1", b"3"]
+        assert answers.keys() == {b"r1", b"r2", b"r3"}
+        assert all("OverflowError" in answer["error"]["description"] for answer in answers.values())
+        await publish(stream, (b"a", b"next"))
+        assert [message.data for message in await everything(stream)] == [b"kept", b"next"]
+        assert workshop.answers.take()[b"r0"]["seq"] == 2
 
 
-@pytest.mark.parametrize("subject", [b"\xff", b"ok.\xc3"])
-async def test_a_subject_that_is_no_text_is_refused(workshop: Workshop, subject: bytes) -> None:
+def _overflow(*_: object) -> None:
+    raise OverflowError("Python int too large")
+
+
+async def test_a_congested_stream_refuses_messages_and_promises(workshop: Workshop) -> None:
     async with workshop.stream() as stream:
-        assert await offered(stream, workshop, (subject, b""), ("ü.ö".encode(), b"")) == [10077, 1]
-        assert [m.subject for m in await everything(stream)] == ["ü.ö".encode()]
-
-
-async def test_without_acknowledgements_nobody_hears_anything(workshop: Workshop) -> None:
-    async with workshop.stream(no_ack=True, max_msg_size=3) as stream:
-        await publish(stream, (b"a", b"1"), (b"a", b"too large"))
-        block = headers(Nats_Msg_Id="same")
-        await publish(stream, (b"a", b"2", block), (b"a", b"3", block))
-        assert workshop.answers.frames == b""
-        assert [m.seq for m in await everything(stream)] == [1]
-
-
-async def test_messages_are_stored_under_the_subject_that_the_transform_gives(workshop: Workshop) -> None:
-    transform = TransformConfig(src="in.*", dest="out.{{wildcard(1)}}")
-    async with workshop.stream(subject_transform=transform, max_msgs_per_subject=1) as stream:
-        await publish(stream, (b"in.a", b"1"), (b"other", b"2"), (b"out.a", b"3"))
-        assert [(m.subject, m.data) for m in await everything(stream)] == [
-            (b"other", b"2"),
-            (b"out.a", b"3"),
-        ]
-
-
-async def test_republished_messages_follow_once_they_are_durable(workshop: Workshop) -> None:
-    republish = RePublish(src="a.>", dest="copy.a.>")
-    async with workshop.stream(republish=republish) as stream:
-        stream.offer([(b"a.1", b"r", b"", b"data"), (b"b", b"", b"", b"no copy")])
-        assert workshop.answers.frames == b""
-        await stream.settled()
-        sent = bytes(workshop.answers.frames)
-        assert sent.index(b"PUB r ") < sent.index(b"HPUB copy.a.1 ")
-        assert sent.count(b"HPUB") == 1
-
-
-async def test_a_full_stream_that_discards_new_ones_takes_as_many_of_a_read_as_fit(
-    workshop: Workshop,
-) -> None:
-    async with workshop.stream(max_msgs=2, discard=Discard.NEW) as stream:
-        told = await offered(stream, workshop, *[(b"a", b"%d" % n) for n in range(4)])
-        assert told == [1, 2, 10077, 10077]
-        await stream.remove(1)
-        assert await offered(stream, workshop, (b"a", b"4"), (b"a", b"5")) == [3, 10077]
-
-
-async def test_a_rollup_replaces_what_came_before_it_in_the_same_read(workshop: Workshop) -> None:
-    async with workshop.stream(allow_rollup_hdrs=True) as stream:
-        await publish(
-            stream,
-            (b"a", b"1"),
-            (b"b", b"2"),
-            (b"a", b"3", headers(Nats_Rollup="sub")),
-            (b"c", b"4"),
-        )
-        assert [m.data for m in await everything(stream)] == [b"2", b"3", b"4"]
-        await publish(stream, (b"d", b"5"), (b"e", b"6", headers(Nats_Rollup="all")), (b"f", b"7"))
-        assert [m.data for m in await everything(stream)] == [b"6", b"7"]
-
-
-async def test_a_read_may_hold_more_of_a_subject_than_the_stream_keeps(workshop: Workshop) -> None:
-    async with workshop.stream(max_msgs_per_subject=2) as stream:
-        told = await offered(stream, workshop, *[(b"ab"[n % 2 :][:1], b"%d" % n) for n in range(9)])
-        assert told == list(range(1, 10))
-        assert [m.data for m in await everything(stream)] == [b"5", b"6", b"7", b"8"]
-        assert stream.subject_counts(">") == {b"a": 2, b"b": 2}
-
-
-async def test_what_a_stream_no_longer_allows_is_refused_from_the_next_message_on(
-    workshop: Workshop,
-) -> None:
-    plain: StreamConfig = config_of()
-    async with workshop.stream(plain) as stream:
-        assert await offered(stream, workshop, (b"a", b"1")) == [1]
-        await stream.reconfigure(config_of(sealed=True))
-        assert await offered(stream, workshop, (b"a", b"2")) == [10109]
-        await stream.reconfigure(plain)
-        assert await offered(stream, workshop, (b"a", b"3")) == [2]
+        stream.publishing.congestion = Error("the disk hangs")
+        stream.publishing.offer([(b"a", b"r1", b"", b"1"), (b"a", b"", b"", b"2")])
+        answers = workshop.answers.take()
+        assert answers.keys() == {b"r1"}
+        assert "the disk hangs" in answers[b"r1"]["error"]["description"]
+        with pytest.raises(ApiError, match="the disk hangs"):
+            await stream.publishing.promise()
+        assert (stream.publishing.is_storing, stream.failure) == (True, "the disk hangs")
+        stream.publishing.congestion = None
+        stream.publishing.offer([(b"a", b"r3", b"", b"3")])
+        await stream.publishing.promise()
+        assert await seqs_of(stream) == [1]

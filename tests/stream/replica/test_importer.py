@@ -61,22 +61,22 @@ def target(tmp_path: Path) -> Target:
 async def test_a_mirror_keeps_sequences_times_and_gaps(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.copying.take("up", b"", copied([3, 4, 7]), cursor_at, 9, mirrored=True)
-        state = await stream.state()
+        await stream.replica.take("up", b"", copied([3, 4, 7]), cursor_at, 9, mirrored=True)
+        state = await stream.reading.state()
         assert (state.first_seq, state.last_seq, state.messages) == (3, 9, 3)
-        assert stream.deleted() == [5, 6, 8, 9]
-        message = await stream.message(7)
+        assert stream.reading.deleted() == [5, 6, 8, 9]
+        message = await stream.reading.message(7)
         assert message is not None
         assert (message.ts, message.data) == (ORIGIN_TS + 7, b"message 7")
-        assert stream.copying.cursor("up") == b"origin 9"
+        assert stream.replica.cursor("up") == b"origin 9"
 
 
 async def test_a_source_gives_new_sequences_and_times_in_the_origin_s_order(target: Target) -> None:
     config = StreamConfig(name="T", subjects=("t",))
     async for stream in target.opened(config):
-        stream.offer([(b"t", b"", b"", b"local")])
-        await stream.copying.take("up", b"", copied([30, 31, 45]), cursor_at, 50, mirrored=False)
-        found = [m async for many in stream.scan(1) for m in many]
+        stream.publishing.offer([(b"t", b"", b"", b"local")])
+        await stream.replica.take("up", b"", copied([30, 31, 45]), cursor_at, 50, mirrored=False)
+        found = [m async for many in stream.reading.scan(1) for m in many]
         assert [(m.seq, m.data) for m in found] == [
             (1, b"local"),
             (2, b"message 30"),
@@ -84,89 +84,89 @@ async def test_a_source_gives_new_sequences_and_times_in_the_origin_s_order(targ
             (4, b"message 45"),
         ]
         assert all(m.ts > ORIGIN_TS + 1000 for m in found)
-        assert stream.copying.cursor("up") == b"origin 50"
+        assert stream.replica.cursor("up") == b"origin 50"
 
 
 async def test_a_second_commit_of_the_same_range_is_refused(target: Target) -> None:
     async for stream in target.opened(StreamConfig(name="T")):
-        await stream.copying.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
+        await stream.replica.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
         with pytest.raises(CursorMovedError):
-            await stream.copying.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
-        assert (await stream.state()).messages == 2
+            await stream.replica.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=False)
+        assert (await stream.reading.state()).messages == 2
 
 
 async def test_cursors_survive_with_the_messages_they_cover(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.copying.take("one", b"", copied([1, 2]), cursor_at, 5, mirrored=False)
-        await stream.copying.take("two", b"", copied([9]), cursor_at, 9, mirrored=False)
+        await stream.replica.take("one", b"", copied([1, 2]), cursor_at, 5, mirrored=False)
+        await stream.replica.take("two", b"", copied([9]), cursor_at, 9, mirrored=False)
     async for stream in target.opened(config):
-        assert (stream.copying.cursor("one"), stream.copying.cursor("two")) == (b"origin 5", b"origin 9")
-        assert (await stream.state()).messages == 3
+        assert (stream.replica.cursor("one"), stream.replica.cursor("two")) == (b"origin 5", b"origin 9")
+        assert (await stream.reading.state()).messages == 3
         await stream.checkpoint()
     async for stream in target.opened(config):
-        assert (stream.copying.cursor("one"), stream.copying.cursor("two")) == (b"origin 5", b"origin 9")
-        expected = stream.copying.cursor("one")
-        await stream.copying.take("one", expected, copied([6]), cursor_at, 6, mirrored=False)
-        assert (await stream.state()).messages == 4
+        assert (stream.replica.cursor("one"), stream.replica.cursor("two")) == (b"origin 5", b"origin 9")
+        expected = stream.replica.cursor("one")
+        await stream.replica.take("one", expected, copied([6]), cursor_at, 6, mirrored=False)
+        assert (await stream.reading.state()).messages == 4
 
 
 async def test_known_message_ids_are_passed_over_and_the_cursor_moves_on(target: Target) -> None:
     ids = [build([(b"Nats-Msg-Id", each)]) for each in (b"a", b"b", b"a")]
     config = StreamConfig(name="T", duplicate_window=120_000_000_000)
     async for stream in target.opened(config):
-        await stream.copying.take("up", b"", copied([1, 2, 3], ids), cursor_at, 3, mirrored=False)
-        assert (await stream.state()).messages == 2
+        await stream.replica.take("up", b"", copied([1, 2, 3], ids), cursor_at, 3, mirrored=False)
+        assert (await stream.reading.state()).messages == 2
         again = copied([4], [build([(b"Nats-Msg-Id", b"b")])])
-        await stream.copying.take("up", cursor_at(3), again, cursor_at, 4, mirrored=False)
-        assert (await stream.state()).messages == 2
-        assert stream.copying.cursor("up") == cursor_at(4)
+        await stream.replica.take("up", cursor_at(3), again, cursor_at, 4, mirrored=False)
+        assert (await stream.reading.state()).messages == 2
+        assert stream.replica.cursor("up") == cursor_at(4)
 
 
 async def test_a_full_stream_takes_what_it_has_room_for_and_no_more(target: Target) -> None:
     config = StreamConfig(name="T", max_msgs=2, discard=Discard.NEW)
     async for stream in target.opened(config):
-        taken = await stream.copying.take("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=False)
+        taken = await stream.replica.take("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=False)
         assert taken == 2
-        assert stream.copying.cursor("up") == cursor_at(6)
-        assert await stream.copying.take("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=False) == 0
-        assert stream.copying.cursor("up") == cursor_at(6)
+        assert stream.replica.cursor("up") == cursor_at(6)
+        assert await stream.replica.take("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=False) == 0
+        assert stream.replica.cursor("up") == cursor_at(6)
 
 
 async def test_limits_apply_to_what_is_copied(target: Target) -> None:
     config = StreamConfig(name="T", max_msgs_per_subject=1)
     async for stream in target.opened(config):
-        await stream.copying.take("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=True)
-        found = [m.seq async for many in stream.scan(1) for m in many]
+        await stream.replica.take("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=True)
+        found = [m.seq async for many in stream.reading.scan(1) for m in many]
         assert found == [3, 4, 5]
 
 
 async def test_many_messages_are_cut_into_batches_that_each_know_the_cursor(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.copying.take("up", b"", copied(list(range(1, 20_001))), cursor_at, 20_000, mirrored=True)
-        assert stream.copying.cursor("up") == cursor_at(20_000)
-        assert (await stream.state()).messages == 20_000
+        await stream.replica.take("up", b"", copied(list(range(1, 20_001))), cursor_at, 20_000, mirrored=True)
+        assert stream.replica.cursor("up") == cursor_at(20_000)
+        assert (await stream.reading.state()).messages == 20_000
 
 
 async def test_a_full_mirror_takes_what_it_has_room_for_and_no_more(target: Target) -> None:
     config = StreamConfig(name="T", max_msgs=2, discard=Discard.NEW)
     async for stream in target.opened(config):
-        assert await stream.copying.take("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=True) == 2
-        assert stream.copying.cursor("up") == cursor_at(6)
-        assert (await stream.state()).last_seq == 6
-        await stream.remove(5)
-        assert await stream.copying.take("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=True) == 1
-        assert stream.copying.cursor("up") == cursor_at(9)
+        assert await stream.replica.take("up", b"", copied([5, 6, 7]), cursor_at, 9, mirrored=True) == 2
+        assert stream.replica.cursor("up") == cursor_at(6)
+        assert (await stream.reading.state()).last_seq == 6
+        await stream.retention.remove(5)
+        assert await stream.replica.take("up", cursor_at(6), copied([7]), cursor_at, 9, mirrored=True) == 1
+        assert stream.replica.cursor("up") == cursor_at(9)
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
 async def test_a_full_subject_refuses_what_is_copied(target: Target, mirrored: bool) -> None:
     config = StreamConfig(name="T", max_msgs_per_subject=1, discard=Discard.NEW, discard_new_per_subject=True)
     async for stream in target.opened(config):
-        taken = await stream.copying.take("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=mirrored)
+        taken = await stream.replica.take("up", b"", copied([1, 2, 3, 4, 5]), cursor_at, 5, mirrored=mirrored)
         assert taken == 3
-        assert stream.copying.cursor("up") == cursor_at(3)
+        assert stream.replica.cursor("up") == cursor_at(3)
 
 
 def rollups(*kinds: bytes) -> list[bytes]:
@@ -190,39 +190,39 @@ async def test_what_is_copied_rolls_up_where_that_is_allowed(
     columns = copied([1, 2, 3, 4, 5], rollups(*kinds))
     expected = [b"message %d" % seq for seq in left]
     async for stream in target.opened(config):
-        await stream.copying.take("up", b"", columns, cursor_at, 5, mirrored=mirrored)
-        assert [m.data async for many in stream.scan(1) for m in many] == expected
+        await stream.replica.take("up", b"", columns, cursor_at, 5, mirrored=mirrored)
+        assert [m.data async for many in stream.reading.scan(1) for m in many] == expected
     async for stream in target.opened(config):
-        assert [m.data async for many in stream.scan(1) for m in many] == expected
-        assert (await stream.state()).messages == len(expected)
+        assert [m.data async for many in stream.reading.scan(1) for m in many] == expected
+        assert (await stream.reading.state()).messages == len(expected)
 
 
 async def test_a_copied_rollup_is_a_message_like_any_other_where_that_is_not_allowed(target: Target) -> None:
     columns = copied([1, 2, 3], rollups(b"", b"all", b"sub"))
     async for stream in target.opened(StreamConfig(name="T")):
-        await stream.copying.take("up", b"", columns, cursor_at, 3, mirrored=True)
-        assert (await stream.state()).messages == 3
+        await stream.replica.take("up", b"", columns, cursor_at, 3, mirrored=True)
+        assert (await stream.reading.state()).messages == 3
 
 
 async def test_what_is_passed_over_is_noted_with_the_cursor(target: Target) -> None:
     config = StreamConfig(name="T")
     async for stream in target.opened(config):
-        await stream.copying.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=True)
-        await stream.copying.pass_over("up", cursor_at(2), cursor_at(8), {"note": b"3 to 8"}, 8)
+        await stream.replica.take("up", b"", copied([1, 2]), cursor_at, 2, mirrored=True)
+        await stream.replica.pass_over("up", cursor_at(2), cursor_at(8), {"note": b"3 to 8"}, 8)
         with pytest.raises(CursorMovedError):
-            await stream.copying.pass_over("up", cursor_at(2), cursor_at(8), {"note": b"again"}, 8)
+            await stream.replica.pass_over("up", cursor_at(2), cursor_at(8), {"note": b"again"}, 8)
     async for stream in target.opened(config):
-        assert (stream.copying.cursor("up"), stream.copying.cursor("note")) == (cursor_at(8), b"3 to 8")
-        assert (await stream.state()).last_seq == 8
+        assert (stream.replica.cursor("up"), stream.replica.cursor("note")) == (cursor_at(8), b"3 to 8")
+        assert (await stream.reading.state()).last_seq == 8
         await stream.checkpoint()
     async for stream in target.opened(config):
-        assert (stream.copying.cursor("up"), stream.copying.cursor("note")) == (cursor_at(8), b"3 to 8")
+        assert (stream.replica.cursor("up"), stream.replica.cursor("note")) == (cursor_at(8), b"3 to 8")
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
 async def test_a_sealed_stream_takes_nothing_in(target: Target, mirrored: bool) -> None:
     async for stream in target.opened(StreamConfig(name="T", sealed=True)):
         with pytest.raises(ApiError) as refused:
-            await stream.copying.take("up", b"", copied([1]), cursor_at, 1, mirrored=mirrored)
+            await stream.replica.take("up", b"", copied([1]), cursor_at, 1, mirrored=mirrored)
         assert refused.value.err_code == 10109
-        assert (await stream.state()).messages == 0
+        assert (await stream.reading.state()).messages == 0

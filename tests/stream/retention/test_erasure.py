@@ -100,16 +100,16 @@ async def test_a_bucket_that_is_half_dead_is_written_again(tmp_path: Path) -> No
         await stream.folder.fold()
         before = file_names(stream)
         for seq in range(1, 190):
-            await stream.remove(seq * 2)
+            await stream.retention.remove(seq * 2)
         await stream.folder.tidy()
         assert file_names(stream) == before
         for seq in range(190, 201):
-            await stream.remove(seq * 2)
+            await stream.retention.remove(seq * 2)
         await stream.folder.tidy()
         workshop.clock.advance(SECOND)
         await stream.folder.tidy()
         assert not file_names(stream) & before
-        assert (await stream.state()).messages == 200
+        assert (await stream.reading.state()).messages == 200
     workshop.close()
 
 
@@ -122,7 +122,7 @@ async def test_small_dead_rows_do_not_pay_for_large_live_ones(tmp_path: Path) ->
         # The first look counts dead rows, of which there are none yet.
         await stream.folder.tidy()
         before = file_names(stream)
-        await stream.purge(seq=281)
+        await stream.retention.purge(seq=281)
         await publish(stream, (b"k.1", b""))
         await stream.folder.tidy()
         workshop.clock.advance(SECOND)

@@ -20,8 +20,8 @@ async def filled(workshop: Workshop) -> Stream:
         await publish(stream, *[(SUBJECTS[(start + n) % 3], b"%d" % n) for n in range(3)])
         if start == 3:
             await stream.folder.fold()
-    await stream.remove(5)
-    await stream.remove(9)
+    await stream.retention.remove(5)
+    await stream.retention.remove(9)
     return stream
 
 
@@ -31,8 +31,8 @@ async def taken(stream: Stream, pattern: str, below_seq: int, leave: int) -> lis
     found = []
     async for removal in removals(stream._store, pattern, below_seq, leave, len(chosen)):
         found.append(list(removal.seqs))
-        stream._intake.remove(removal)
-    await stream.settled()
+        stream._sequencer.remove(removal)
+    await stream.publishing.settled()
     wanted = [m.seq for m in chosen][: max(0, len(chosen) - leave)]
     assert [seq for seqs in found for seq in seqs] == wanted
     return found
@@ -66,7 +66,7 @@ async def test_each_run_is_one_change_and_no_run_is_read_beyond_the_last_that_go
     found = []
     async for removal in removals(stream._store, "", 99, 5, 10):
         found.append(list(removal.seqs))
-        stream._intake.remove(removal)
+        stream._sequencer.remove(removal)
     assert found == [[1, 2, 3, 4, 6]]
     assert asked == [1], "the folded messages are one run now, and enough"
     await stream.close()
@@ -75,8 +75,8 @@ async def test_each_run_is_one_change_and_no_run_is_read_beyond_the_last_that_go
 async def test_what_was_counted_and_is_gone_is_not_made_up_for_by_newer_messages(workshop: Workshop) -> None:
     stream = await filled(workshop)
     counted = 3
-    await stream.remove(1)
+    await stream.retention.remove(1)
     async for removal in removals(stream._store, "", 4, 0, counted):
-        stream._intake.remove(removal)
+        stream._sequencer.remove(removal)
     assert [m.seq for m in await everything(stream)] == [4, 6, 7, 8, 10, 11, 12]
     await stream.close()

@@ -14,20 +14,20 @@ from table.samples import columns_of
 
 async def test_messages_expire_by_age_unless_they_never_do(workshop: Workshop) -> None:
     async with workshop.stream(max_age=10 * SECOND, allow_msg_ttl=True) as stream:
-        assert stream.next_expiry_ns() is None
+        assert stream.retention.next_expiry_ns() is None
         start = workshop.clock.now_ns()
         await publish(stream, (b"a", b""), (b"a", b"", headers(Nats_TTL="never")))
         workshop.clock.advance(4 * SECOND)
         await publish(stream, (b"a", b""))
-        assert stream.next_expiry_ns() == start + 10 * SECOND
+        assert stream.retention.next_expiry_ns() == start + 10 * SECOND
         workshop.clock.advance(6 * SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         assert await seqs_of(stream) == [2, 3]
-        assert stream.next_expiry_ns() == start + 14 * SECOND
+        assert stream.retention.next_expiry_ns() == start + 14 * SECOND
         workshop.clock.advance(4 * SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         assert await seqs_of(stream) == [2]
-        due = stream.next_expiry_ns()
+        due = stream.retention.next_expiry_ns()
         assert due is None or due > workshop.clock.now_ns(), "what never expires is not looked at each time"
 
 
@@ -37,21 +37,21 @@ async def test_what_arrives_with_an_old_time_after_all_had_expired_is_due_by_tha
     async with workshop.stream(max_age=10 * SECOND) as stream:
         await publish(stream, (b"a", b"1"))
         workshop.clock.advance(10 * SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         old_ns = workshop.clock.now_ns() - 6 * SECOND
-        await stream.load(columns_of([Message(2, old_ns, b"a", b"", b"copied")]))
-        assert stream.next_expiry_ns() == old_ns + 10 * SECOND
+        await stream.publishing.load(columns_of([Message(2, old_ns, b"a", b"", b"copied")]))
+        assert stream.retention.next_expiry_ns() == old_ns + 10 * SECOND
 
 
 async def test_a_time_to_live_of_its_own_ends_a_message_before_its_age_does(workshop: Workshop) -> None:
     async with workshop.stream(max_age=100 * SECOND, allow_msg_ttl=True) as stream:
         start = workshop.clock.now_ns()
         await publish(stream, (b"a", b"1", headers(Nats_TTL="5")), (b"a", b"2"))
-        assert stream.next_expiry_ns() == start + 5 * SECOND
+        assert stream.retention.next_expiry_ns() == start + 5 * SECOND
         workshop.clock.advance(5 * SECOND - 1)
-        assert await stream.expire(workshop.clock.now_ns()) == 0
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 0
         workshop.clock.advance(1)
-        assert await stream.expire(workshop.clock.now_ns()) == 1
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
         assert await seqs_of(stream) == [2]
 
 
@@ -63,14 +63,14 @@ async def test_the_last_message_of_a_subject_that_expires_leaves_a_marker_which_
     ) as stream:
         await publish(stream, (b"a", b"1"), (b"b", b"2"), (b"a", b"3"))
         workshop.clock.advance(10 * SECOND + 3)
-        assert await stream.expire(workshop.clock.now_ns()) == 3
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 3
         markers = await everything(stream)
         assert [(m.seq, m.data) for m in markers] == [(4, b""), (5, b"")]
         assert {m.subject for m in markers} == {b"a", b"b"}
         assert {header_block.get(m.headers, b"Nats-Marker-Reason") for m in markers} == {b"MaxAge"}
         workshop.clock.advance(6 * SECOND)
-        assert await stream.expire(workshop.clock.now_ns()) == 2
-        assert (await stream.state()).messages == 0
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 2
+        assert (await stream.reading.state()).messages == 0
 
 
 async def test_what_cannot_be_read_when_it_is_due_leaves_once_it_can(
@@ -91,10 +91,10 @@ async def test_what_cannot_be_read_when_it_is_due_leaves_once_it_can(
         with monkeypatch.context() as patch:
             patch.setattr(stream._store.view, "run_at", refuse)
             with pytest.raises(DiskError):
-                await stream.expire(workshop.clock.now_ns())
-        due_ns = stream.next_expiry_ns()
+                await stream.retention.expire(workshop.clock.now_ns())
+        due_ns = stream.retention.next_expiry_ns()
         assert due_ns is not None
         assert due_ns <= workshop.clock.now_ns()
-        await stream.expire(workshop.clock.now_ns())
+        await stream.retention.expire(workshop.clock.now_ns())
         assert [message.subject for message in await everything(stream)] == [b"b", b"out"]
-        assert stream.next_expiry_ns() is None
+        assert stream.retention.next_expiry_ns() is None

@@ -11,6 +11,7 @@ from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.stream import Retention
 from headwater.model.times import SECOND, format_time
+from headwater.stream.retention.hold import Hold
 from headwater.stream.stream import Stream
 from stream.streams import Workshop, config_of, everything, headers, publish
 
@@ -39,9 +40,9 @@ async def tick(workshop: Workshop, stream: Stream, seconds: int) -> list[Message
     """Let time pass, do what the housekeeper does, and return what was published."""
     workshop.clock.advance(seconds * SECOND)
     now_ns = workshop.clock.now_ns()
-    due = stream.next_expiry_ns()
+    due = stream.retention.next_expiry_ns()
     if due is not None and due <= now_ns:
-        await stream.expire(now_ns)
+        await stream.retention.expire(now_ns)
     return await everything(stream, filters=["out"])
 
 
@@ -52,7 +53,7 @@ async def test_a_message_is_published_once_and_its_schedule_goes(workshop: Works
         published = await tick(workshop, stream, 1)
         assert [message.data for message in published] == [b"hello"]
         assert [message.subject for message in await everything(stream)] == [b"out"]
-        assert stream.next_expiry_ns() is None
+        assert stream.retention.next_expiry_ns() is None
         assert await tick(workshop, stream, 100) == published
 
 
@@ -61,7 +62,7 @@ async def test_a_message_is_published_again_and_again(workshop: Workshop) -> Non
         await publish(stream, (b"in", b"tick", every(5)))
         for expected in (1, 2, 3):
             assert len(await tick(workshop, stream, 5)) == expected
-        assert await stream.last("in") is not None
+        assert await stream.reading.last("in") is not None
 
 
 async def test_a_schedule_survives_a_restart(workshop: Workshop) -> None:
@@ -98,7 +99,7 @@ async def test_a_schedule_ended_or_replaced_before_a_restart_stays_so(workshop: 
         )
         assert [m.subject for m in await everything(stream)] == [b"replaced", b"by", b"replaced"]
     async with workshop.stream(CONFIG) as stream:
-        assert stream.next_expiry_ns() is None
+        assert stream.retention.next_expiry_ns() is None
 
 
 async def test_the_last_message_of_another_subject_is_published(workshop: Workshop) -> None:
@@ -140,11 +141,11 @@ async def test_a_schedule_that_publishes_too_much_is_given_up_and_holds_up_no_ot
 async def test_a_schedule_for_nobody_ends_or_goes_on_all_the_same(workshop: Workshop) -> None:
     config = config_of(allow_msg_schedules=True, allow_rollup_hdrs=True, retention=Retention.INTEREST)
     async with workshop.stream(config) as stream:
-        stream._intake.wants = lambda subject: subject.startswith(b"in")
+        stream.retention.holds.add(Hold(("in.>",)))
         await publish(stream, (b"in.1", b"x", once(workshop, 5)), (b"in.2", b"x", every(5)))
         assert await tick(workshop, stream, 5) == []
         assert [message.subject for message in await everything(stream)] == [b"in.2"]
-        assert stream.next_expiry_ns() == workshop.clock.now_ns() + 5 * SECOND
+        assert stream.retention.next_expiry_ns() == workshop.clock.now_ns() + 5 * SECOND
 
 
 async def test_many_schedules_are_due_at_once(workshop: Workshop) -> None:
@@ -153,7 +154,7 @@ async def test_many_schedules_are_due_at_once(workshop: Workshop) -> None:
         await publish(stream, *[(b"in.%d" % number, b"%d" % number, block) for number in range(2500)])
         seen = 0
         workshop.clock.advance(5 * SECOND)
-        while (due := stream.next_expiry_ns()) is not None and due <= workshop.clock.now_ns():
+        while (due := stream.retention.next_expiry_ns()) is not None and due <= workshop.clock.now_ns():
             published = await tick(workshop, stream, 0)
             assert len(published) > seen
             seen = len(published)

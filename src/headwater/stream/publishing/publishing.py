@@ -1,268 +1,128 @@
-"""From published messages to changes of the stream: admitted or refused, stored, answered once durable."""
+"""Publishing to a stream: messages are offered, stored in the order in which they came, and answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
 
 from headwater.errors import ApiError, Error, api_error
-from headwater.model import headers as header_block
-from headwater.model.stream import Discard, StreamConfig
-from headwater.model.transform import SubjectTransform
-from headwater.stream.pending import BATCH_BYTES, PendingGroup
-from headwater.stream.publishing import atomic_batch, fast_batch
-from headwater.stream.publishing.admission import Admission, Admitted, Duplicate
-from headwater.stream.publishing.atomic_batch import Abandoned, AtomicBatches
-from headwater.stream.publishing.batch_check import BatchCheck
-from headwater.stream.publishing.counter import CounterTotals, body_of
-from headwater.stream.publishing.fast_batch import FastBatches
+from headwater.model.columns import Columns
+from headwater.stream.committer import Committer
+from headwater.stream.older_messages import OlderMessages
+from headwater.stream.publishing.acceptor import Acceptor, Item
 from headwater.stream.publishing.offered import OfferedRun
-from headwater.stream.sequencer import Sequencer
+from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
+from headwater.wire.pub_ack import PubAcks
 
-_EXPECTS = b"\r\nNats-Expected-"
-_BATCHED = b"\r\nNats-Batch-Id:"
-_NOTHING_MORE: Mapping[str, object] = {}
-
-Item = tuple[bytes, bytes, bytes, bytes]
-"""Subject, reply, headers, data of one published message."""
+logger = logging.getLogger(__name__)
 
 
-class StreamPublishing(Sequencer):
-    """The sequencer of one stream, fed by publishers."""
+class StreamPublishing:
+    """Takes published messages of one stream; each is answered once it is durable, or refused."""
 
-    def __init__(self, store: Store) -> None:
-        self.on_abandoned: Callable[[bytes, Abandoned], None] = lambda batch_id, reason: None
-        self._atomic = AtomicBatches(store.services.atomic_quota)
-        self._fast = FastBatches(store.services.fast_quota)
-        super().__init__(store)
+    def __init__(self, store: Store, acceptor: Acceptor, committer: Committer, acks: PubAcks) -> None:
+        self._store = store
+        self._acceptor = acceptor
+        self._sequencer = acceptor.sequencer
+        self._committer = committer
+        self._acks = acks
+        self._older = OlderMessages(store, acceptor.mapped, self._offer, committer.promise)
+        self.congestion: Error | None = None
+        """Why messages are refused although nothing has failed: too much waits for a disk that hangs."""
 
-    def configure(self) -> None:
-        """Take up the config, ledger and head that the store holds now."""
-        store, config = self._store, self._store.config
-        if not config.allow_batched or store.ledger is not getattr(self, "_ledger", None):
-            # What a fast batch counts as stored may have been taken back with the ledger.
-            self._fast.clear()
-        if not config.allow_atomic:
-            self._atomic.clear()
-        super().configure()
-        self._admission = Admission(config, self._ledger, self.last_of, store.services.client_limit)
-        self._transform = _transform(config)
-        self._counters = CounterTotals(store) if config.allow_msg_counter else None
-        limited = config.max_msgs > 0 or config.max_bytes > 0
-        self._plain = not (
-            config.sealed
-            or config.max_msgs_per_subject > 0
-            or (config.discard == Discard.NEW and limited)
-            or self._transform
-            or self._republisher
-            or self._counters
-            or self._keeps_only_interest
-            or config.allow_msg_schedules
-        )
+    @property
+    def backlog_bytes(self) -> int:
+        """Return how many bytes wait to become durable."""
+        return self._committer.backlog_bytes + self._older.nbytes
+
+    @property
+    def failure(self) -> Error | None:
+        """Return why messages are refused at the moment; None if they are not."""
+        return self._committer.failure or self.congestion
+
+    @property
+    def is_storing(self) -> bool:
+        """Return whether changes can be recorded at the moment."""
+        return self._committer.failure is None
+
+    def require_storing(self) -> None:
+        """Raise if nothing can be stored at the moment."""
+        self._committer.require_storing()
 
     def offer(self, items: Sequence[Item]) -> None:
-        """Take in published messages; their answers go out when the group is durable."""
-        subjects, replies, headers, datas = zip(*items, strict=True)
-        plain = self._plain and not any(headers) and fast_batch.SUFFIX not in b"".join(replies)
-        if plain and self._fits(datas) and b"".join(subjects).isascii():
-            self._offer_plain(subjects, replies, headers, datas)
-        else:
-            self._offer_checked(items)
+        """Take published messages; each is answered once it is durable, or refused."""
+        if self.failure is not None and not self._older.is_holding:
+            self.refuse(items, self.failure)
+        elif not self._older.holds(items):
+            self._offer(items)
 
-    def _fits(self, datas: Sequence[bytes]) -> bool:
-        limit = self._admission.max_size
-        return limit is None or max(map(len, datas)) <= limit
-
-    def _offer_plain(
-        self,
-        subjects: Sequence[bytes],
-        replies: Sequence[bytes],
-        headers: Sequence[bytes],
-        datas: Sequence[bytes],
-    ) -> None:
-        """Take in messages that nothing can refuse, in bulk."""
-        count = len(subjects)
-        base, now = self._ledger.last_seq + 1, self._now()
-        sizes = sum(map(len, datas)) + sum(map(len, subjects))
-        step = max(1, count * BATCH_BYTES // max(sizes, BATCH_BYTES))
-        for start in range(0, count, step):
-            stop = min(start + step, count)
-            run = OfferedRun(
-                range(base + start, base + stop),
-                range(now + start, now + stop),
-                subjects[start:stop],
-                headers[start:stop],
-                datas[start:stop],
-            )
-            size = run.payload_bytes + len(run) * self._ledger.overhead.per_message
-            self._ledger.append(run.seq_list, run.timestamps, run.subjects, size)
-            last = stop == count
-            self._add(run, self._hold(run), self._over_limits() if last and self._limited else None)
-        if not self._config.no_ack:
-            self.group.acknowledge_run(replies, base)
-
-    def _offer_checked(self, items: Sequence[Item]) -> None:
-        """Take in messages one by one."""
-        pending = PendingGroup()
-        now = self._now()
-        for subject, reply, headers, data in items:
-            try:
-                self._offer_one(pending, subject, reply, headers, data, now)
-            except Error as error:
-                if not self._config.no_ack:
-                    self.group.refuse(reply, _refusal(error))
-            now = max(self._now(), now + 1)
-        self._flush(pending)
-
-    def _offer_one(
-        self, pending: PendingGroup, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
-    ) -> None:
-        if reply.endswith(fast_batch.SUFFIX):
-            self._offer_fast(pending, subject, reply, headers, data, now)
+    def _offer(self, items: Sequence[Item]) -> None:
+        failure = self._committer.failure
+        if failure is not None:
+            self.refuse(items, failure)
             return
-        batch_id = header_block.get(headers, b"Nats-Batch-Id") if _BATCHED in headers else None
-        if batch_id:
-            self._offer_batched(pending, batch_id, subject, reply, headers, data, now)
-            return
-        subject = self._stored_subject(subject)
-        if self._limited and _EXPECTS in headers:
-            self._flush(pending)  # what is expected may just have lost its place
-        verdict = self._admission.check(subject, headers, data, now, self._ledger.last_seq)
-        if isinstance(verdict, Duplicate):
-            self._acknowledge(reply, verdict.seq, {"duplicate": True})
-            return
-        more: dict[str, object] = {}
-        if self._counters is not None and verdict.increment is not None:
-            standing = self._counters.add(subject, verdict.increment)
-            data = body_of(standing.total)
-            verdict = verdict._replace(headers=standing.noted(verdict.headers))
-            self._admission.check_size(verdict.headers, data)
-            more["val"] = str(standing.total)
-        self.store_one(pending, subject, data, now, verdict)
-        self._acknowledge(reply, self._ledger.last_seq, more)
+        try:
+            self._acceptor.offer(items)
+        except Exception as error:
+            # A bug, or a message that the code does not foresee: this stream replays, others are unaffected.
+            logger.exception("stream %s cannot take a message", self._store.config.name)
+            failure = Error(f"the stream failed on a message: {type(error).__name__}")
+            answered = self._sequencer.group.replies()
+            self._committer.distrust(failure)
+            self.refuse([item for item in items if item[1] not in answered], failure)
+        self._committer.wake()
 
-    def mapped(self, subject: bytes) -> bytes:
-        """Return what the stream's transform makes of a subject."""
-        return subject if self._transform is None else self._transform.apply(subject) or subject
+    def refuse(self, items: Sequence[Item], failure: Error) -> None:
+        """Answer every publisher that the stream cannot store its message."""
+        error = api_error("stream_store_failed", err=str(failure))
+        if not self._store.config.no_ack:
+            frames = b"".join(self._acks.error(reply, error) for _, reply, _, _ in items if reply)
+            self._store.services.send(frames)
 
-    def _stored_subject(self, subject: bytes) -> bytes:
-        """Return the subject that a message is stored under."""
-        subject = self.mapped(subject)
-        if not subject.isascii():
-            _require_text(subject)
-        return subject
+    def promise(self) -> asyncio.Future[None]:
+        """Return a future that is done once everything offered so far is durable, and fails if that fails."""
+        if self.congestion is not None:
+            refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            refused.set_exception(api_error("stream_store_failed", err=str(self.congestion)))
+            return refused
+        return self._older.promise() if self._older.is_holding else self._committer.promise()
 
-    def _offer_batched(
-        self,
-        pending: PendingGroup,
-        batch_id: bytes,
-        subject: bytes,
-        reply: bytes,
-        headers: bytes,
-        data: bytes,
-        now: int,
-    ) -> None:
-        """Hold a message of an atomic batch back, or store the whole batch with its last one."""
-        self._admission.check_batched(headers, data)
-        if not self._config.allow_atomic:
-            raise api_error("atomic_publish_disabled")
-        step = self._atomic.offer(batch_id, subject, headers, data, now)
-        if step.abandoned is not None:
-            self.on_abandoned(batch_id, step.abandoned)
-        if step.error is not None:
-            raise step.error
-        if step.messages is not None:
-            self._flush(pending)
-            self._commit(step.messages, now)
-            more = {"batch": batch_id.decode(errors="replace"), "count": len(step.messages)}
-            self._acknowledge(reply, self._ledger.last_seq, more)
-        elif not self._config.no_ack:
-            self.group.hold(reply)
+    async def settled(self) -> None:
+        """Return once everything offered so far is durable and can be read."""
+        if self._older.is_holding:
+            # Collect all promises first: a refusal during the wait for one of them must not be missed.
+            promises = [self._committer.promise(), *self._older.promises()]
+            await asyncio.wait(promises)
+            for promise in promises:
+                promise.result()
+        await self._committer.readable()
 
-    def _offer_fast(
-        self, pending: PendingGroup, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
-    ) -> None:
-        """Store a message of a fast batch, and tell its publisher what is due."""
-        self._admission.check_batched(headers, data)
-        if not self._config.allow_batched:
-            raise api_error("batch_publish_disabled")
-        message = fast_batch.parse_reply(reply)
-        if message is None:
-            raise api_error("batch_publish_invalid_pattern")
+    async def caught_up(self) -> None:
+        """Return once nothing waits to become durable, also if some of it failed to."""
+        while self.backlog_bytes:
+            with suppress(ApiError):
+                await self.settled()
 
-        def store() -> int:
-            if self._counters is not None or (self._limited and _EXPECTS in headers):
-                self._flush(pending)
-            checked = self._batch_check().check(self._stored_subject(subject), headers, data, now)
-            self.store_one(pending, checked.subject, checked.data, now, checked.admitted)
-            return self._ledger.last_seq
+    async def prepare(self, pattern: str) -> None:
+        """Find the subjects of a pattern that a message refers to, before that message is offered."""
+        await self._store.ledger.subjects.prepare(pattern)
 
-        for answer in self._fast.offer(message, headers, now, store):
-            if isinstance(answer, ApiError):
-                self.group.refuse(reply, answer)
-            elif isinstance(answer, fast_batch.Ack):
-                self.group.acknowledge(reply, answer.seq, answer.more)
-            else:
-                self.group.tell(reply, answer.body)
+    def unprepare(self) -> None:
+        """Forget what `prepare` found."""
+        self._store.ledger.subjects.unprepare()
 
-    def _batch_check(self) -> BatchCheck:
-        return BatchCheck(self._config, self._ledger, self._admission, self._counters, self.last_of)
+    async def load(self, columns: Columns, *, last_seq: int = 0) -> None:
+        """Store messages with their own sequences and times, then consume sequences up to `last_seq`."""
+        self._committer.require_storing()
+        if len(columns):
+            self._sequencer.load(OfferedRun.of(columns))
+        if last_seq > self._store.ledger.last_seq:
+            self._sequencer.remove(Removal(), last_seq=last_seq)
+        await self.settled()
 
-    def _commit(self, messages: Sequence[atomic_batch.Item], now: int) -> None:
-        """Store the messages of a batch in one change, or none of them."""
-        check = self._batch_check()
-        checked = [
-            check.check_in_batch(self._stored_subject(subject), headers, data, now)
-            for subject, headers, data in messages
-        ]
-        if self._republisher is not None:
-            for message in checked:
-                self.last_of(message.subject)  # so that no read can fail once the first one is stored
-        pending = PendingGroup(whole=True)
-        for ts, message in enumerate(checked, now):
-            self.store_one(pending, message.subject, message.data, ts, message.admitted)
-        self._flush(pending)
-
-    def next_abandon_ns(self) -> int | None:
-        """Return when a batch that nothing came for is given up."""
-        times = (self._atomic.next_ns(), self._fast.next_ns())
-        return min((ns for ns in times if ns is not None), default=None)
-
-    def abandon_idle(self, now_ns: int) -> None:
-        """Give up the batches that nothing came for in time."""
-        for batch_id in self._atomic.give_up_idle(now_ns):
-            self.on_abandoned(batch_id, Abandoned.TIMEOUT)
-        self._fast.give_up_idle(now_ns)
-
-    def abandon_all(self) -> None:
-        """Forget every batch, for the stream is to be closed."""
-        self._atomic.clear()
-        self._fast.clear()
-
-    def publish(self, subject: bytes, data: bytes, admitted: Admitted) -> None:
-        """Store a message of the stream's own, such as what a schedule publishes."""
-        subject = self._stored_subject(subject)
-        self._admission.check_size(admitted.headers, data)
-        pending = PendingGroup()
-        self.store_one(pending, subject, data, self._now(), admitted)
-        self._flush(pending)
-
-    def _acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object] = _NOTHING_MORE) -> None:
-        if not self._config.no_ack:
-            self.group.acknowledge(reply, seq, more)
-
-
-def _transform(config: StreamConfig) -> SubjectTransform | None:
-    declared = config.subject_transform
-    return SubjectTransform(declared.src, declared.dest) if declared else None
-
-
-def _require_text(subject: bytes) -> None:
-    try:
-        subject.decode()
-    except UnicodeDecodeError:
-        raise api_error("stream_store_failed", err="subject is not valid UTF-8") from None
-
-
-def _refusal(error: Error) -> ApiError:
-    return error if isinstance(error, ApiError) else api_error("stream_store_failed", err=str(error))
+    async def drained(self) -> None:
+        """Return once every publish that was held back has been offered."""
+        await self._older.drained()

@@ -10,7 +10,7 @@ from headwater.clock import AHEAD_NS
 from headwater.errors import CorruptionError
 from headwater.model.run import Run
 from headwater.stream.committer import Committer
-from headwater.stream.publishing.publishing import StreamPublishing
+from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.retention import rules as retention
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
@@ -41,11 +41,11 @@ class _Passed(NamedTuple):
 class Expirer:
     """Takes out what has expired, run by run, so that the stream goes on meanwhile."""
 
-    def __init__(self, store: Store, intake: StreamPublishing, committer: Committer) -> None:
+    def __init__(self, store: Store, acceptor: Acceptor, committer: Committer) -> None:
         self._store = store
-        self._intake = intake
+        self._acceptor = acceptor
         self._committer = committer
-        self._scheduler = Scheduler(store, intake)
+        self._scheduler = Scheduler(store, acceptor)
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
         self._passed: _Passed | None = None
@@ -57,7 +57,7 @@ class Expirer:
     def next_ns(self) -> int | None:
         """Return when a message may be due to expire or to be published; None if none will."""
         ledger, max_age = self._store.ledger, self._store.config.max_age
-        times = (ledger.expiry.next_ns(), ledger.schedules.next_ns(), self._intake.next_abandon_ns())
+        times = (ledger.expiry.next_ns(), ledger.schedules.next_ns(), self._acceptor.next_abandon_ns())
         due = min((ns for ns in times if ns is not None), default=None)
         if max_age and ledger.messages:
             known = self._next_age is not None and self._next_age[0] == self._store.generation
@@ -69,7 +69,7 @@ class Expirer:
 
     async def expire(self, now_ns: int) -> int:
         """Take out what is too old and publish what is due; return how many messages went."""
-        self._intake.abandon_idle(now_ns)
+        self._acceptor.abandon_idle(now_ns)
         try:
             await self._scheduler.fire(now_ns)
         finally:
@@ -160,5 +160,5 @@ class Expirer:
             emptied = [s for s, gone in removal.subjects.items() if gone >= counts[s]]
             lasts = [run.message(rows[subject]) for subject in emptied]
             marked = {last.subject: last.seq for last in lasts if not is_marker(last.headers)}
-        self._intake.expire(removal, marked)
+        self._acceptor.sequencer.expire(removal, marked)
         return len(removal.seqs)

@@ -7,8 +7,8 @@ import logging
 from headwater.errors import ApiError, CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.message import Message
+from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.publishing.admission import Admitted
-from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.store import Store
 from headwater.stream.timing.schedules import Due, Fired, fired, purged_by
 from headwater.stream.timing.time_to_live import stored_ttl
@@ -26,9 +26,9 @@ class Scheduler:
     published twice, and what was due while nobody ran is published once.
     """
 
-    def __init__(self, store: Store, intake: StreamPublishing) -> None:
+    def __init__(self, store: Store, acceptor: Acceptor) -> None:
         self._store = store
-        self._intake = intake
+        self._acceptor = acceptor
 
     async def fire(self, now_ns: int) -> int:
         """Publish what is due; return how many messages that were.
@@ -75,7 +75,7 @@ class Scheduler:
             headers=result.headers,
             ends_schedule=purged_by(result.headers),
         )
-        self._intake.publish(result.target, data, admitted)
+        self._acceptor.publish(result.target, data, admitted)
         # Where nobody wants the message, none was stored that tells when the schedule is due next.
         if result.next_ns is None:
             self._store.ledger.schedules.remove_on(entry.subject)
@@ -83,7 +83,7 @@ class Scheduler:
             self._store.ledger.schedules.postpone(entry.subject, result.next_ns)
 
     async def _newest(self, subject: bytes) -> Message | None:
-        seq = self._intake.last_of(subject)
+        seq = self._acceptor.sequencer.last_of(subject)
         return await self._message(seq) if seq else None
 
     async def _message(self, seq: int) -> Message | None:

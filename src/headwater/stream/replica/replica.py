@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyroaring import BitMap64
@@ -17,8 +16,11 @@ from headwater.model.columns import Columns, concat
 from headwater.model.run import Run
 from headwater.model.stream import Discard, Retention, StreamConfig
 from headwater.stream.committer import Committer
+from headwater.stream.events import StreamEvents
 from headwater.stream.folder import Fold
 from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.publishing.publishing import StreamPublishing
+from headwater.stream.replica.adopter import Adopter
 from headwater.stream.replica.importer import CursorAt, Importer
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
@@ -27,36 +29,34 @@ from headwater.wire import column_bytes
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 5.0
 FOLD_BYTES = 4 << 20
 """A head of so much is copied as a file: tails are small, and many of them slow."""
 
 
-class Copying:
-    """The door of a stream for replication; `settle` waits until what was taken is durable and readable."""
+class StreamReplica:
+    """What replication uses of one stream."""
 
     def __init__(
         self,
         store: Store,
         sequencer: Sequencer,
         committer: Committer,
+        adopter: Adopter,
         folder: Fold,
-        settle: Callable[[], Awaitable[None]],
+        publishing: StreamPublishing,
+        events: StreamEvents,
     ) -> None:
         self._store = store
         self._sequencer = sequencer
         self._committer = committer
+        self._adopter = adopter
         self._folder = folder
-        self._settle = settle
+        self._publishing = publishing
+        self._events = events
         self._importer = Importer(store, sequencer)
         self.copied_bytes: Counter[str] = Counter()
         """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
         self._folding: asyncio.Task[None] | None = None
-        self._finishing: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
-        self.on_folded: Callable[[], None] = lambda: None
-        self.on_adopted: Callable[[Adopted], None] = lambda adopted: None
 
     @property
     def table_directory(self) -> Path:
@@ -111,15 +111,14 @@ class Copying:
             await self._folder.fold()
         except Error as error:
             logger.error("stream %s: %s", self._store.config.name, error)
-        self.on_folded()
+        self._events.changed()
+        self._events.has_messages()
 
     async def close(self) -> None:
-        """Return once nothing is under way; files that still wait enter the table at the next open."""
-        self._closing.set()
-        self._store.adoptions.close()
-        tasks = [task for task in (self._folding, self._finishing) if task is not None]
-        if tasks:
-            await asyncio.wait(tasks)
+        """Return once no task runs; files that still wait enter the table at the next open."""
+        await self._adopter.close()
+        if self._folding is not None:
+            await asyncio.wait({self._folding})
 
     async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
         """Return the next live messages as bytes, about so many, and the last sequence they cover."""
@@ -168,7 +167,7 @@ class Copying:
         run = OfferedRun.of(columns)
         taken = take(upstream, expected, run, cursor_at, through)
         self._committer.wake()
-        await self._settle()
+        await self._publishing.settled()
         self.copied_bytes[upstream] += run.payload_bytes if taken else 0
         return taken
 
@@ -182,7 +181,7 @@ class Copying:
         self.require_open()
         self._importer.pass_over(upstream, expected, cursor, noted, last_seq)
         self._committer.wake()
-        await self._settle()
+        await self._publishing.settled()
 
     def require_open(self) -> None:
         """Refuse a change while nothing can be stored, or nothing may be any more."""
@@ -220,55 +219,15 @@ class Copying:
         except Error:
             self._store.adoptions.withdraw(placed)
             raise
-        await self._in_table(placed[-1].last_seq)
+        await self._adopter.finished(placed[-1].last_seq)
         self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
         self._sequencer.enforce()
-        await self._settle()
+        await self._publishing.settled()
         return sum(file.rows for file in placed)
-
-    async def _in_table(self, last_seq: int) -> None:
-        """Return once the table holds the files up to a sequence."""
-        self.see_to_adoptions()
-        ended = asyncio.ensure_future(self._store.adoptions.ended(last_seq))
-        tasks = {ended, self._finishing} if self._finishing else {ended}
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if self._finishing is not None and self._finishing.done() and not ended.done():
-                self._finishing.result()
-            await ended
-        finally:
-            ended.cancel()
 
     def awaits(self, name: str) -> bool:
         """Return whether a staged file is one that the log names, or is about to, and the table has not."""
         return self._store.adoptions.awaits(name)
-
-    def see_to_adoptions(self) -> None:
-        """Have every file that the log names become part of the table, by one task at a time."""
-        named = self._store.adoptions.through(self._store.synced_seq)
-        if named and (self._finishing is None or self._finishing.done()) and not self._closing.is_set():
-            self._finishing = asyncio.create_task(self._finish(), name=f"adopt {self._store.config.name}")
-
-    async def _finish(self) -> None:
-        """Put files into the table, however often that is refused: the log says they are in the stream."""
-        adoptions, pause_s = self._store.adoptions, FIRST_PAUSE_S
-        while (files := adoptions.through(self._store.synced_seq)) and not self._closing.is_set():
-            try:
-                await self._folder.change_table(self._store.finish_adoptions, files[-1].last_seq)
-            except Exception as error:  # whatever it is: without this task the stream's end stays unreadable
-                is_known = isinstance(error, Error | OSError)
-                logger.error(
-                    "stream %s: %s; trying again", self._store.config.name, error, exc_info=not is_known
-                )
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause_s):
-                        await self._closing.wait()
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-                continue
-            adoptions.done(files[-1].last_seq)
-            pause_s = FIRST_PAUSE_S
-            for file in files:
-                self.on_adopted(file)
 
 
 def adopts_files(config: StreamConfig) -> bool:

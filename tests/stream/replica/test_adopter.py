@@ -1,0 +1,156 @@
+"""Files that the log names enter the table in order, once, however often the table refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from errno import ENOSPC
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.errors import ApiError, DiskError, Error
+from headwater.model.adopted import Adopted
+from headwater.stream import committer
+from headwater.stream.replica import adopter
+from headwater.stream.stream import Stream
+from stream.replica.test_replica import held, opened, publish, staged
+from waits import until
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, first, most in (
+        (committer, "RETRY_FIRST_S", "RETRY_MOST_S"),
+        (adopter, "FIRST_PAUSE_S", "LONGEST_PAUSE_S"),
+    ):
+        monkeypatch.setattr(module, first, 0.001)
+        monkeypatch.setattr(module, most, 0.01)
+
+
+class Held:
+    """A table whose adoptions are refused until it is let go."""
+
+    def __init__(self, stream: Stream) -> None:
+        store: Any = stream._store
+        self.is_refusing = True
+        self.tried = threading.Event()
+        adopt = store.table.adopt
+
+        def held(*arguments: Any) -> None:
+            self.tried.set()
+            if self.is_refusing:
+                raise DiskError(store.directory, "write", ENOSPC)
+            adopt(*arguments)
+
+        store.table.adopt = held
+
+
+async def refuse_a_write(stream: Stream) -> None:
+    """Have one write refused and the ledger rebuilt."""
+    store: Any = stream._store
+    sync, generation = store.log.sync, store.generation
+
+    def refused() -> None:
+        store.log.sync = sync
+        raise DiskError(store.directory, "sync", ENOSPC)
+
+    store.log.sync = refused
+    stream.publishing.offer([(b"t", b"", b"", b"refused")])
+    with pytest.raises(ApiError):
+        await stream.publishing.settled()
+    await until(lambda: store.generation > generation and stream._committer.failure is None, "it stores")
+
+
+async def test_an_adoption_ends_though_the_ledger_is_rebuilt_meanwhile(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        table = Held(stream)
+        await publish(stream, 2)
+        one, two = staged(tmp_path, list(range(50))), staged(tmp_path, list(range(60)), "two")
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [one], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        also = asyncio.ensure_future(stream.replica.adopt("other", b"", [two], b"d1", mirrored=False))
+        await until(lambda: stream.replica.durable_cursor("other") == b"d1", "the log names both")
+        await refuse_a_write(stream)
+        # It answers, although the table refuses and readers must wait.
+        state = await asyncio.wait_for(stream.reading.state(), 60)
+        assert (state.messages, state.last_seq) == (112, 112)
+        assert not adopting.done()
+        table.is_refusing = False
+        assert [await asyncio.wait_for(each, 60) for each in (adopting, also)] == [50, 60]
+        assert [m.seq for m in await held(stream)] == list(range(1, 113))
+        await publish(stream, 1)
+    async with opened(tmp_path) as stream:
+        assert len(await held(stream)) == 113
+
+
+async def test_an_adoption_is_done_once_also_if_its_files_were_compacted_since(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        files = [staged(tmp_path, list(range(50)), name) for name in ("one", "two")]
+        assert await stream.replica.adopt("up", b"", files, b"c1", mirrored=False) == 100
+        await stream.folder.compact()
+        placed = [file.behind(at, 0, 0) for file, at in zip(files, (0, 50), strict=True)]
+        stream._store.adoptions.announce(placed)
+        stream.replica._adopter.start()
+        await asyncio.wait_for(stream.publishing.settled(), 60)
+        assert len(await held(stream)) == 100
+
+
+async def test_a_later_file_does_not_enter_before_an_earlier_one_that_was_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        store: Any = stream._store
+        adopt, calls = store.table.adopt, []
+
+        def refuse_the_first(staging: Path, files: list[Adopted], transactions: dict[str, int]) -> None:
+            calls.append([file.name for file in files])
+            if len(calls) == 1:
+                raise DiskError(tmp_path, "write", ENOSPC)
+            adopt(staging, files, transactions)
+
+        store.table.adopt = refuse_the_first
+        one, two = staged(tmp_path, list(range(50))), staged(tmp_path, list(range(60)), "two")
+        taken = await asyncio.gather(
+            stream.replica.adopt("up", b"", [one], b"c1", mirrored=False),
+            stream.replica.adopt("other", b"", [two], b"d1", mirrored=False),
+        )
+        assert list(taken) == [50, 60]
+        assert [name for names in calls[1:] for name in names] == [one.name, two.name]
+    async with opened(tmp_path) as stream:
+        assert len(await held(stream)) == 110
+
+
+async def test_a_stream_whose_table_refuses_can_be_closed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+    with pytest.raises(Error, match="closed"):
+        await asyncio.wait_for(adopting, 60)
+    async with opened(tmp_path) as stream:
+        assert len(await held(stream)) == 50
+        assert stream.replica.durable_cursor("up") == b"c1"
+
+
+async def test_a_message_that_is_asked_for_while_its_file_enters_the_table_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as stream:
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        assert (await asyncio.wait_for(stream.reading.state(), 60)).messages == 50
+        asked = [
+            asyncio.ensure_future(stream.reading.message(1)),
+            asyncio.ensure_future(stream.reading.next(">", 1)),
+        ]
+        done, _ = await asyncio.wait(asked, timeout=0.05)
+        assert not done
+        table.is_refusing = False
+        assert await asyncio.wait_for(adopting, 60) == 50
+        for each in asked:
+            message = await asyncio.wait_for(each, 60)
+            assert message is not None
+            assert message.seq == 1
