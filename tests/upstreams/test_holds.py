@@ -169,11 +169,11 @@ async def test_what_was_committed_before_a_crash_leaves_after_it(
         await create(door, name="S", sources=[{"name": "O"}])
         await publish(door, "o", 10)
         with monkeypatch.context() as without:
-            without.setattr("headwater.upstreams.holds.Holds.committed", lambda *_: None)
+            without.setattr("headwater.upstreams.holds.UpstreamHolds.committed", lambda *_: None)
             await copier.until(count_is(door, "S", 10))
         await publish(door, "o", 2, start=10)
         assert (await door.domain.stream("O").reading.state()).messages == 12
-        monkeypatch.setattr("headwater.upstreams.holds.Holds.look_again", lambda *_: None)
+        monkeypatch.setattr("headwater.upstreams.holds.UpstreamHolds.look_again", lambda *_: None)
     # The store is closed with all of it: the engine ended between the commit and the removal.
     async with copying(tmp_path) as (door, copier):
         await emptied(door, "O", 2)

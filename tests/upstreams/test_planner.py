@@ -202,9 +202,9 @@ async def test_whole_files_of_a_mirror_are_one_piece_of_work(streams: tuple[Stre
 async def test_a_long_head_becomes_a_file_before_it_is_copied(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
     grown = asyncio.Event()
-    origin.events.message_callbacks.add(grown.set)
     origin.publishing.offer([(b"o", b"", b"", bytes(50_000)) for _ in range(100)])
     await origin.publishing.settled()
+    origin.events.message_callbacks.add(grown.set)
     extent = OriginRange(origin.identity, 1, 100)
     assert await plan_local(mirror_of(target), origin, extent, 1) == []
     await asyncio.wait_for(grown.wait(), 60)
