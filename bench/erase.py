@@ -78,7 +78,9 @@ async def measure(
     draw = random.Random(1)
     for second in range(updates // per_second):
         clock.advance(SECOND)
-        stream.publishing.offer([(b"kv.%d" % draw.randrange(keys), b"", b"", bytes(size)) for _ in range(per_second)])
+        stream.publishing.offer(
+            [(b"kv.%d" % draw.randrange(keys), b"", b"", bytes(size)) for _ in range(per_second)]
+        )
         await stream.publishing.settled()
         await stream.folder.fold()
         written.look()

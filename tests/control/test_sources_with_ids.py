@@ -30,8 +30,8 @@ async def fill_named(door: Door, stream: str, ids: Sequence[bytes], *, folded: b
     """Have a stream take a message for each id, large enough together for a file."""
     origin = door.domain.stream(stream)
     subject = b"%s.id" % stream.lower().encode()
-    origin.offer([(subject, b"", named(each), b"%b " % each + bytes(400)) for each in ids])
-    await origin.settled()
+    origin.publishing.offer([(subject, b"", named(each), b"%b " % each + bytes(400)) for each in ids])
+    await origin.publishing.settled()
     if folded:
         await origin.checkpoint()
 
@@ -98,7 +98,9 @@ async def test_an_id_that_two_sources_bring_is_stored_once(tmp_path: Path, folde
         await copier.until(count_is(door, "T", 2 * ROWS + (ROWS if folded else 100)))
         for _ in range(3):
             await copier.tick()
-        assert (await door.domain.stream("T").state()).messages == 2 * ROWS + (ROWS if folded else 100)
+        assert (await door.domain.stream("T").reading.state()).messages == 2 * ROWS + (
+            ROWS if folded else 100
+        )
         assert linked(door, "T") == 2 * ROWS
 
 
@@ -188,7 +190,7 @@ async def test_a_replicator_of_an_older_release_takes_no_file_into_a_window(tmp_
         await create(door, name="ORDERS", subjects=["orders.>"])
         await fill_named(door, "ORDERS", ids(0))
         await create(door, name="T", sources=[{"name": "ORDERS"}], duplicate_window=WINDOW)
-        while (await door.domain.stream("T").state()).messages < ROWS:
+        while (await door.domain.stream("T").reading.state()).messages < ROWS:
             works = [
                 msgspec.structs.replace(work, adoptive_without_ids=False) for work in await copier.asked()
             ]

@@ -173,7 +173,7 @@ def _linking(
     """
     part: list[DataFile] = []
     first = start_seq
-    parts_by_headers = not upstream.target.copying.is_adoptive
+    parts_by_headers = not upstream.target.replica.is_adoptive
     for file, following in zip_longest(files, files[1:]):
         part.append(file)
         read_bytes = sum(_bytes_maybe_read(origin, each) for each in part)
