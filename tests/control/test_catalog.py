@@ -212,6 +212,25 @@ def test_a_consumer_whose_file_was_written_and_reported_as_failed_is_gone(
     catalog.close()
 
 
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_refused_change_of_a_consumer_is_gone_after_a_restart(tmp_path: Path, failures: int) -> None:
+    disk = UnsyncedConsumers(0)
+    catalog = Catalog(tmp_path / "catalog.db", disk)
+    path = home(tmp_path)
+    catalog.create(row("a"))
+    catalog.declare_consumer(consumer("c"))
+    disk.failures = failures
+    with pytest.raises(DiskError):
+        catalog.declare_consumer(consumer("c", '{"n":2}'))
+    catalog.create(row("b"))  # the disk is healthy again
+    assert [left.config for left in catalog.consumers("$G", "a")] == ["{}"]
+    assert [str(file) for file in declaration.consumer_files(disk, path)] == ["c.5.1.json"]
+    catalog.declare_consumer(consumer("c", '{"n":3}'))
+    catalog.create(row("d"))
+    assert [str(file) for file in declaration.consumer_files(disk, path)] == ["c.5.2.json"]
+    catalog.close()
+
+
 def test_a_full_disk_is_not_taken_for_a_damaged_catalog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOSPC
 from pathlib import Path
@@ -87,6 +87,8 @@ _COLUMNS = {
 REPAIR = "run `headwater store repair` with the engine stopped"
 
 
+_REFUSALS = "refusals"
+"""The key of the number of changes that were overwritten because their sync failed."""
 _FORGET_CONSUMER = "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?"
 
 
@@ -185,6 +187,8 @@ class Catalog:
         self._over_streams = over_streams
         self._lock = threading.Lock()
         self._mark = OpenMark(path)
+        self._may_return = False
+        """Whether the write-ahead log may hold a refused change."""
         self._untidy: set[Path] = set()
         """Homes in which a file of a consumer may have been left behind."""
         self._refused: set[tuple[str, str, str]] = set()
@@ -259,6 +263,8 @@ class Catalog:
         """Run what is inside whole or not at all."""
         with self._lock:
             self._remove_leftover()
+            if self._may_return:
+                self._overwrite_refused()
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._own()
@@ -266,15 +272,45 @@ class Catalog:
                     self._db.execute(_FORGET_CONSUMER, key)
                 yield self._db
                 self._fence.check()
-                self._db.execute("COMMIT")
+                self._commit()
                 self._mark.make(self._fence.epoch)
                 self._refused.clear()
             except BaseException:
-                # SQLite rolls some failed commits back by itself.
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                self._roll_back()
                 raise
         check_committed(self._fence)
+
+    def _commit(self) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            self._roll_back()
+            self._may_return = True
+            with suppress(sqlite3.Error, Error):
+                self._overwrite_refused()
+            raise
+
+    def _roll_back(self) -> None:
+        # SQLite rolls some failed commits back by itself.
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _overwrite_refused(self) -> None:
+        """Write a change that alters nothing over a refused one.
+
+        When a sync fails, SQLite has written the whole transaction to the write-ahead log. It ignores the
+        transaction from then on, but the next process that opens the file would find and use it.
+        """
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._own()
+            found = self._db.execute("SELECT value FROM store WHERE key = ?", (_REFUSALS,)).fetchone()
+            self._db.execute(*self._put("store", (_REFUSALS, str(int(found[0]) + 1 if found else 1))))
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        self._may_return = False
 
     def _own(self) -> None:
         """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""
@@ -452,8 +488,14 @@ class Catalog:
                 raise
             return
         new = ConsumerRow(row.account, row.stream, row.name, row.config, old.created_ns, old.revision + 1)
-        self._declare_consumer(new, old.file)
-        self.put_consumer(new)
+        try:
+            self._declare_consumer(new, old.file)
+            self.put_consumer(new)
+        except BaseException:
+            # The row counts: at the next open it is written where the file of its revision is missing.
+            self._leave_behind(new)
+            self._forget_refused()
+            raise
 
     def put_consumer(self, row: ConsumerRow, of: str = "") -> None:
         """Have the row of a consumer be this one, whatever lies beside its stream's data.
@@ -483,10 +525,14 @@ class Catalog:
     def _refuse(self, row: ConsumerRow) -> None:
         """Forget a consumer whose declaration was refused, wherever it may have been written."""
         self._refused.add((row.account, row.stream, row.name))
+        self._leave_behind(row)
+        self._forget_refused()
+
+    def _leave_behind(self, row: ConsumerRow) -> None:
+        """Have the file of a refused declaration removed before the next change."""
         found = self._home(row.account, row.stream)
         if found is not None:
             self._leftover.add((found[0], row.file))
-        self._forget_refused()
 
     def _forget_refused(self) -> None:
         """Forget refused consumers; if that is refused too, the next change of the catalog does it."""

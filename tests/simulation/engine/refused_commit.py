@@ -1,0 +1,119 @@
+"""Changes of a catalog whose sync fails, and the rows that the next process finds; runs on the shim.
+
+Prints one JSON line: for each case the change, the fault, and the rows before it, after it and after a kill.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from headwater.control.catalog import Catalog, ConsumerRow, StreamRow
+from simulation.engine.shim import Fault, Op, Shim
+
+Rows = list[str]
+CHANGES: dict[str, Callable[[Catalog], None]] = {
+    "create": lambda catalog: catalog.create(stream("b")),
+    "update": lambda catalog: catalog.update("$G", "a", '{"n":2}'),
+    "delete": lambda catalog: catalog.delete("$G", "a", tombstone=True),
+    "declare a consumer": lambda catalog: catalog.declare_consumer(ConsumerRow("$G", "a", "d", "{}", 5)),
+    "forget a consumer": lambda catalog: catalog.forget_consumer("$G", "a", "c"),
+}
+
+
+def stream(name: str) -> StreamRow:
+    """Return the row of a stream."""
+    return StreamRow("$G", name, "{}", 17, f"id-{name}", name)
+
+
+def rows(catalog: Catalog) -> Rows:
+    """Return everything that a catalog declares."""
+    found = [f"{row.name} {row.config}" for row in catalog.streams("$G")]
+    found += [f"a/{row.name} {row.config}" for row in catalog.consumers("$G", "a")]
+    return [*found, *(f"deleted {identity}" for identity in sorted(catalog.deletions()))]
+
+
+def after_kill(shim: Shim, store: Path, copy: Path) -> Rows:
+    """Return what another process finds in the files as they are now."""
+    with shim.aside():
+        copy.mkdir()
+        for file in store.iterdir():
+            if file.is_file() and not file.name.endswith("-shm"):
+                shutil.copy(file, copy / file.name)
+        catalog = Catalog(copy / "catalog.db", over_streams=True)
+        found = rows(catalog)
+        catalog.close()
+    return found
+
+
+def case(root: Path, change: str, fault: Fault, lasts: bool) -> dict[str, object]:
+    """Have a change refused, by one failed sync or by all until the disk is healthy again."""
+    store = root / "store"
+    store.mkdir(parents=True)
+    shim = Shim()
+    shim.begin(store, 1)
+    catalog = Catalog(store / "catalog.db")
+    catalog.create(stream("a"))
+    catalog.put_consumer(ConsumerRow("$G", "a", "c", "{}", 5))
+    before = rows(catalog)
+    shim.rate(Op.SYNC, fault, 1.0)
+    if not lasts:
+        heal_at_next_statement(catalog, shim)
+    refused = ""
+    try:
+        CHANGES[change](catalog)
+    except sqlite3.Error as error:
+        refused = str(error)
+    shim.heal()
+    return {
+        "change": change,
+        "fault": fault.name,
+        "lasts": lasts,
+        "refused": refused,
+        "before": before,
+        "after": rows(catalog),
+        "after a kill": after_kill(shim, store, root / "copy"),
+    }
+
+
+def heal_at_next_statement(catalog: Catalog, shim: Shim) -> None:
+    """Have the disk be healthy again as soon as a commit has failed."""
+
+    class Healing:
+        """A connection to the catalog's file."""
+
+        def __init__(self, db: sqlite3.Connection) -> None:
+            self._db = db
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._db, name)
+
+        def execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+            """Run a statement; after a failed one nothing is broken."""
+            try:
+                return self._db.execute(statement, values)
+            except sqlite3.Error:
+                shim.heal()
+                raise
+
+    catalog._db = Healing(catalog._db)  # type: ignore[assignment]
+
+
+def main() -> None:
+    """Run every case in a directory of its own."""
+    root = Path(sys.argv[1])
+    cases = [
+        case(root / f"{change} {fault.name} {lasts}", change, fault, lasts)
+        for change in CHANGES
+        for fault in (Fault.REFUSED, Fault.LATE)
+        for lasts in (False, True)
+    ]
+    print(json.dumps(cases))
+
+
+if __name__ == "__main__":
+    main()
