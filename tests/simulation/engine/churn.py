@@ -22,6 +22,7 @@ class Churn(Actor):
         self.possible: set[str] = {ABSENT}
         """Which states the stream may be in: absent, or the description in its config."""
         self.consumer: set[str] = {ABSENT}
+        """The same of its one consumer."""
         self.data: dict[int, bytes] = {}
         """Acknowledged by the present stream."""
         self._count = 0
@@ -74,14 +75,20 @@ class Churn(Actor):
 
     async def _consume(self) -> None:
         (state,) = self.consumer
-        if state == ABSENT:
-            self.consumer.add("there")
-            body = {"stream_name": self.stream, "config": {"durable_name": "c", "ack_policy": "explicit"}}
-            answer = await self.api.ask_till_end(f"CONSUMER.DURABLE.CREATE.{self.stream}.c", body)
-            if answer is not None and "error" not in answer:
-                self.consumer = {"there"}
-                self.world.counts["consumer.create"] += 1
+        if state != ABSENT and self.rng.random() < 0.5:
+            await self._delete_consumer()
             return
+        self._count += 1
+        label = f"k{self._count}"
+        self.consumer.add(label)
+        config = {"durable_name": "c", "ack_policy": "explicit", "description": label}
+        body = {"stream_name": self.stream, "config": config}
+        answer = await self.api.ask_till_end(f"CONSUMER.DURABLE.CREATE.{self.stream}.c", body)
+        if answer is not None and "error" not in answer:
+            self.consumer = {label}
+            self.world.counts["consumer.create" if state == ABSENT else "consumer.update"] += 1
+
+    async def _delete_consumer(self) -> None:
         self.consumer.add(ABSENT)
         answer = await self.api.ask_till_end(f"CONSUMER.DELETE.{self.stream}.c")
         if answer is not None and answer.get("success"):
@@ -128,10 +135,10 @@ class Churn(Actor):
             raise BrokenPromiseError(
                 f"{self.stream} holds {info['state']}, {len(self.data)} were acknowledged"
             )
-        answer = await self.api.ask(f"CONSUMER.NAMES.{self.stream}")
+        answer = await self.api.ask(f"CONSUMER.LIST.{self.stream}")
         if answer is None or "error" in answer:
             return False
-        found = "there" if answer.get("consumers") else ABSENT
+        found = next((each["config"]["description"] for each in answer["consumers"] or []), ABSENT)
         if found not in self.consumer:
             raise BrokenPromiseError(f"{self.stream}/c is {found}, it can only be {sorted(self.consumer)}")
         self.consumer = {found}

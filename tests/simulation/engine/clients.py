@@ -11,7 +11,7 @@ from typing import Any
 from headwater.wire.frames import Frame
 from simulation.engine.bus import MemoryClient
 from simulation.engine.model import SECOND, ConsumerModel, Json, Purge, Sent, StreamModel
-from simulation.engine.world import BrokenPromiseError, World
+from simulation.engine.world import START_NS, BrokenPromiseError, World
 
 
 class Asker:
@@ -78,11 +78,31 @@ class Publisher(Actor):
         self._timeout_s = timeout_s
         self._count = 0
         self.last_refusal = ""
+        self._repeatable: list[tuple[Sent, int]] = []
+        """Stored messages that have an id, each with how far the clock was off by then."""
         self._prefix = stream.config["subjects"][0].removesuffix(">")
 
     async def act(self) -> None:
         count = self.rng.choice((1, 1, 2, 6))
         await asyncio.gather(*(self.publish() for _ in range(count)))
+        if self._repeatable and self.rng.random() < 0.3:
+            await self._repeat(*self.rng.choice(self._repeatable))
+
+    async def _repeat(self, message: Sent, clock_offset_ns: int) -> None:
+        """Offer a message again whose acknowledgement the client has lost: it is stored once all the same."""
+        age_ns = self.world.now_ns() - message.clock_ns
+        window_ns = self.stream.config["duplicate_window"]
+        if clock_offset_ns != self.world.clock_offset_ns or age_ns > window_ns - 60 * SECOND:
+            return
+        frame = await self.client.request(message.subject, message.data, message.headers)
+        answer = json.loads(frame[3]) if frame is not None else {"error": None}
+        if "error" in answer or clock_offset_ns != self.world.clock_offset_ns:
+            return
+        self.world.counts["publish repeated"] += 1
+        if not answer.get("duplicate") or answer["seq"] != message.seq:
+            self.stream.fail(
+                f"{message.data[:40]!r} was stored at {message.seq} and again at {answer['seq']}"
+            )
 
     async def publish(self) -> bool:
         """Publish one message; return whether it was stored."""
@@ -117,6 +137,9 @@ class Publisher(Actor):
         if answer["stream"] != self.stream.name:
             raise BrokenPromiseError(f"stored in {answer['stream']}, not in {self.stream.name}")
         self.stream.acknowledged(message, answer["seq"])
+        offered_at_ns = START_NS + int(message.sent_s * 1e9) + world.clock_offset_ns
+        if b"Nats-Msg-Id" in message.headers and message.clock_ns == offered_at_ns:
+            self._repeatable.append((message, world.clock_offset_ns))
         return True
 
     def _message(self) -> tuple[Sent, str]:

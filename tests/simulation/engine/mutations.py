@@ -246,7 +246,9 @@ MUTATIONS = {
     "unsynced_commit": Mutation(unsynced_commit, "acknowledged|is offline|is gone|answers"),
     "forgetful_journal": Mutation(forgetful_journal, "STAN"),
     "skipped_cursor": Mutation(skipped_cursor, "is at|comes after|does not get|is gone|stalled"),
-    "unlogged_delete": Mutation(unlogged_delete, "is back|was deleted|stays although|older than|twice|holds"),
+    "unlogged_delete": Mutation(
+        unlogged_delete, "is offline|is back|was deleted|stays although|older than|twice|holds"
+    ),
     "forgotten_ids": Mutation(forgotten_ids, "is stored at|and again at"),
     "silent_gap": Mutation(silent_gap, "in no gap"),
     "unsynced_catalogue": Mutation(unsynced_catalogue, "it can only be|answers|does not start|offline"),
