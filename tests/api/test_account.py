@@ -92,3 +92,61 @@ async def test_the_limits_of_an_account_hold_as_with_nats_server(tmp_path: Path)
             codes.append(got.get("error", {}).get("err_code"))
         assert {10113, 10122, 10026, 10027, 10121} <= set(codes), codes
         await theirs.close()
+
+
+async def test_a_full_account_refuses_publishes_as_nats_server_does(tmp_path: Path) -> None:
+    config = """server_name: probe
+accounts { A {
+  jetstream { max_mem: 2000, max_file: 10000 }
+  users: [ { user: a, password: a } ]
+} }
+no_auth_user: a
+"""
+    limits = AccountLimits(max_memory=2000, max_storage=10_000)
+    with_id = b"NATS/1.0\r\nNats-Msg-Id: %d\r\n\r\n"
+    async with (
+        opened_door(tmp_path, Wanted(limits=limits)) as door,
+        nats_server(config, jetstream=True) as server,
+    ):
+        theirs = await connected(server.client_url)
+
+        async def both(subject: str, data: bytes, headers: bytes = b"") -> dict[str, Any]:
+            wanted = normal(await Asker(theirs).publish(subject, data, headers))
+            got: dict[str, Any] = normal(await door.asker.publish(subject, data, headers))
+            assert got == wanted, f"{subject} {len(data)} {headers!r}"
+            return got
+
+        async def ask(subject: str, request: dict[str, Any] | None = None) -> None:
+            wanted = normal(await Asker(theirs).ask(subject, request))
+            assert normal(await door.asker.ask(subject, request)) == wanted, subject
+
+        for storage, name, most in (("file", "F", 75), ("memory", "M", 20)):
+            for each in (name, f"{name}2"):
+                await ask(f"STREAM.CREATE.{each}", {"name": each, "storage": storage})
+            codes = []
+            for number in range(most):
+                headers = with_id % number if number % 10 == 9 else b""
+                answer = await both(name, b"x" * 100, headers)
+                codes.append(answer.get("error", {}).get("err_code"))
+            assert None in codes
+            assert codes[-1] == 10002
+            await both(name, b"x" * 100, with_id % 9)  # a duplicate
+            await both(name, b"x" * 100, b"NATS/1.0\r\nNats-Expected-Last-Sequence: 3\r\n\r\n")
+            await both(name, b"y")
+            await both(f"{name}2", b"y")
+            for _ in range(5):
+                await both(f"{name}2", b"x" * 100)
+            await ask(f"STREAM.PURGE.{name}")
+            for number in range(30):
+                await both(name, b"x" * 40 * number)
+            await ask("INFO")
+        await ask("STREAM.DELETE.F")
+        await ask("STREAM.DELETE.F2")
+        # Like nats-server, limits of the stream come second: nothing leaves to make room.
+        for more in ({"max_bytes": 10_000}, {"max_msgs": 20}, {"max_bytes": 5000}):
+            await ask("STREAM.CREATE.L", {"name": "L", **more})
+            for _ in range(30):
+                await both("L", b"x" * 500)
+            await ask("STREAM.INFO.L")
+            await ask("STREAM.DELETE.L")
+        await theirs.close()

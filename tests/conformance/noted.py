@@ -23,13 +23,6 @@ NOTED: tuple[NotedDifference, ...] = (
         "10039 there itself.",
     ),
     NotedDifference(
-        title="More bytes stored than the account may have, by streams without `max_bytes`",
-        nats_server="further publishes are refused (10002)",
-        headwater="are taken; `max_storage_bytes` and `max_memory_bytes` bound what streams "
-        "reserve by their `max_bytes`",
-        reason="Set `max_bytes_required`, so that each stream reserves what it takes.",
-    ),
-    NotedDifference(
         title="JetStream as the system account sees it (`nats server report jetstream`, `nats server "
         "list`, `nats server account info`, `$SYS.REQ.SERVER.PING.JSZ`, `/jsz`)",
         nats_server="reports its streams and their sizes",

@@ -17,6 +17,7 @@ import logging
 import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -86,7 +87,7 @@ class Domain:
         """What the account is called in the store: it may be another name than the server's."""
         self.limits = limits
         self._catalog = catalog
-        self._services = services
+        self._services = replace(services, free_bytes=self._free_bytes)
         self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
         self._homes = Directories(store / directory_name(folder), services.file_disk)
         """Where every stream has its identity and what is declared, and a file stream its data, too."""
@@ -151,6 +152,13 @@ class Domain:
             self._reopening.ask()
             raise api_error("stream_offline_reason", err=self._offline[name])
         raise api_error("stream_not_found")
+
+    def _free_bytes(self, storage: Storage) -> int | None:
+        """Return what the account may store beyond all that its streams hold; None without a limit."""
+        limit = self.limits.max_memory if storage is Storage.MEMORY else self.limits.max_storage
+        if limit < 0:
+            return None
+        return limit - sum(s.reading.size for s in self._streams.values() if s.config.storage is storage)
 
     async def used(self, storage: Storage) -> int:
         """Return the bytes that the account's streams hold in one kind of storage."""

@@ -63,6 +63,11 @@ class StreamReading:
         return self._known_bytes
 
     @property
+    def size(self) -> int:
+        """Return how much the stream holds, with what is not durable yet."""
+        return self._store.ledger.size
+
+    @property
     def known_bytes(self) -> int:
         """Return how many bytes the stream held when it last answered."""
         return self._known_bytes

@@ -27,6 +27,7 @@ from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.replica.adoptions import Adoptions
+from headwater.stream.retention.account_room import FreeBytes
 from headwater.stream.retention.quota import Quota
 from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.view import RunCache, View
@@ -65,6 +66,8 @@ class Services:
     """Returns the largest headers and data together that nats-server takes from us."""
     client_limit: int = -1
     """The same for what clients publish, where the server takes more than they may; -1 leaves it to it."""
+    free_bytes: FreeBytes = lambda storage: None
+    """Returns what the account may store beyond all that its streams hold; None without a limit."""
     domain: str = ""
     """The JetStream domain that acknowledgements name."""
     atomic_quota: Quota = field(default_factory=Quota)

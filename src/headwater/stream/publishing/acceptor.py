@@ -17,10 +17,11 @@ from headwater.stream.pending import BATCH_BYTES, PendingGroup
 from headwater.stream.publishing import atomic_batch, fast_batch
 from headwater.stream.publishing.admission import Admission, Admitted, Duplicate
 from headwater.stream.publishing.atomic_batch import Abandoned, AtomicBatches
-from headwater.stream.publishing.batch_check import BatchCheck
+from headwater.stream.publishing.batch_check import BatchCheck, Checked
 from headwater.stream.publishing.counter import CounterTotals, body_of
 from headwater.stream.publishing.fast_batch import FastBatches
 from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.retention.account_room import AccountRoom
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
 
@@ -57,6 +58,7 @@ class Acceptor:
         self._config = config
         self._ledger = store.ledger
         self._admission = Admission(config, self._ledger, self.sequencer.last_of, store.services.client_limit)
+        self._room = AccountRoom(config.storage, self._ledger, store.services.free_bytes)
         self._transform = _transform(config)
         self._counters = CounterTotals(store) if config.allow_msg_counter else None
         limited = config.max_msgs > 0 or config.max_bytes > 0
@@ -73,16 +75,20 @@ class Acceptor:
 
     def offer(self, items: Sequence[Item]) -> None:
         """Take in published messages; their answers go out when the group is durable."""
+        self._room.refresh()
         subjects, replies, headers, datas = zip(*items, strict=True)
         plain = self._is_plain and not any(headers) and fast_batch.SUFFIX not in b"".join(replies)
-        if plain and self._fits(datas) and b"".join(subjects).isascii():
+        if plain and self._fits(subjects, datas) and b"".join(subjects).isascii():
             self._offer_plain(subjects, replies, headers, datas)
         else:
             self._offer_checked(items)
 
-    def _fits(self, datas: Sequence[bytes]) -> bool:
+    def _fits(self, subjects: Sequence[bytes], datas: Sequence[bytes]) -> bool:
         limit = self._admission.max_size
-        return limit is None or max(map(len, datas)) <= limit
+        if limit is not None and max(map(len, datas)) > limit:
+            return False
+        sizes = len(datas) * self._ledger.overhead.per_message
+        return self._room.fits(sizes + sum(map(len, subjects)) + sum(map(len, datas)))
 
     def _offer_plain(
         self,
@@ -146,6 +152,7 @@ class Acceptor:
             verdict = verdict._replace(headers=standing.noted(verdict.headers))
             self._admission.check_size(verdict.headers, data)
             more["val"] = str(standing.total)
+        self._room.check(self._ledger.overhead.of(subject, verdict.headers, data))
         self.sequencer.store_one(pending, subject, data, now, verdict)
         self._acknowledge(reply, self._ledger.last_seq, more)
 
@@ -202,6 +209,7 @@ class Acceptor:
             if self._counters is not None or (self.sequencer.evicts and _EXPECTS in headers):
                 self.sequencer.flush(pending)
             checked = self._batch_check().check(self._stored_subject(subject), headers, data, now)
+            self._check_room([checked])
             self.sequencer.store_one(pending, checked.subject, checked.data, now, checked.admitted)
             return self._ledger.last_seq
 
@@ -223,6 +231,7 @@ class Acceptor:
             check.check_in_batch(self._stored_subject(subject), headers, data, now)
             for subject, headers, data in messages
         ]
+        self._check_room(checked)
         if self._config.republish is not None:
             for message in checked:
                 self.sequencer.last_of(
@@ -232,6 +241,11 @@ class Acceptor:
         for ts, message in enumerate(checked, now):
             self.sequencer.store_one(pending, message.subject, message.data, ts, message.admitted)
         self.sequencer.flush(pending)
+
+    def _check_room(self, messages: Sequence[Checked]) -> None:
+        """Refuse messages that the account has no room for."""
+        size = self._ledger.overhead.of
+        self._room.check(sum(size(each.subject, each.admitted.headers, each.data) for each in messages))
 
     def next_abandon_ns(self) -> int | None:
         """Return when a batch that nothing came for is given up."""
