@@ -163,6 +163,36 @@ async def test_an_engine_that_waits_for_its_store_can_be_cancelled(tmp_path: Pat
     lock.release()
 
 
+async def test_a_caller_that_is_cancelled_while_the_engine_stops_waits_for_it(tmp_path: Path) -> None:
+    stopping = asyncio.Event()
+
+    async def serve() -> None:
+        async with headwater.serve(tmp_path):
+            asyncio.get_running_loop().call_soon(stopping.set)
+
+    serving = asyncio.create_task(serve())
+    await stopping.wait()
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert threads() == []
+    lock = StoreLock(tmp_path)
+    lock.take()
+    lock.release()
+
+
+def test_two_threads_may_stop_an_engine_at_once(tmp_path: Path) -> None:
+    engine = headwater.serve(tmp_path).start()
+    callers = [threading.Thread(target=engine.stop) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert engine.error is None
+    assert not listens(engine.url)
+    assert threads() == []
+
+
 async def test_an_engine_that_loses_its_store_says_so_at_the_end_of_the_block(tmp_path: Path) -> None:
     async def lose() -> None:
         async with headwater.serve(tmp_path) as engine:

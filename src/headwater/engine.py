@@ -43,6 +43,8 @@ class LocalEngine:
         """The address, once clients are answered."""
         self._ended: concurrent.futures.Future[BaseException | None] = concurrent.futures.Future()
         """Why the engine ended, None if it was stopped."""
+        self._cancelling = threading.Lock()
+        """Taken once, for good: a second cancellation would interrupt the closing of files."""
 
     @property
     def store(self) -> Path:
@@ -91,7 +93,10 @@ class LocalEngine:
         except BaseException:
             self._end()
             raise
-        return self._started()
+        if not self._ready.done():
+            self._end()
+            self._raise_error()
+        return self
 
     def stop(self) -> None:
         """Return once everything is closed; raise if the engine had ended by itself. Twice is allowed."""
@@ -107,14 +112,17 @@ class LocalEngine:
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         except BaseException:
-            await asyncio.to_thread(self._end)
+            await self._end_off_loop()
             raise
-        return await asyncio.to_thread(self._started)
+        if not self._ready.done():
+            await self._end_off_loop()
+            self._raise_error()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self._end)
+        await self._end_off_loop()
         if error is None:
             self._raise_error()
 
@@ -145,18 +153,22 @@ class LocalEngine:
         """Record why the engine ended."""
         self._ended.set_result(None if task.cancelled() else task.exception())
 
-    def _started(self) -> LocalEngine:
-        if not self._ready.done():
-            self._end()
-            self._raise_error()
-        return self
+    async def _end_off_loop(self) -> None:
+        """Stop the engine without blocking the caller's loop; a cancelled caller waits for it, too."""
+        ending = asyncio.ensure_future(asyncio.to_thread(self._end))
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+            raise
 
     def _end(self, timeout_s: float | None = None) -> None:
         """Stop the engine and its thread; a second call does nothing."""
         _running.discard(self)
         if self._thread is None or self._task is None or not self._thread.is_alive:
             return
-        self._thread.call(self._task.cancel)
+        if self._cancelling.acquire(blocking=False):
+            self._thread.call(self._task.cancel)
         concurrent.futures.wait({self._ended}, timeout_s)
         self._thread.stop(timeout_s)
 

@@ -46,9 +46,11 @@ class LoopThread:
 
     def stop(self, timeout_s: float | None = None) -> None:
         """Return once the loop and its thread have ended; coroutines that still run are cancelled."""
-        if self._thread.is_alive():
+        try:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout_s)
+        except RuntimeError:
+            pass  # another thread has stopped it
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -8,17 +8,37 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.bus.embedded import free_port
+import yaml
 
+from headwater.bus.embedded import free_port
+from topologies import PORTS, free_ports
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = {
+    "README.md": "ARCHIVE",
+    "docs/guides/replicate.md": "BACKUP",
+    "docs/guides/query.md": "orders.eu",
+    "docs/guides/python.md": "BACKUP holds 3 messages; it is live and has 0 gaps",
+    "docs/guides/migrate.md": "orders~eu",
+    "docs/guides/doors.md": "Duplicate: true",
+    "docs/guides/production.md": "1 streams checked, no problems",
+    "docs/guides/stuck-source.md": "Stream ARCHIVE has caught up, at sequence 10",
+    "docs/guides/hub-and-spokes.md": "Stream sales has caught up, at sequence 200",
+}
+"""Pages whose blocks are run, and words that must be in what they print."""
+OPERATIONS = ("docs/guides/production.md", "docs/guides/stuck-source.md", "docs/guides/hub-and-spokes.md")
 READY = "headwater is ready"
 PATIENCE_S = 300.0
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+_SHOWN = re.compile(r"(^<!-- not run: [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
+_SITE = re.compile(r"^headwater site up (\S+)", re.M)
 _PORT = "4222"
 
 
@@ -41,22 +61,61 @@ def blocks(page: Path) -> list[Block]:
     return [block for block in found if block.language in ("sh", "python")]
 
 
+def unexplained(page: Path) -> list[str]:
+    """Return the blocks with commands that are neither run nor preceded by a comment that says why."""
+    found = [match.groups() for match in _SHOWN.finditer(page.read_text())]
+    return [
+        text
+        for reason, language, text in found
+        if language not in ("sh", "python") and not reason and re.search(r"^(headwater|nats) ", text, re.M)
+    ]
+
+
+def copy_examples(examples: Path, directory: Path) -> None:
+    """Copy the examples to where a page is followed, with free ports in their site files."""
+    shutil.copytree(examples, directory / examples.name, ignore=shutil.ignore_patterns(".*"))
+    for file in (directory / examples.name).glob("*/*.yaml"):
+        document = yaml.safe_load(file.read_text())
+        ports = iter(free_ports(len(document["sites"]) * len(PORTS)))
+        for site in document["sites"].values():
+            site |= {port: next(ports) for port in PORTS}
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def follow(page: Path, directory: Path) -> None:
+    """Run the blocks of a page in a directory with a copy of the examples, and check what they print."""
+    copy_examples(ROOT / "examples", directory)
+    assert PAGES[page.relative_to(ROOT).as_posix()] in Reader(directory).follow(page)
+
+
 class Reader:
-    """Somebody who types what a page says."""
+    """Runs what a page says in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._port = str(free_port())
         self._servers: list[subprocess.Popen[bytes]] = []
+        self._url: dict[str, str] = {}
 
     def follow(self, page: Path) -> str:
         """Run the blocks of a page; return what they printed. Fail at the first one that fails."""
+        # The variable would win over the contexts that a site writes.
+        self._url = {} if _SITE.search(page.read_text()) else {"NATS_URL": f"nats://127.0.0.1:{self._port}"}
         try:
             return "".join(self._run(block) for block in blocks(page))
         finally:
             for server in self._servers:
                 server.terminate()
                 server.wait(60)
+            for file in _SITE.findall("\n".join(block.text for block in blocks(page))):
+                self._stop_site(file)
+
+    def _stop_site(self, file: str) -> None:
+        """Stop a site that the page may have left running."""
+        command = ["headwater", "site", "down", file]
+        subprocess.run(
+            command, cwd=self._directory, env=self._environment(), capture_output=True, check=False
+        )
 
     def _run(self, block: Block) -> str:
         text = block.text.replace(f":{_PORT}", f":{self._port}")
@@ -116,6 +175,7 @@ class Reader:
             **clean,
             "PATH": f"{binaries}:{os.environ['PATH']}",
             "HOME": str(self._directory),
+            "XDG_CONFIG_HOME": str(self._directory / ".config"),
             "HEADWATER_PORT": self._port,
-            "NATS_URL": f"nats://127.0.0.1:{self._port}",
+            **self._url,
         }
