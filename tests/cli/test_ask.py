@@ -61,13 +61,13 @@ def test_one_of_a_list_is_picked_by_number_or_name(typed: str) -> None:
 
 
 def test_of_an_empty_list_nothing_can_be_picked() -> None:
-    with pytest.raises(SettingsError, match="no stream to choose from"):
+    with pytest.raises(SettingsError, match="no stream to select"):
         ask.one_of("stream", [])
 
 
 def test_without_a_terminal_only_force_allows_what_cannot_be_undone() -> None:
     assert answered(lambda: ask.allowed("Really", force=True), "")[0] is True
-    with pytest.raises(AssertionError, match="say --force"):
+    with pytest.raises(AssertionError, match="pass --force"):
         answered(lambda: ask.allowed("Really", force=False), "y\n")
 
 

@@ -11,5 +11,5 @@ from jetstreams import Shell
 def test_there_is_no_cluster_to_be_managed_and_that_is_said(shell: Shell, words: tuple[str, ...]) -> None:
     ran = shell("stream", "cluster", *words)
     assert ran.code == 1
-    assert ran.err.startswith("headwater: a stream has one engine and no replicas")
+    assert ran.err.startswith("headwater: streams have no leader and no replicas here")
     assert len(ran.err.splitlines()) == 1

@@ -51,7 +51,7 @@ def test_the_context_can_be_passed_over() -> None:
 
 @pytest.mark.parametrize("domain", ["a.b", "*", "a b"])
 def test_a_domain_of_several_words_is_refused(domain: str) -> None:
-    with pytest.raises(SettingsError, match="one word"):
+    with pytest.raises(SettingsError, match="one token"):
         settle({"domain": domain}, nothing)
 
 
@@ -62,7 +62,7 @@ def test_timeouts_are_durations_or_seconds(text: str, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "-1s"])
 def test_a_timeout_without_sense_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="must be a duration"):
+    with pytest.raises(SettingsError, match="is invalid: pass a duration"):
         seconds(text, "--timeout")
 
 

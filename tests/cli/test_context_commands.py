@@ -61,7 +61,7 @@ def test_a_context_may_begin_as_another(away: Shell) -> None:
     assert held(away, "lake") == {**held(away, "hub"), "jetstream_domain": "lake"}
     assert held(away, "spoke") == {**held(away, "hub"), "url": "nats://spoke:4222"}
     ran = away("context", "copy", "hub", "spoke")
-    assert (ran.code, "there is a context" in ran.err) == (1, True)
+    assert (ran.code, "exists already" in ran.err) == (1, True)
 
 
 def test_contexts_are_selected_unselected_and_gone_back_to(away: Shell) -> None:
@@ -83,7 +83,7 @@ def test_the_selected_context_is_not_removed_by_mistake(away: Shell) -> None:
     away.ok("context", "add", "hub", "--select")
     assert "is selected: select another" in away("context", "rm", "hub").err
     away.ok("context", "add", "other")
-    assert "say --force" in away("context", "rm", "other").err
+    assert "pass --force" in away("context", "rm", "other").err
     away.ok("context", "rm", "hub", "--force")
     assert away.ok("context", "ls", "--names") == "other\n"
     assert away.ok("context", "rm", "other", "-f") == ""
@@ -192,5 +192,5 @@ def test_contexts_are_validated_one_or_all(shell: Shell, away: Shell, tmp_path: 
     ran = away("context", "validate")
     assert ran.code == 1
     assert "good: OK\n" in ran.out
-    assert "no.creds is not there" in ran.out.replace("\n", "")
-    assert "2 of 3 contexts are not in order: files, torn" in ran.err
+    assert "no.creds does not exist" in ran.out.replace("\n", "")
+    assert "2 of 3 contexts are invalid: files, torn" in ran.err

@@ -132,12 +132,12 @@ def test_a_deleted_context_is_no_longer_selected(folder: ContextFolder) -> None:
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../a"])
 def test_a_name_that_leaves_the_folder_is_refused(folder: ContextFolder, name: str) -> None:
-    with pytest.raises(Error, match="cannot name a context"):
+    with pytest.raises(Error, match="is not a valid context name"):
         folder.load(name)
 
 
 def test_an_unknown_context_is_one_sentence(folder: ContextFolder) -> None:
-    with pytest.raises(Error, match='there is no context "hub": see `headwater context ls`'):
+    with pytest.raises(Error, match='there is no context "hub": `headwater context ls` lists them'):
         folder.load("hub")
 
 

@@ -84,7 +84,7 @@ def test_without_graphviz_we_draw_ourselves_and_say_so(
     drawn = graph.replication_graph(STORY)
     assert graph.draw(drawn, tmp_path / "a.svg", "svg").startswith("headwater")
     assert (tmp_path / "a.svg").read_text() == graph.svg_text(drawn)
-    with pytest.raises(Error, match="a PNG needs GraphViz"):
+    with pytest.raises(Error, match="--png needs GraphViz"):
         graph.draw(drawn, tmp_path / "a.png", "png")
 
 
@@ -103,7 +103,7 @@ def test_a_drawing_program_that_fails_is_told_of(tmp_path: Path, monkeypatch: py
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Error, match="write --dot FILE instead"):
+    with pytest.raises(Error, match="use --dot FILE instead"):
         graph.draw(graph.replication_graph(STORY), tmp_path / "a.svg", "svg")
 
 

@@ -1,4 +1,4 @@
-"""Whether a stream is well: each threshold at its edge, and trouble that needs no threshold."""
+"""The health of a stream: each threshold at its edge, and trouble that needs no threshold."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_lag_that_nobody_knows_is_no_lag_of_nothing(kind: str, given: dict[str
 
 def test_a_stream_that_can_store_nothing_is_critical_without_any_threshold() -> None:
     health = judge(info(headwater={"error": "cannot write x: the disk is full"}), Thresholds())
-    assert health.criticals == ["nothing can be stored: cannot write x: the disk is full"]
+    assert health.criticals == ["cannot store messages: cannot write x: the disk is full"]
 
 
 def test_the_lags_of_sources_are_a_figure() -> None:
@@ -180,7 +180,7 @@ def test_what_was_gone_before_it_was_copied_is_seen(kind: str, limit: int, statu
     lossy = upstream(headwater={"done": 1.0, "gaps": {"count": 1, "sequences": 2000}})
     health = judge(info(**{kind: lossy if kind == "mirror" else [lossy]}), Thresholds(gaps_critical=limit))
     assert health.status == status
-    assert any("2000 sequences were gone" in words for words in health.oks + health.criticals)
+    assert any("removed 2000 sequences" in words for words in health.oks + health.criticals)
     assert [figure.value for figure in health.figures if figure.name == "gaps"] == [2000]
 
 

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Seconds that pass when told."""
+    """Seconds that pass on request."""
 
     def __init__(self) -> None:
         self.now = 100.0

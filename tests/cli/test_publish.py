@@ -85,11 +85,11 @@ def test_quiet_says_nothing(shell: Shell, stream: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("pub", "nowhere", "x", "-J"), 'message 1 was not stored: no stream takes "nowhere"'),
+        (("pub", "nowhere", "x", "-J"), 'message 1 was not stored: no stream has the subject "nowhere"'),
         (("pub", "a", "x", "-H", "what"), "is not a header"),
-        (("pub", "a", "{{Nope}}"), "{{Nope}} is not known in templates"),
-        (("pub", "a", "x", "-J", "--reply", "b"), "leave --reply out"),
-        (("req", "nowhere.at.all", "x"), 'nobody listens on "nowhere.at.all"'),
+        (("pub", "a", "{{Nope}}"), "unknown template function {{Nope}}"),
+        (("pub", "a", "x", "-J", "--reply", "b"), "leave out --reply"),
+        (("req", "nowhere.at.all", "x"), 'no responders on "nowhere.at.all"'),
         (("pub", "a b", "x"), "message 1 was not sent: "),
     ],
 )
@@ -132,4 +132,4 @@ def test_a_request_may_have_many_answers_or_none_in_time(shell: Shell, name: str
     with shell.beside("Subscribing on", "sub", f"svc.{name}"):
         ran = shell("req", f"svc.{name}", "?", "--timeout", "100ms")
         assert ran.code == 1
-        assert "within 100ms: wait longer with --timeout" in ran.err
+        assert "within 100ms: pass a longer --timeout" in ran.err

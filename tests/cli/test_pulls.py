@@ -39,7 +39,7 @@ async def test_requests_keep_to_the_consumers_caps(shell: Shell, stream: str) ->
 async def test_a_consumer_that_pushes_or_is_gone_is_said(shell: Shell, stream: str) -> None:
     async with connected(ConnectionSettings(server=shell.url)) as session:
         info = await info_of(session, stream, deliver_subject=f"to.{stream}")
-        with pytest.raises(Error, match="pushes its messages: use `headwater consumer sub`"):
+        with pytest.raises(Error, match="is a push consumer: use `headwater consumer sub`"):
             await taken(session, info, limit=1)
         await session.request(f"CONSUMER.DELETE.{stream}.C")
         with pytest.raises(Error, match="consumer not found"):

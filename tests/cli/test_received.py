@@ -69,5 +69,5 @@ def test_a_command_may_turn_the_data() -> None:
 
 @pytest.mark.parametrize("command", ["no-such-command-here", "false"])
 def test_a_command_that_does_not_work_is_one_sentence(command: str) -> None:
-    with pytest.raises(Error, match=f"--translate '{command}' did not work"):
+    with pytest.raises(Error, match=f"--translate '{command}' failed"):
         translated(b"abc", command, "x")

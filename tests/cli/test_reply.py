@@ -37,7 +37,7 @@ async def test_a_command_is_run_with_the_request_without_a_shell(capsys: pytest.
 
 
 def test_two_ways_to_answer_are_refused() -> None:
-    with pytest.raises(SettingsError, match="answer in one way"):
+    with pytest.raises(SettingsError, match="choose one answer"):
         Answers("body", "date", [], echo=False)
 
 

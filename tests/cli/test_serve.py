@@ -15,7 +15,7 @@ import pytest
 
 from headwater.bus.embedded import free_port
 from headwater.cli.main import main
-from headwater.cli.serve import run_until_told
+from headwater.cli.serve import run_until_signalled
 
 
 def test_serve_without_a_store_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +56,7 @@ def test_a_signal_lets_the_work_clean_up_and_ends_it_without_error(number: signa
             await asyncio.sleep(0)
             steps.append("cleaned up")
 
-    run_until_told(work())
+    run_until_signalled(work())
     assert steps == ["cleaned up"]
 
 
@@ -65,7 +65,7 @@ def test_a_cancellation_that_nobody_asked_for_is_not_taken_for_a_clean_end() -> 
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        run_until_told(work())
+        run_until_signalled(work())
 
 
 def test_an_error_of_the_work_reaches_the_caller() -> None:
@@ -73,7 +73,7 @@ def test_an_error_of_the_work_reaches_the_caller() -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        run_until_told(work())
+        run_until_signalled(work())
 
 
 @contextmanager

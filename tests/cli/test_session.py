@@ -47,14 +47,14 @@ def test_requests_reach_both_kinds_of_server(shell: Shell, stream: str) -> None:
 
 
 async def test_where_nothing_listens_it_is_said_at_once() -> None:
-    with pytest.raises(UnreachableError, match="nothing listens there; start one with `headwater serve"):
+    with pytest.raises(UnreachableError, match="connection refused; start an engine with `headwater serve"):
         async with connected(ConnectionSettings(server="nats://127.0.0.1:1")):
             pass
 
 
 async def test_who_is_not_let_in_learns_which_flags_help() -> None:
     async with nats_server("authorization { user: a, password: b }") as server:
-        with pytest.raises(UnreachableError, match="give --user and --password"):
+        with pytest.raises(UnreachableError, match="pass --user and --password"):
             async with connected(ConnectionSettings(server=server.client_url, user="a", password="wrong")):
                 pass
         async with connected(ConnectionSettings(server=server.client_url, user="a", password="b")) as session:
@@ -65,7 +65,7 @@ async def test_where_no_jetstream_answers_the_domain_is_asked_for() -> None:
     async with nats_server() as server:
         async with connected(ConnectionSettings(server=server.client_url, domain="lake")) as session:
             with pytest.raises(
-                UnreachableError, match=r"nobody answers on \$JS.lake.API.INFO: name the domain"
+                UnreachableError, match=r"no responders on \$JS.lake.API.INFO: select a domain"
             ):
                 await session.request("INFO")
 

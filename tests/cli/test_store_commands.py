@@ -66,4 +66,4 @@ def test_help_says_what_the_codes_mean() -> None:
     code, said, _ = run("repair", "--help")
     assert code == 0
     assert "Nothing is deleted" in said
-    assert "2  the store could not be checked" in said
+    assert "2  the store cannot be checked" in said

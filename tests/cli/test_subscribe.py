@@ -30,13 +30,13 @@ def test_where_to_begin_is_said_as_a_consumer_says_it() -> None:
     assert where(from_last=True) == {"deliver_policy": "last"}
     assert where(start_sequence=7) == {"deliver_policy": "by_start_sequence", "opt_start_seq": 7}
     assert where(since=60_000_000_000)["deliver_policy"] == "by_start_time"
-    with pytest.raises(SettingsError, match="say once where to begin"):
+    with pytest.raises(SettingsError, match="pass one start"):
         where(from_all=True, start_sequence=7)
 
 
 def test_ignored_subjects_are_patterns() -> None:
     look = MessageView(ignored=["a.*", "b"])
-    assert [look.passes_over(Received(subject, b"")) for subject in ("a.x", "a.x.y", "b", "c")] == [
+    assert [look.skips(Received(subject, b"")) for subject in ("a.x", "a.x.y", "b", "c")] == [
         True, False, True, False,
     ]  # fmt: skip
 
@@ -141,11 +141,11 @@ def test_a_durable_consumer_goes_on_where_it_stopped(shell: Shell, stream: str) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "which subjects?"),
+        ((), "missing subject"),
         (("x", "--all", "--queue", "q"), "leave them out"),
-        (("x", "--durable", "d"), "give --stream and no subjects"),
-        (("x", "-T"), "--terminate-at-end needs an end"),
-        (("no.stream.here", "--all"), 'no stream takes "no.stream.here"'),
+        (("x", "--durable", "d"), "--durable needs --stream and no subjects"),
+        (("x", "-T"), "--terminate-at-end works only for streams"),
+        (("no.stream.here", "--all"), 'no stream has the subject "no.stream.here"'),
         (("--stream", "NOPE", "--all"), "stream not found (10059)"),
     ],
 )

@@ -35,7 +35,7 @@ async def test_one_description_may_be_entered_again() -> None:
 
 async def test_credentials_are_passed_and_never_shown(tmp_path: Path) -> None:
     async with nats_server(LOCKED, jetstream=True) as server:
-        with pytest.raises(headwater.Error, match="refuses the credentials"):
+        with pytest.raises(headwater.Error, match="refused the credentials"):
             await headwater.connect(server.client_url)
         async with headwater.connect(server.client_url, user="a", password="b") as client:
             assert await client.stream_names() == []

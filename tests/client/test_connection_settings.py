@@ -27,7 +27,7 @@ def test_servers_may_be_several_and_lack_a_scheme() -> None:
 
 
 def test_an_address_of_another_protocol_is_named() -> None:
-    with pytest.raises(SettingsError, match="http://hub:4222: a NATS server has an address with nats://"):
+    with pytest.raises(SettingsError, match="http://hub:4222 is invalid: the scheme must be one of nats://"):
         ConnectionSettings(server="nats://a,http://hub:4222").options()
 
 

@@ -145,7 +145,7 @@ def test_who_does_not_listen_gets_nothing_and_all_again_when_it_does() -> None:
     member.is_ready = False
     assert (flow.room(), flow.next_due_ns(0), flow.due(90 * SECOND)) == (0, None, [])
     member.is_ready = True
-    flow.let_go(member)
+    flow.release(member)
     assert again(flow, 90 * SECOND) == [(1, 1), (2, 1)]
 
 

@@ -57,10 +57,10 @@ def test_limits_are_read_from_a_file(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "channels.toml"
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         read_channels(file)
     file.write_text("[")
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         read_channels(file)
 
 

@@ -16,7 +16,7 @@ CHANNELS = Path("channels.toml")
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        (Settings(stan="c", stan_clustered=True), "no quorum"),
+        (Settings(stan="c", stan_clustered=True), "is not supported"),
         (Settings(stan="c", stan_clustered=True, standby=True), "standby and stan_clustered exclude"),
         (
             Settings(stan="c", stan_clustered=True, stan_partitioning=True, stan_channels=CHANNELS),

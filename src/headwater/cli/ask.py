@@ -1,4 +1,4 @@
-"""Questions to the person at the terminal, each with its default; without a terminal nothing is asked."""
+"""Questions to the user, each with a default. Without a terminal, nothing is asked."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from headwater.errors import SettingsError
 
 
 def possible() -> bool:
-    """Return whether somebody is there to answer: what is read and what is written is a terminal."""
+    """Return whether standard input and standard error are a terminal, so that a user can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def text(question: str, default: str = "", read: Callable[[str], Any] = str) -> Any:
-    """Return the answer as `read` makes a value of it; asks again until it can."""
+    """Return the answer, converted by `read`. Ask again until it can be converted."""
     while True:
         answer = click.prompt(
             f"? {question}", default=default, show_default=bool(default), prompt_suffix=": ", err=True
@@ -29,12 +29,12 @@ def text(question: str, default: str = "", read: Callable[[str], Any] = str) -> 
 
 
 def choice(question: str, choices: Sequence[str], default: str) -> str:
-    """Return one of the choices; the beginning of a word is enough."""
+    """Return one of the choices. A prefix of a choice is accepted."""
 
     def read(answer: str) -> str:
         found = [each for each in choices if each.lower().startswith(answer.lower())]
         if len(found) != 1 and answer not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
+            raise ValueError(f"enter one of {', '.join(choices)}")
         return answer if answer in choices else found[0]
 
     return str(text(f"{question} ({'/'.join(choices)})", default, read))
@@ -46,11 +46,11 @@ def yes(question: str, default: bool = False) -> bool:
 
 
 def allowed(question: str, *, force: bool) -> bool:
-    """Return whether something that cannot be undone may be done; without a terminal --force says so."""
+    """Return whether an action that cannot be undone is confirmed, by the user or by --force."""
     if force:
         return True
     if not possible():
-        raise SettingsError("this cannot be undone and nobody is there to ask: say --force")
+        raise SettingsError("this cannot be undone and there is no terminal to confirm it: pass --force")
     if yes(question):
         return True
     click.echo("nothing was changed", err=True)
@@ -58,9 +58,9 @@ def allowed(question: str, *, force: bool) -> bool:
 
 
 def one_of(what: str, names: Sequence[str]) -> str:
-    """Return the name that the person picks of a numbered list."""
+    """Return the name that the user picks from a numbered list."""
     if not names:
-        raise SettingsError(f"there is no {what} to choose from")
+        raise SettingsError(f"there is no {what} to select")
     for place, name in enumerate(names, 1):
         click.echo(f"  {place:>3}  {name}", err=True)
 
@@ -69,6 +69,6 @@ def one_of(what: str, names: Sequence[str]) -> str:
             return answer
         if answer.isdigit() and 0 < int(answer) <= len(names):
             return names[int(answer) - 1]
-        raise ValueError(f"a number from 1 to {len(names)}, or a name")
+        raise ValueError(f"enter a number from 1 to {len(names)}, or a name")
 
     return str(text(f"Select a {what}", read=read))

@@ -1,4 +1,4 @@
-"""Messages stored all together or not at all, as `pub --atomic` sends them."""
+"""Atomic batches, as `pub --atomic` sends them: all messages are stored, or none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from headwater.cli.publish import Letter
 
 MAX_MESSAGES = 1000
-"""What a server takes in one batch."""
+"""The most messages that a server accepts in one batch."""
 
 
 def numbered(letters: Sequence[Letter], batch: str) -> list[Letter]:
-    """Return the letters with the headers that make them one batch; the last one asks to store them all."""
+    """Return the letters with the headers of one batch. The last one commits it."""
     assert letters
     made = []
     for place, letter in enumerate(letters, 1):
@@ -30,13 +30,13 @@ def numbered(letters: Sequence[Letter], batch: str) -> list[Letter]:
 
 
 async def stored_together(session: Session, letters: Sequence[Letter]) -> Json:
-    """Return the one acknowledgement of all messages; on an error none of them is stored."""
+    """Return the acknowledgement of the whole batch. After an error none of its messages is stored."""
     if len(letters) > MAX_MESSAGES:
-        raise Error(f"a batch holds at most {MAX_MESSAGES:,} messages, and these are {len(letters):,}")
+        raise Error(f"too many messages for one batch: {len(letters):,}, at most {MAX_MESSAGES:,}")
     first, *others = numbered(letters, unique_id())
     try:
         if others:
-            # The first one is answered at once, so that a stream that takes no batches says so at once.
+            # The first message is a request, so that a stream that does not allow batches refuses early.
             opened = await session.ask(first.subject, first.data, headers=first.headers)
             if opened.data:
                 answer_of(opened.data, first.subject)
@@ -46,13 +46,13 @@ async def stored_together(session: Session, letters: Sequence[Letter]) -> Json:
         answer = await session.ask(last.subject, last.data, headers=last.headers)
         ack = answer_of(answer.data, last.subject)
     except UnreachableError as error:
-        why = str(error) if "no answer" in str(error) else f'no stream takes "{first.subject}"'
+        why = str(error) if "no answer" in str(error) else f'no stream has the subject "{first.subject}"'
         raise Error(f"nothing was stored: {why}") from None
     except ApiError as error:
         raise Error(f"nothing was stored: {error}") from None
     if ack.get("count") != len(letters):
         raise Error(
-            f"stream {ack.get('stream')} takes no batches, and has stored the messages one by one: "
-            "`headwater stream edit NAME --allow-batch`"
+            f"stream {ack.get('stream')} does not allow batches and stored the messages one by one: "
+            "allow them with `headwater stream edit NAME --allow-batch`"
         )
     return ack

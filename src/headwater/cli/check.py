@@ -26,37 +26,37 @@ COUNT = click.IntRange(min=0)
 _EPILOG = """\b
 Examples:
   headwater check stream ARCHIVE --lag-critical 1000 --seen-critical 5m --min-sources 2
-      critical when a source is 1000 messages behind or was not seen for five minutes
+      critical if a source is 1000 messages behind or was not seen for five minutes
   headwater check stream ORDERS --msgs-warn 100 --msgs-critical 1 --format json
-      trouble when there are too few messages
+      warning or critical if there are too few messages
   headwater check stream REPORT --lag-critical 1 --format prometheus --outfile /var/lib/node/report.prom
       for a textfile collector
 
 \b
-Thresholds may stand in the stream's metadata, as io.nats.monitor.lag-critical; a flag overrules them. An
-upstream that reports an error is critical whatever the thresholds. The lag of one whose origin was never
-seen, or went away, is unknown, and shows as U in the figures.
+Thresholds can also be in the stream's metadata, such as io.nats.monitor.lag-critical. Flags take precedence.
+An upstream that reports an error is always critical. The lag of an upstream whose origin was never seen, or
+is unreachable, is unknown and shown as U in the metrics.
 
 \b
 Exit codes (always 0 with --format prometheus):
   0  OK
   1  WARNING
-  2  CRITICAL: a threshold is reached, or the stream or the server cannot be found
-  3  UNKNOWN: a threshold cannot be read, or what it is about is not known
+  2  CRITICAL: a threshold is reached, or the stream or the server is not found
+  3  UNKNOWN: a threshold is invalid, or the value to check is unknown
 """
 
 
 class UnknownHealth(click.UsageError):
-    """What was asked cannot be answered; 2, the code of other bad usage, would say CRITICAL to a monitor."""
+    """Bad usage of a check. It exits with UNKNOWN, because 2, the usual code, means CRITICAL to a monitor."""
 
     exit_code = EXIT_CODES[UNKNOWN]
 
 
 class MonitoringCommand(click.Command):
-    """A command whose bad usage is UNKNOWN to a monitor."""
+    """A command whose bad usage exits with UNKNOWN."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Return the arguments left over, or refuse with the code of UNKNOWN."""
+        """Return the remaining arguments, or exit with UNKNOWN."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -76,37 +76,39 @@ def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Calla
 
 @check.command("stream", cls=MonitoringCommand, epilog=_EPILOG)
 @click.argument("name", required=False)
-@click.option("--stream", "named", metavar="NAME", help="The stream, when not given as argument.")
-@threshold("--lag-critical", "Critical when a source or mirror is so many messages behind.")
-@threshold("--seen-critical", "Critical when a source or mirror was not seen for so long.", DURATION)
+@click.option("--stream", "named", metavar="NAME", help="The stream, instead of the argument.")
+@threshold("--lag-critical", "Critical if a source or mirror lags by this many messages.")
+@threshold("--seen-critical", "Critical if a source or mirror was not seen for this long.", DURATION)
 @threshold(
-    "--behind-critical", "Critical when what is to be copied is so old (from Headwater only).", DURATION
+    "--behind-critical", "Critical if the oldest uncopied message is this old (Headwater only).", DURATION
 )
-@threshold("--gaps-critical", "Critical when so many sequences were gone at origins before they were copied.")
+@threshold("--gaps-critical", "Critical if origins removed this many sequences before they were copied.")
 @threshold("--min-sources", "Critical with fewer sources.")
 @threshold("--max-sources", "Critical with more sources.")
-@threshold("--peer-expect", "Critical unless there are so many cluster replicas.")
-@threshold("--peer-lag-critical", "Critical when a replica is more operations behind.")
-@threshold("--peer-seen-critical", "Critical when a replica was not seen for longer.", DURATION)
-@threshold("--msgs-warn", "Warn with so many messages or fewer.")
-@threshold("--msgs-critical", "Critical with so many messages or fewer.")
-@threshold("--subjects-warn", "Warn with so many subjects or more (fewer when above --subjects-critical).")
-@threshold("--subjects-critical", "Critical with so many subjects or more (fewer when below the other).")
+@threshold("--peer-expect", "Critical unless the cluster has this many replicas.")
+@threshold("--peer-lag-critical", "Critical if a replica lags by more operations.")
+@threshold("--peer-seen-critical", "Critical if a replica was not seen for longer.", DURATION)
+@threshold("--msgs-warn", "Warn at this many messages or fewer.")
+@threshold("--msgs-critical", "Critical at this many messages or fewer.")
+@threshold("--subjects-warn", "Warn at this many subjects or more; or fewer, if above --subjects-critical.")
+@threshold(
+    "--subjects-critical", "Critical at this many subjects or more; or fewer, if below --subjects-warn."
+)
 @click.option(
     "--format", "form", type=click.Choice(["nagios", "json", "prometheus", "text"]), default="nagios",
-    show_default=True, help="How to say it.",
+    show_default=True, help="Output format.",
 )  # fmt: skip
-@click.option("--namespace", default=NAMESPACE, show_default=True, help="Prefix of Prometheus's names.")
-@click.option("--outfile", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead.")
+@click.option("--namespace", default=NAMESPACE, show_default=True, help="Prefix of Prometheus metric names.")
+@click.option("--outfile", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @client_command
 def check_stream(
     caller: Caller, name: str | None, named: str | None, form: str, namespace: str, outfile: Path | None,
     **given: int | None,
 ) -> None:  # fmt: skip
-    """Check a stream: its upstreams, its peers, and how much it holds."""
+    """Check a stream: its upstreams, its replicas, its messages and subjects."""
     stream = name or named
     if not stream:
-        raise UnknownHealth("which stream? Say `headwater check stream NAME`")
+        raise UnknownHealth("missing stream name: run `headwater check stream NAME`")
 
     async def work(session: Session) -> Health:
         info = await session.stream_info(stream)
@@ -135,17 +137,17 @@ def rendered(health: Health, form: str, namespace: str = NAMESPACE) -> str:
 
 
 def _nagios(health: Health) -> str:
-    """Return one line, its figures after a bar."""
+    """Return one line with the metrics after a vertical bar."""
     said = [health.name, *(f"Crit:{words}" for words in health.criticals)]
     said += [f"Unknown:{words}" for words in health.unknowns]
     said += [f"Warn:{words}" for words in health.warnings] + [f"OK:{words}" for words in health.oks]
-    # The bar parts words from figures: no word may hold one, nor break the line.
+    # The bar separates text from metrics, so that the text must not contain one, nor a newline.
     line = f"{health.status} {' '.join(said)}".replace("|", "/").replace("\n", " ")
     return f"{line} | {' '.join(map(_perfdata, health.figures))}" if health.figures else line
 
 
 def _perfdata(figure: Figure) -> str:
-    """Return `name=value;warn;critical`, thresholds that ask nothing left out."""
+    """Return `name=value;warn;critical` without thresholds that are not set."""
     digits = 4 if figure.unit == "s" else 0
     text = f"{figure.name}=U"
     if figure.value is not None:
@@ -175,7 +177,7 @@ def _whole(value: float | None) -> float | int | None:
 
 
 def _prometheus(health: Health, namespace: str) -> str:
-    """Return the text format of Prometheus, metrics in the order of their names; NaN is not known."""
+    """Return the text format of Prometheus, ordered by metric name. Unknown values are NaN."""
     item = health.name.replace("\\", "\\\\").replace('"', ".")
     rows = [(figure.name, figure.help, f'{{item="{item}"}}', figure.value) for figure in health.figures]
     status = f'{{item="{item}",status="{health.status}"}}'
@@ -192,7 +194,7 @@ def _prometheus(health: Health, namespace: str) -> str:
 
 
 def _text(health: Health) -> str:
-    """Return tables for people."""
+    """Return human-readable tables."""
     kinds = {"OK": health.oks, "Warning": health.warnings, "Unknown": health.unknowns}
     kinds["Critical"] = health.criticals
     findings = [(kind, text) for kind, words in kinds.items() for text in words]
@@ -220,7 +222,7 @@ def _amount(value: float | None) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file as a whole: a collector must never read half of it."""
+    """Replace the file atomically: a collector must never read part of it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text(text)

@@ -1,4 +1,4 @@
-"""A command that speaks to a server: its flags, its session, and where it writes."""
+"""Commands that connect to a server: their flags, their session and their output format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Caller:
-    """One run of a client command: whom it speaks to, and whether it answers as JSON."""
+    """One run of a client command: its connection, and whether it prints JSON."""
 
     def __init__(self, given: Mapping[str, Any], as_json: bool) -> None:
         self._given = given
@@ -26,11 +26,11 @@ class Caller:
 
     @functools.cached_property
     def connection(self) -> ConnectionSettings:
-        """Return where to connect, settled when first needed."""
+        """Return the connection settings, resolved on first use."""
         return settle(self._given, load_context)
 
     def run(self, work: Callable[[Session], Awaitable[Result]]) -> Result:
-        """Connect, do the work, close; Ctrl-C cancels the work and lets it clean up."""
+        """Connect, run the work and close. Ctrl-C cancels the work, which can clean up."""
 
         async def connect_and_work() -> Result:
             async with connected(self.connection) as session:
@@ -56,11 +56,11 @@ def client_command(command: Command) -> Command:
 
 def json_flag(command: Command) -> Command:
     """Give a command --json."""
-    return click.option("-j", "--json", "as_json", is_flag=True, help="Answer as JSON.")(command)
+    return click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def global_flags(command: Command) -> Command:
-    """Give the outermost command the connection flags, kept for the commands below it."""
+    """Give the outermost command the connection flags, and pass their values to its sub-commands."""
 
     @functools.wraps(command)
     def call(*args: Any, **flags: Any) -> Any:
@@ -74,7 +74,7 @@ def global_flags(command: Command) -> Command:
 
 
 def group_flags(command: Command) -> Command:
-    """Let the connection flags stand after a group's name as well, as habits have it."""
+    """Accept the connection flags after a group's name as well."""
 
     @functools.wraps(command)
     def call(*args: Any, **flags: Any) -> Any:
@@ -86,14 +86,14 @@ def group_flags(command: Command) -> Command:
 
 
 class AliasedGroup(click.Group):
-    """A group whose commands answer to other names as well, unseen in the help."""
+    """A group whose commands have aliases, which the help does not list."""
 
     def __init__(self, *args: Any, **attrs: Any) -> None:
         super().__init__(*args, **attrs)
         self.aliases: dict[str, str] = {}
 
     def alias(self, name: str, *others: str) -> None:
-        """Let a command answer to other names."""
+        """Give a command aliases."""
         assert name in self.commands, name
         self.aliases |= dict.fromkeys(others, name)
 

@@ -1,4 +1,4 @@
-"""`stream cluster`: there is no cluster to be managed here, and this says so."""
+"""`stream cluster`: an error that explains why Headwater has no cluster commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from headwater.errors import Error
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @client_command
 def cluster(caller: Caller, words: tuple[str, ...]) -> None:
-    """Say that there are no leaders and replicas to be managed.
+    """Not available: streams have no leader and no replicas to manage.
 
-    An engine keeps one copy of a stream; what makes it outlast a machine is its store, and an engine that
-    stands by for it (`headwater serve --standby true`).
+    An engine keeps one copy of a stream in its store. For fail-over, run a second engine as a standby for the
+    same store (`headwater serve --standby true`).
     """
     raise Error(
-        "a stream has one engine and no replicas, so that there is no leader to step down and no peer to "
-        "remove; for a cluster of nats-servers use `nats stream cluster`"
+        "streams have no leader and no replicas here: for fail-over run `headwater serve --standby true`; "
+        "for a cluster of nats-servers use `nats stream cluster`"
     )

@@ -1,4 +1,4 @@
-"""Shell completion: commands and flags by click, and the names of streams, consumers and contexts by us."""
+"""Shell completion: of commands and flags by click, and of stream, consumer and context names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headwater.errors import Error
 PROGRAM = "headwater"
 VARIABLE = "_HEADWATER_COMPLETE"
 WAIT = "1s"
-"""Who presses Tab waits no longer than this for a server."""
+"""How long completion waits for a server."""
 
 _EPILOG = """\b
-Put into the start-up file of your shell:
+Add one of these lines to the start-up file of your shell:
   bash, in ~/.bashrc:                    eval "$(headwater completion bash)"
   zsh, in ~/.zshrc:                      eval "$(headwater completion zsh)"
   fish, in ~/.config/fish/config.fish:   headwater completion fish | source
@@ -29,26 +29,26 @@ Put into the start-up file of your shell:
 @click.command(epilog=_EPILOG)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that lets a shell complete commands, flags and names."""
+    """Print the shell script that completes commands, flags and names."""
     kind = get_completion_class(shell)
     assert kind is not None, shell
     click.echo(kind(click.get_current_context().find_root().command, {}, PROGRAM, VARIABLE).source())
 
 
 class Name(click.ParamType[str]):
-    """Text that names something there is: what it may be is looked up when Tab is pressed."""
+    """The name of a stream, a consumer or a context, completed by a query."""
 
     def __init__(self, what: str) -> None:
         self.name = what
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text: whether there is such a thing, the server says."""
+        """Return the text unchecked: the server checks it."""
         return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[Any]]:
-        """Return the names that begin so; none when nobody can be asked."""
+        """Return the names with this prefix; none if no server answers."""
         try:
             found = names(self.name, ctx)
         except Error:
@@ -57,7 +57,7 @@ class Name(click.ParamType[str]):
 
 
 def names(what: str, ctx: click.Context) -> list[str]:
-    """Return the names of all contexts, of all streams, or of the consumers of the stream given before."""
+    """Return the names of all contexts, all streams, or the consumers of the stream on the command line."""
     if what == "context":
         return ContextFolder.of_user().names()
     caller = Caller({"timeout": WAIT, **_connection(ctx)}, False)
@@ -70,7 +70,7 @@ def names(what: str, ctx: click.Context) -> list[str]:
 
 
 def complete_names(group: click.Group, path: tuple[str, ...] = ()) -> None:
-    """Let every parameter of every command that names something complete it."""
+    """Add completion to every parameter that is a name."""
     for parameter in group.params:
         _complete(parameter, path)
     for name, command in group.commands.items():
@@ -88,7 +88,7 @@ def _complete(parameter: click.Parameter, path: tuple[str, ...]) -> None:
 
 
 def what_is_named(parameter: click.Parameter, path: tuple[str, ...]) -> str:
-    """Return what a parameter names, "" for nothing of the kind; what is not plain text has its own way."""
+    """Return what a parameter names, "" for other parameters and types other than text."""
     if not isinstance(parameter.type, type(click.STRING) | Name):
         return ""
     if isinstance(parameter, click.Option):
@@ -106,7 +106,7 @@ def what_is_named(parameter: click.Parameter, path: tuple[str, ...]) -> str:
 
 
 def _connection(ctx: click.Context) -> dict[str, Any]:
-    """Return the connection flags on the line so far, the innermost winning."""
+    """Return the connection flags on the command line; the innermost take precedence."""
     given: dict[str, Any] = {}
     for each in reversed(list(_chain(ctx))):
         given |= taken_from(dict(each.params))

@@ -1,4 +1,4 @@
-"""Where a command connects and as whom: flags, then the environment, then a context file, then defaults."""
+"""A command's server and credentials: from flags, the environment, a context file, or defaults."""
 
 from __future__ import annotations
 
@@ -29,33 +29,37 @@ class Flag:
     metavar: str = "TEXT"
 
 
-# The name of a field of `Connection`, and how it is said on the command line.
+# The name of a field of `ConnectionSettings`, and its flag.
 FLAGS: Mapping[str, Flag] = {
-    "server": Flag(("-s", "--server"), "NATS_URL", "url", "Servers, separated by commas.", "URL"),
-    "user": Flag(("--user",), "NATS_USER", "user", "User name; a token when no password is given."),
-    "password": Flag(("--password",), "NATS_PASSWORD", "password", "Password of that user."),
+    "server": Flag(("-s", "--server"), "NATS_URL", "url", "Server URLs, separated by commas.", "URL"),
+    "user": Flag(("--user",), "NATS_USER", "user", "User name; without --password, a token."),
+    "password": Flag(("--password",), "NATS_PASSWORD", "password", "Password of --user."),
     "token": Flag(("--token",), "NATS_TOKEN", "token", "Token."),
-    "creds": Flag(("--creds",), "NATS_CREDS", "creds", "Credentials: a user's JWT and its seed.", "FILE"),
-    "nkey": Flag(("--nkey",), "NATS_NKEY", "nkey", "Seed of an nkey.", "FILE"),
+    "creds": Flag(
+        ("--creds",), "NATS_CREDS", "creds", "Credentials file with a user's JWT and seed.", "FILE"
+    ),
+    "nkey": Flag(("--nkey",), "NATS_NKEY", "nkey", "File with an nkey's seed.", "FILE"),
     "jwt": Flag(("--jwt",), "NATS_JWT", "user_jwt", "User JWT, together with --seed."),
-    "seed": Flag(("--seed",), "NATS_SEED", "user_seed", "Seed that signs for --jwt."),
-    "tls_cert": Flag(("--tlscert",), "NATS_CERT", "cert", "TLS certificate to show.", "FILE"),
-    "tls_key": Flag(("--tlskey",), "NATS_KEY", "key", "Key of that certificate.", "FILE"),
-    "tls_ca": Flag(("--tlsca",), "NATS_CA", "ca", "TLS authority to trust.", "FILE"),
-    "tls_first": Flag(("--tlsfirst/--no-tlsfirst",), "", "tls_first", "Begin TLS before the greeting.", ""),
-    "timeout": Flag(("--timeout",), "NATS_TIMEOUT", "", "Longest wait for an answer (5s).", "DURATION"),
-    "domain": Flag(("--js-domain",), "", "jetstream_domain", "JetStream domain to speak to.", "NAME"),
+    "seed": Flag(("--seed",), "NATS_SEED", "user_seed", "Seed for --jwt."),
+    "tls_cert": Flag(("--tlscert",), "NATS_CERT", "cert", "TLS client certificate.", "FILE"),
+    "tls_key": Flag(("--tlskey",), "NATS_KEY", "key", "Private key of --tlscert.", "FILE"),
+    "tls_ca": Flag(("--tlsca",), "NATS_CA", "ca", "TLS certificate authority to trust.", "FILE"),
+    "tls_first": Flag(
+        ("--tlsfirst/--no-tlsfirst",), "", "tls_first", "Start TLS before the server's INFO.", ""
+    ),
+    "timeout": Flag(("--timeout",), "NATS_TIMEOUT", "", "How long to wait for an answer (5s).", "DURATION"),
+    "domain": Flag(("--js-domain",), "", "jetstream_domain", "JetStream domain.", "NAME"),
     "api_prefix": Flag(
         ("--js-api-prefix",), "", "jetstream_api_prefix", "Subject prefix of the JetStream API.", "PREFIX"
     ),
-    "inbox_prefix": Flag(("--inbox-prefix",), "", "inbox_prefix", "Subject prefix of our inboxes.", "PREFIX"),
-    "context": Flag(("--context",), "NATS_CONTEXT", "", "Context file to take what is not given.", "NAME"),
-    "no_context": Flag(("--no-context",), "", "", "Pass over the selected context.", ""),
+    "inbox_prefix": Flag(("--inbox-prefix",), "", "inbox_prefix", "Subject prefix of inboxes.", "PREFIX"),
+    "context": Flag(("--context",), "NATS_CONTEXT", "", "Context that supplies missing flags.", "NAME"),
+    "no_context": Flag(("--no-context",), "", "", "Ignore the selected context.", ""),
 }
 
 
 def connection_flags(command: Command, *, variables: bool = False, hidden: bool = True) -> Command:
-    """Give a command the connection flags; only the outermost one reads the environment and lists them."""
+    """Give a command the connection flags. Only the outermost one reads the environment and lists them."""
     for name, flag in reversed(list(FLAGS.items())):
         about: dict[str, Any] = {"help": flag.help, "hidden": hidden, "default": None}
         if flag.metavar:
@@ -69,7 +73,7 @@ def connection_flags(command: Command, *, variables: bool = False, hidden: bool 
 
 
 def taken_from(flags: dict[str, Any]) -> dict[str, Any]:
-    """Take the connection flags that were given out of a command's arguments."""
+    """Remove the given connection flags from a command's arguments, and return them."""
     taken = {name: flags.pop(name) for name in FLAGS if name in flags}
     return {name: value for name, value in taken.items() if value is not None}
 
@@ -77,19 +81,19 @@ def taken_from(flags: dict[str, Any]) -> dict[str, Any]:
 def settle(
     given: Mapping[str, Any], load_context: Callable[[str | None], Mapping[str, Any]]
 ) -> ConnectionSettings:
-    """Return the connection that flags, environment and context make together."""
+    """Return the connection settings from flags, environment and context."""
     values: dict[str, Any] = {}
     if not given.get("no_context"):
         context = load_context(given.get("context"))
         values = {name: context[flag.key] for name, flag in FLAGS.items() if context.get(flag.key)}
     values |= {name: value for name, value in given.items() if name not in ("context", "no_context")}
-    # A domain said on the command line is not overruled by a prefix that only the context names.
+    # A domain on the command line takes precedence over a prefix in the context.
     if given.get("domain") and not given.get("api_prefix"):
         values.pop("api_prefix", None)
     values["timeout"] = seconds(str(values.get("timeout", DEFAULT_TIMEOUT)), "--timeout")
     if values.get("domain") and not valid_asset_name(values["domain"]):
         raise SettingsError(
-            f"--js-domain must be one word without dots and wildcards, not {values['domain']!r}"
+            f"--js-domain {values['domain']!r} is invalid: pass one token without dots and wildcards"
         )
     known = {field.name for field in fields(ConnectionSettings)}
     return ConnectionSettings(**{name: value for name, value in values.items() if name in known})
@@ -104,12 +108,12 @@ def seconds(text: str, flag: str) -> float:
         except ValueError:
             ns = 0
     if ns <= 0:
-        raise SettingsError(f"{flag} must be a duration such as 500ms, 5s or 1m, not {text!r}")
+        raise SettingsError(f"{flag} {text!r} is invalid: pass a duration such as 500ms, 5s or 1m")
     return ns / SECOND
 
 
 def load_context(name: str | None) -> Mapping[str, Any]:
-    """Return the context of this name, or the selected one, or nothing when none is selected."""
+    """Return the context of this name, or the selected one, or nothing if none is selected."""
     from headwater.cli.contexts import FILE_FIELDS, ContextFolder
 
     _, context = ContextFolder.of_user().resolve(name or "")

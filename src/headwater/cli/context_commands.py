@@ -1,4 +1,4 @@
-"""`headwater context`: connections with a name, in the files that the `nats` command uses as well."""
+"""`headwater context`: named connections, in files that the `nats` command uses as well."""
 
 from __future__ import annotations
 
@@ -55,21 +55,23 @@ Examples:
   NATS_CONTEXT=lake headwater stream ls
 
 \b
-The files lie in $XDG_CONFIG_HOME/nats/context, else in ~/.config/nats/context; the nats command reads and
-writes the same ones. A flag wins over a variable, a variable over the context.
+The files are in $XDG_CONFIG_HOME/nats/context or ~/.config/nats/context. The nats command reads and writes
+the same files. Flags take precedence over variables, and variables over the context.
 """
 
 
 @click.group(cls=AliasedGroup, epilog=_EPILOG)
 def context() -> None:
-    """Contexts: servers and credentials with a name."""
+    """Manage contexts: named sets of servers and credentials."""
 
 
 def saving_flags(command: Command) -> Command:
-    """Give a command the flags that a context keeps."""
-    command = click.option("--description", default="", help="What the context is for.")(command)
-    command = click.option("--select", is_flag=True, help="Use it when no context is named.")(command)
-    command = click.option("--nsc", default="", metavar="URL", help="User of nsc, kept for it.")(command)
+    """Give a command the flags that a context stores."""
+    command = click.option("--description", default="", help="Description of the context.")(command)
+    command = click.option("--select", is_flag=True, help="Select the context.")(command)
+    command = click.option(
+        "--nsc", default="", metavar="URL", help="nsc lookup URL; stored for the nats command."
+    )(command)
     return connection_flags(command, hidden=False)
 
 
@@ -78,12 +80,12 @@ def saving_flags(command: Command) -> Command:
 @saving_flags
 @json_flag
 def add(name: str, description: str, select: bool, nsc: str, as_json: bool, **flags: Any) -> None:
-    """Create a context, or change the given parts of one."""
+    """Create a context, or change fields of an existing one."""
     folder = ContextFolder.of_user()
     given = _given(flags)
     like = name if folder.known(name) else str(given.get("context") or "")
     _save(folder, name, folder.load(like) if like else SavedContext(), description, nsc, given)
-    _tell(folder, name, select, as_json)
+    _report(folder, name, select, as_json)
 
 
 @context.command()
@@ -94,12 +96,12 @@ def add(name: str, description: str, select: bool, nsc: str, as_json: bool, **fl
 def copy(
     source: str, name: str, description: str, select: bool, nsc: str, as_json: bool, **flags: Any
 ) -> None:
-    """Create the context NAME like SOURCE, changed by the flags."""
+    """Create the context NAME as a copy of SOURCE, changed by the flags."""
     folder = ContextFolder.of_user()
     if folder.known(name):
-        raise Error(f'there is a context "{name}" already: remove it first, or choose another name')
+        raise Error(f'the context "{name}" exists already: remove it first, or choose another name')
     _save(folder, name, folder.load(source), description, nsc, _given(flags, variables=False))
-    _tell(folder, name, select, as_json)
+    _report(folder, name, select, as_json)
 
 
 @context.command()
@@ -116,15 +118,15 @@ def edit(name: str) -> None:
     try:
         folder.save(name, msgspec.json.decode(changed, type=SavedContext))
     except msgspec.DecodeError as error:
-        raise Error(f"what the editor left is not a context: {error}; nothing was changed") from None
+        raise Error(f"the edited text is not a context: {error}; nothing was changed") from None
     show(context_rows(folder, name))
 
 
 @context.command()
-@click.option("--names", is_flag=True, help="Only the names.")
+@click.option("--names", is_flag=True, help="Show only names.")
 @json_flag
 def ls(names: bool, as_json: bool) -> None:
-    """List contexts; the selected one has a star."""
+    """List contexts. A star marks the selected one."""
     folder = ContextFolder.of_user()
     found = folder.names()
     if as_json or _json_asked():
@@ -139,14 +141,14 @@ def ls(names: bool, as_json: bool) -> None:
 
 @context.command()
 @click.argument("name", required=False)
-@click.option("--connect", is_flag=True, help="Also try to connect.")
+@click.option("--connect", is_flag=True, help="Also connect to the server.")
 @json_flag
 def info(name: str | None, connect: bool, as_json: bool) -> None:
     """Show a context, or the selected one."""
     folder = ContextFolder.of_user()
     which = name or os.environ.get("NATS_CONTEXT") or folder.selected
     if not which:
-        raise SettingsError("no context is selected: name one, or see `headwater context ls`")
+        raise SettingsError("no context is selected: pass NAME; `headwater context ls` lists them")
     if as_json or _json_asked():
         show_json(_shown_json(which, folder.load(which)))
     else:
@@ -159,10 +161,10 @@ def info(name: str | None, connect: bool, as_json: bool) -> None:
 @context.command()
 @click.argument("name", required=False)
 def select(name: str | None) -> None:
-    """Use a context from now on when none is named."""
+    """Select the context to use without --context."""
     folder = ContextFolder.of_user()
     if name is None and not ask.possible():
-        raise SettingsError("which context? give its name; `headwater context ls` lists them")
+        raise SettingsError("missing context name: pass NAME; `headwater context ls` lists them")
     which = name or ask.one_of("context", folder.names())
     folder.select(which)
     show(context_rows(folder, which))
@@ -170,7 +172,7 @@ def select(name: str | None) -> None:
 
 @context.command()
 def unselect() -> None:
-    """Use no context from now on when none is named."""
+    """Select no context."""
     folder = ContextFolder.of_user()
     before = folder.selected
     folder.unselect()
@@ -179,50 +181,52 @@ def unselect() -> None:
 
 @context.command()
 def previous() -> None:
-    """Go back to the context that was selected before."""
+    """Select the previously selected context."""
     folder = ContextFolder.of_user()
     if not folder.previous:
-        raise Error("no context was selected before: see `headwater context ls`")
+        raise Error("no context was selected before: `headwater context ls` lists them")
     folder.select(folder.previous)
     show(context_rows(folder, folder.selected))
 
 
 @context.command()
 @click.argument("name")
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 def rm(name: str, force: bool) -> None:
     """Remove a context."""
     folder = ContextFolder.of_user()
     if not folder.known(name):
-        raise Error(f'there is no context "{name}": see `headwater context ls`')
+        raise Error(f'there is no context "{name}": `headwater context ls` lists them')
     if folder.selected == name and not force:
-        raise Error(f'"{name}" is selected: select another, `headwater context unselect`, or say --force')
+        raise Error(
+            f'"{name}" is selected: select another, run `headwater context unselect`, or pass --force'
+        )
     if ask.allowed(f'Really delete context "{name}"', force=force):
         folder.delete(name)
 
 
 @context.command()
 @click.argument("name", required=False)
-@click.option("--connect", is_flag=True, help="Also try to connect.")
+@click.option("--connect", is_flag=True, help="Also connect to the server.")
 def validate(name: str | None, connect: bool) -> None:
-    """Check a context, or all: it can be read, its files are there, and with --connect it works."""
+    """Check one context or all: its files exist and are valid, and with --connect it connects."""
     folder = ContextFolder.of_user()
     troubles = {each: _trouble(folder, each, connect) for each in ([name] if name else folder.names())}
     for each, trouble in troubles.items():
         said = Text(trouble, "bold red") if trouble else Text("OK", "green")
         show(Text.assemble(f"{each}: ", said))
     if wrong := [each for each, trouble in troubles.items() if trouble]:
-        raise Error(f"{len(wrong)} of {len(troubles)} contexts are not in order: {', '.join(wrong)}")
+        raise Error(f"{len(wrong)} of {len(troubles)} contexts are invalid: {', '.join(wrong)}")
 
 
 def _trouble(folder: ContextFolder, name: str, connect: bool) -> str:
-    """Return what is wrong with a context, "" when nothing is."""
+    """Return the problem of a context, "" if there is none."""
     try:
         held = folder.load(name)
         missing = [field for field in FILE_FIELDS if getattr(held, field)
                    and not Path(held.path_of(field)).is_file()]  # fmt: skip
         if missing:
-            return f"{_LABELS[missing[0]]} {getattr(held, missing[0])} is not there"
+            return f"{_LABELS[missing[0]]} {getattr(held, missing[0])} does not exist"
         if connect:
             Caller({"context": name}, False).run(_nothing)
     except Error as error:
@@ -276,7 +280,7 @@ def contexts_sheet(folder: ContextFolder) -> Sheet:
 
 
 def context_rows(folder: ContextFolder, name: str) -> LabelledRows:
-    """Return what a context says; secrets stay hidden, and files that are missing are marked."""
+    """Return a context's fields. Secrets are hidden, and missing files are marked."""
     held = folder.load(name)
     rows = LabelledRows(f'NATS Configuration Context "{name}"')
     lines = rows.section("")
@@ -297,7 +301,7 @@ def context_rows(folder: ContextFolder, name: str) -> LabelledRows:
 
 
 def _given(flags: dict[str, Any], *, variables: bool = True) -> Mapping[str, Any]:
-    """Return the connection flags of this command, over those before its name and the environment."""
+    """Return the connection flags of this command, then those of outer commands and the environment."""
     outer = click.get_current_context().find_root().obj or {}
     return {**(outer if variables else {}), **taken_from(flags)}
 
@@ -310,13 +314,13 @@ def _save(
     folder: ContextFolder, name: str, like: SavedContext, description: str, nsc: str, given: Mapping[str, Any]
 ) -> None:
     said = {flag.key: given[field] for field, flag in FLAGS.items() if flag.key and field in given}
-    # As with the nats command: a user without a password is a token.
+    # As in the nats command, a user without a password is a token.
     if said.get("user") and not said.get("password"):
         said["token"] = said.pop("user")
     folder.save(name, like.updated({**said, "description": description, "nsc": nsc}))
 
 
-def _tell(folder: ContextFolder, name: str, select: bool, as_json: bool) -> None:
+def _report(folder: ContextFolder, name: str, select: bool, as_json: bool) -> None:
     if select:
         folder.select(name)
     if as_json or _json_asked():
@@ -330,4 +334,4 @@ def _shown_json(name: str, held: SavedContext) -> dict[str, Any]:
 
 
 async def _nothing(session: object) -> None:
-    """Being connected is all that was asked for."""
+    """Do nothing: the connection itself is the check."""

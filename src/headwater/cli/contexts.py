@@ -1,4 +1,4 @@
-"""Connections with a name: the context files that the `nats` command reads and writes as well.
+"""Named connections: context files, which the `nats` command reads and writes as well.
 
 `$XDG_CONFIG_HOME/nats` (or `~/.config/nats`) holds `context/<name>.json`, the selected name in
 `context.txt` and the one before it in `previous-context.txt`.
@@ -22,7 +22,7 @@ FILE_FIELDS = ("creds", "nkey", "cert", "key", "ca")
 
 
 class SavedContext(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach a server, fields by their names in the file; empty where nothing is said."""
+    """A context; fields have their names in the file and are empty if unset."""
 
     description: str = ""
     url: str = ""
@@ -51,16 +51,16 @@ class SavedContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def servers(self) -> list[str]:
-        """Return the addresses to try."""
+        """Return the server URLs."""
         return [url.strip() for url in (self.url or DEFAULT_URL).split(",") if url.strip()]
 
     def path_of(self, field: str) -> str:
-        """Return the file that a field names, `~` and (for credentials) variables put in; "" when unset."""
+        """Return the path in a field with `~` and (for credentials) variables expanded; "" if unset."""
         text: str = getattr(self, field)
         return os.path.expanduser(os.path.expandvars(text) if field == "creds" else text)
 
     def updated(self, given: Mapping[str, Any]) -> SavedContext:
-        """Return this context with those fields that say something."""
+        """Return this context with the non-empty fields replaced."""
         return msgspec.structs.replace(self, **{name: value for name, value in given.items() if value})
 
 
@@ -79,7 +79,7 @@ class ContextFolder:
     def path(self, name: str) -> Path:
         """Return the file of a context."""
         if not name or ".." in name or "/" in name or os.sep in name:
-            raise Error(f'"{name}" cannot name a context: use letters, digits, "-" and "_"')
+            raise Error(f'"{name}" is not a valid context name: use letters, digits, "-" and "_"')
         return self.directory / "context" / f"{name}.json"
 
     def names(self) -> list[str]:
@@ -97,20 +97,20 @@ class ContextFolder:
         try:
             return msgspec.convert(held, SavedContext)
         except msgspec.ValidationError as error:
-            raise Error(f"{self.path(name)} does not hold a context: {error}") from None
+            raise Error(f"{self.path(name)} is not a context: {error}") from None
 
     def save(self, name: str, context: SavedContext) -> None:
-        """Write the file of a context; keys that this version does not know stay in it."""
+        """Write the file of a context. Unknown keys in the file are kept."""
         kinds = [field for field in CREDENTIAL_FIELDS if getattr(context, field)]
         if len(kinds) > 1:
-            raise Error(f"a context holds one kind of credentials, not {' and '.join(kinds)}: leave one out")
+            raise Error(f"a context has one kind of credentials, not {' and '.join(kinds)}: remove one")
         path = self.path(name)
         held = self._read(name) if path.exists() else {}
         text = msgspec.json.encode({**held, **msgspec.structs.asdict(context)})
         self._write(path, msgspec.json.format(text, indent=2))
 
     def delete(self, name: str) -> None:
-        """Remove a context; it is no longer the selected one either."""
+        """Remove a context, and unselect it."""
         self._require(name)
         if self.selected == name:
             self.unselect()
@@ -118,16 +118,16 @@ class ContextFolder:
 
     @property
     def selected(self) -> str:
-        """Return the name of the selected context, "" without one."""
+        """Return the name of the selected context, "" if there is none."""
         return self._word("context.txt")
 
     @property
     def previous(self) -> str:
-        """Return the name of the context that was selected before, "" without one."""
+        """Return the name of the previously selected context, "" if there is none."""
         return self._word("previous-context.txt")
 
     def select(self, name: str) -> None:
-        """Make a context the one that is used when none is named."""
+        """Select the context that is used without --context."""
         self._require(name)
         before = self.selected
         if before:
@@ -135,19 +135,19 @@ class ContextFolder:
         self._write(self.directory / "context.txt", name.encode())
 
     def unselect(self) -> None:
-        """Use no context when none is named."""
+        """Use no context without --context."""
         if before := self.selected:
             self._write(self.directory / "previous-context.txt", before.encode())
             (self.directory / "context.txt").unlink()
 
     def resolve(self, name: str = "") -> tuple[str, SavedContext]:
-        """Return the named context, else the selected one, else an empty one without a name."""
+        """Return the named context, else the selected one, else an empty, unnamed one."""
         chosen = name or self.selected
         return (chosen, self.load(chosen)) if chosen else ("", SavedContext())
 
     def _require(self, name: str) -> None:
         if not self.known(name):
-            raise Error(f'there is no context "{name}": see `headwater context ls`')
+            raise Error(f'there is no context "{name}": `headwater context ls` lists them')
 
     def _read(self, name: str) -> dict[str, Any]:
         self._require(name)
@@ -157,7 +157,7 @@ class ContextFolder:
         except OSError as error:
             raise Error(f"cannot read {path}: {error.strerror}") from None
         except msgspec.DecodeError:
-            raise Error(f"{path} is not a JSON object: mend it by hand, or remove it") from None
+            raise Error(f"{path} is not a JSON object: correct or remove it") from None
 
     def _word(self, file: str) -> str:
         try:
@@ -166,7 +166,7 @@ class ContextFolder:
             return ""
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Replace a file as a whole, readable by its owner alone: contexts hold passwords."""
+        """Replace a file atomically, readable by its owner only: contexts contain passwords."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             draft = path.with_name(f".{path.name}.{os.getpid()}")

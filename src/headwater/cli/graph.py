@@ -1,4 +1,4 @@
-"""The map of which stream feeds which: as GraphViz text, and drawn as SVG or PNG."""
+"""The replication graph: as GraphViz text, or drawn as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _LETTER = 8.2
 
 @dataclass(frozen=True)
 class Edge:
-    """A stream that is copied into another."""
+    """An upstream: a stream that is copied into another."""
 
     origin: str
     target: str
     kind: str
     label: str
     is_known: bool = True
-    """Whether it is known how far behind the copy is."""
+    """Whether the lag is known."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Streams and what flows between them."""
+    """Streams and their upstreams."""
 
     nodes: tuple[str, ...]
     edges: tuple[Edge, ...]
 
 
 def replication_graph(infos: Iterable[Json]) -> Graph:
-    """Return the streams that feed others or are fed; an origin elsewhere carries its API prefix."""
+    """Return the streams that are replicated; a remote origin is labelled with its API prefix."""
     edges = []
     for info in sorted(infos, key=lambda info: str(info["config"]["name"])):
         for kind, upstream in upstreams(info):
@@ -57,7 +57,7 @@ def replication_graph(infos: Iterable[Json]) -> Graph:
 
 
 def dot_text(graph: Graph) -> str:
-    """Return the graph in the language of GraphViz."""
+    """Return the graph in GraphViz's DOT language."""
     ids = {name: f"n{place}" for place, name in enumerate(graph.nodes, 1)}
     lines = ["digraph {", f'\tlabel="{TITLE}";']
     lines += [f"\t{ids[name]}[label={_quoted(name)}];" for name in graph.nodes]
@@ -70,7 +70,7 @@ def dot_text(graph: Graph) -> str:
 
 
 def svg_text(graph: Graph) -> str:
-    """Return the graph as SVG: origins on the left, each stream one step right of what feeds it."""
+    """Return the graph as SVG: origins on the left, each stream one step right of its upstreams."""
     columns = _columns(graph)
     places: dict[str, tuple[float, float, float]] = {}
     left = float(_LEFT)
@@ -98,7 +98,7 @@ def svg_text(graph: Graph) -> str:
 
 
 def draw(graph: Graph, path: Path, form: str) -> str:
-    """Write the graph to a file as `svg` or `png` and return who drew it."""
+    """Write the graph to a file as `svg` or `png`, and return the name of the program that drew it."""
     program = shutil.which("dot")
     if program is not None:
         try:
@@ -110,19 +110,19 @@ def draw(graph: Graph, path: Path, form: str) -> str:
                 timeout=DRAWING_SECONDS,
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError) as error:
-            raise Error(f"the program dot cannot draw {path}: {error}; write --dot FILE instead") from None
+            raise Error(f"dot cannot draw {path}: {error}; use --dot FILE instead") from None
         write(path, drawn.stdout)
         return "GraphViz"
     if form != "svg":
-        raise Error("a PNG needs GraphViz: install its program `dot`, or draw with --svg")
+        raise Error("--png needs GraphViz: install its program `dot`, or use --svg")
     write(path, svg_text(graph))
-    return "headwater (for a finer layout install GraphViz)"
+    return "headwater (install GraphViz for a better layout)"
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file as a whole, or say in one sentence why not; on Ctrl-C the old one stays."""
+    """Replace a file atomically; on an error or Ctrl-C the old one stays."""
     data = content.encode() if isinstance(content, str) else content
-    # What is no file, such as /dev/stdout, cannot be replaced by one.
+    # A path such as /dev/stdout is not a regular file and cannot be replaced.
     draft = path.with_name(f".{path.name}.unfinished") if path.is_file() or not path.exists() else path
     try:
         try:
@@ -137,7 +137,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def _columns(graph: Graph) -> list[list[str]]:
-    """Return the streams by how many steps lie before them; a circle ends where it closes."""
+    """Return the streams by their distance from an origin; cycles are cut."""
     depth = dict.fromkeys(graph.nodes, 0)
     for _ in graph.nodes:
         before = dict(depth)

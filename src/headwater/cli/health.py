@@ -1,4 +1,4 @@
-"""Whether a stream is well: thresholds over its info, in the manner of `nats server check stream`."""
+"""The health of a stream: thresholds over its info, as `nats server check stream` has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from headwater.cli.stream.upstream_progress import is_known, told
+from headwater.cli.stream.upstream_progress import extension, is_known
 from headwater.errors import SettingsError
 from headwater.model.times import SECOND, format_duration
 
@@ -20,7 +20,7 @@ EXIT_CODES = {OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3}
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What counts as trouble; 0 asks nothing. Durations are nanoseconds."""
+    """The thresholds of a check; 0 means not set. Durations are in nanoseconds."""
 
     lag_critical: int = 0
     seen_critical: int = 0
@@ -40,7 +40,7 @@ class Thresholds:
     def of(
         cls, given: Mapping[str, int | None], metadata: Mapping[str, str], duration: Callable[[str], int]
     ) -> Thresholds:
-        """Return the thresholds of the stream's metadata, overruled by those given."""
+        """Return the thresholds in the stream's metadata, with the given ones taking precedence."""
         values: dict[str, int] = {}
         for threshold in fields(cls):
             key = METADATA_PREFIX + threshold.name.replace("_", "-")
@@ -52,16 +52,18 @@ class Thresholds:
                 try:
                     values[threshold.name] = convert(metadata[key])
                 except ValueError:
-                    raise SettingsError(f"{key} in the stream's metadata is {metadata[key]!r}") from None
+                    raise SettingsError(
+                        f"{key} in the stream's metadata is invalid: {metadata[key]!r}"
+                    ) from None
         return cls(**values)
 
 
 class Figure(NamedTuple):
-    """A measured value with its thresholds, for whoever draws it."""
+    """A measured value with its thresholds."""
 
     name: str
     value: float | None
-    """None where it is not known."""
+    """None if it is unknown."""
     help: str
     warn: float = 0
     critical: float = 0
@@ -70,7 +72,7 @@ class Figure(NamedTuple):
 
 @dataclass
 class Health:
-    """The findings about one stream; the gravest of them is its status."""
+    """The findings about one stream. The most severe one is its status."""
 
     name: str
     oks: list[str] = field(default_factory=list)
@@ -81,7 +83,7 @@ class Health:
 
     @property
     def status(self) -> str:
-        """Return the status in Nagios's words."""
+        """Return the status as Nagios names it."""
         if self.criticals:
             return CRITICAL
         if self.unknowns:
@@ -90,11 +92,11 @@ class Health:
 
     @property
     def exit_code(self) -> int:
-        """Return the status as Nagios counts."""
+        """Return the exit code that Nagios defines for the status."""
         return EXIT_CODES[self.status]
 
     def say(self, trouble: bool, words: str, otherwise: str = "") -> None:
-        """Note a critical finding, or what is to be said in its absence."""
+        """Record a critical finding, or the text to show otherwise."""
         if trouble:
             self.criticals.append(words)
         elif otherwise:
@@ -102,10 +104,10 @@ class Health:
 
 
 def judge(info: Json, limits: Thresholds) -> Health:
-    """Return how a stream stands against its thresholds."""
+    """Return a stream's health."""
     health = Health(info["config"]["name"])
-    if failure := told(info).get("error"):
-        health.criticals.append(f"nothing can be stored: {failure}")
+    if failure := extension(info).get("error"):
+        health.criticals.append(f"cannot store messages: {failure}")
     _judge_peers(info, limits, health)
     _judge_messages(info["state"]["messages"], limits, health)
     _judge_subjects(info["state"].get("num_subjects", 0), limits, health)
@@ -142,7 +144,7 @@ def _judge_peers(info: Json, limits: Thresholds, health: Health) -> None:
 
 
 def _judge_messages(count: int, limits: Thresholds, health: Health) -> None:
-    """Too few messages are trouble."""
+    """Report too few messages."""
     if not (limits.msgs_warn or limits.msgs_critical):
         return
     text = f"{count} messages"
@@ -158,7 +160,7 @@ def _judge_messages(count: int, limits: Thresholds, health: Health) -> None:
 
 
 def _judge_subjects(count: int, limits: Thresholds, health: Health) -> None:
-    """Too many subjects are trouble; too few are, when the critical threshold is the smaller one."""
+    """Report too many subjects, or too few if the critical threshold is the smaller one."""
     warn, critical = limits.subjects_warn, limits.subjects_critical
     if not (warn or critical):
         return
@@ -184,7 +186,7 @@ def _judge_sources(sources: list[Json], limits: Thresholds, health: Health) -> N
     if sources:
         lags = [source.get("lag", 0) for source in sources if is_known(source)]
         total = sum(lags) if len(lags) == count else None
-        health.figures.append(Figure("sources_lag", total, "Messages that the sources are behind in all"))
+        health.figures.append(Figure("sources_lag", total, "Total lag of the sources in messages"))
     for source in sources:
         health.criticals.extend(_errors("Source", source))
         _judge_age("Source", source, limits.behind_critical, health)
@@ -194,7 +196,7 @@ def _judge_sources(sources: list[Json], limits: Thresholds, health: Health) -> N
     lagged = sum(_lags(source, limits.lag_critical) for source in sources)
     silent = sum(not _seen(source, limits.seen_critical) for source in sources)
     health.figures += [
-        Figure("sources_lagged", lagged, "Sources that are behind more than the threshold"),
+        Figure("sources_lagged", lagged, "Sources that lag by more than the threshold"),
         Figure("sources_inactive", silent, "Sources that were not seen for longer than the threshold"),
     ]
     known = all(map(is_known, sources))
@@ -207,7 +209,7 @@ def _judge_mirror(mirror: Json | None, limits: Thresholds, health: Health) -> No
         health.say(True, "not mirrored")
         return
     lag, active = mirror.get("lag", 0), mirror.get("active", -1)
-    about = "Messages that the mirror is behind its origin"
+    about = "Lag of the mirror in messages"
     seconds = active / SECOND if active >= 0 else None
     allowed = limits.seen_critical / SECOND
     health.figures += [
@@ -225,33 +227,33 @@ def _judge_mirror(mirror: Json | None, limits: Thresholds, health: Health) -> No
 
 
 def _judge_age(kind: str, upstream: Json, critical: int, health: Health) -> None:
-    """Too old a message that is not copied yet is trouble; where nobody tells how old, that is unknown."""
+    """Report an uncopied message that is too old. If the server does not report its age, that is unknown."""
     if not critical:
         return
-    name, behind_s = upstream.get("name", ""), told(upstream).get("behind")
+    name, behind_s = upstream.get("name", ""), extension(upstream).get("behind")
     if behind_s is None:
-        health.unknowns.append(f"{kind} {name}: it is not known how far behind it is in time")
+        health.unknowns.append(f"{kind} {name}: the age of its oldest uncopied message is unknown")
         return
     behind = int(behind_s * SECOND)
     health.say(behind >= critical, f"{kind} {name}: {format_duration(behind)} behind")
 
 
 def _judge_sight(kind: str, upstream: Json, critical: int, health: Health) -> None:
-    """A lag that is asked for and not known is no lag of 0; an error says why already."""
+    """Report an unknown lag as unknown rather than 0, unless an error explains it already."""
     if critical and not is_known(upstream) and not upstream.get("error"):
-        health.unknowns.append(f"{kind} {upstream.get('name', '')}: its lag is not known")
+        health.unknowns.append(f"{kind} {upstream.get('name', '')}: its lag is unknown")
 
 
 def _judge_gaps(upstreams: list[Json], limits: Thresholds, health: Health) -> None:
-    """Sequences that were gone at their origin before they could be copied are lost for this stream."""
-    if not any(map(told, upstreams)):
+    """Report sequences that origins removed before they were copied."""
+    if not any(map(extension, upstreams)):
         if limits.gaps_critical and upstreams:
             health.unknowns.append("the server does not report gaps")
         return
-    lost = sum((told(upstream).get("gaps") or {}).get("sequences", 0) for upstream in upstreams)
-    about = "Sequences that were gone at the origins before they could be copied"
+    lost = sum((extension(upstream).get("gaps") or {}).get("sequences", 0) for upstream in upstreams)
+    about = "Sequences that origins removed before they were copied"
     health.figures.append(Figure("gaps", lost, about, critical=limits.gaps_critical))
-    words = f"{lost} sequences were gone before they could be copied"
+    words = f"origins removed {lost} sequences before they were copied"
     if lost:
         health.say(bool(limits.gaps_critical) and lost >= limits.gaps_critical, words, words)
 
@@ -261,11 +263,11 @@ def _lags(upstream: Json, critical: int) -> bool:
 
 
 def _seen(peer: Json, critical: int) -> bool:
-    """Return whether a peer was seen in time; one that was never seen was not."""
+    """Return whether a peer was seen in time; false for one that was never seen."""
     return not critical or 0 <= peer.get("active", -1) < critical
 
 
 def _errors(kind: str, upstream: Json) -> Iterator[str]:
-    """Yield what an upstream reports as its trouble: that it is stuck counts, whatever the thresholds."""
+    """Yield an upstream's error, which is critical whatever the thresholds are."""
     if error := upstream.get("error"):
         yield f"{kind} {upstream.get('name', '')}: {error.get('description')} ({error.get('err_code')})"

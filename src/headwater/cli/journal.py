@@ -1,6 +1,6 @@
-"""The process's log lines: an event, and its fields as key=value or as one JSON object a line.
+"""The process's log lines: an event with its fields as key=value, or one JSON object per line.
 
-Everywhere else: `logging.getLogger(__name__).info("folded", extra={"stream": name, "messages": n})`.
+Other modules log with `logging.getLogger(__name__).info("folded", extra={"stream": name, "messages": n})`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def start_journal(level: str, form: str, stream: TextIO | None = None) -> None:
-    """Send log records of this level and graver to standard error, as text or as JSON."""
+    """Write log records of at least this level to standard error, as text or as JSON."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLine() if form == "json" else TextLine())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -26,7 +26,7 @@ class TextLine(logging.Formatter):
     """`2026-11-15T07:51:18.123Z info headwater.stream.fold: folded stream=ORDERS messages=200`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line, and a traceback below it when there is one."""
+        """Return the record as one line, followed by its traceback if there is one."""
         said = "".join(f" {key}={_plain(value)}" for key, value in _fields(record).items())
         line = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}{said}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -50,7 +50,7 @@ class JsonLine(logging.Formatter):
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    """Return what was given as `extra`."""
+    """Return the fields passed as `extra`."""
     return {key: value for key, value in vars(record).items() if key not in _STANDARD}
 
 
@@ -62,6 +62,6 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Return a value that stays one word on the line."""
+    """Return a value as one word; others are quoted as JSON."""
     text = str(value)
     return json.dumps(text) if not text or any(c.isspace() or c in '"=' for c in text) else text

@@ -1,4 +1,4 @@
-"""The command `headwater`: its sub-commands, and how each kind of wrong leaves the process."""
+"""The command `headwater`: its sub-commands, and the exit code for each kind of error."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ EXIT_INTERRUPTED = 130
 
 _EPILOG = """\b
 Exit codes:
-  0  the command did its work; an engine was told to stop and stopped cleanly
-  1  an error, said in one sentence on standard error
-  2  a flag, a variable or a key of the settings file is unknown or has no sense
-  130  Ctrl-C stopped the command; what it had begun was undone or is marked as unfinished
+  0  success; for an engine, a clean stop after a signal
+  1  an error, described in one sentence on standard error
+  2  a flag, a variable or a key of the settings file is unknown or invalid
+  130  Ctrl-C stopped the command; unfinished work was undone or is marked as unfinished
 """
 
 
@@ -46,10 +46,10 @@ Exit codes:
 @click.version_option(VERSION, message="headwater %(version)s")
 @global_flags
 def headwater() -> None:
-    """JetStream streams that live in a lakehouse.
+    """JetStream streams stored as Delta tables.
 
-    The flags below say where a command connects. They may stand before the command or after it; a context
-    file of the nats command fills in what is not given.
+    The flags below select the server and the credentials. You can write them before or after the command. A
+    context file of the nats command supplies what you leave out.
     """
 
 
@@ -77,7 +77,7 @@ complete_names(headwater)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     try:
         headwater.main(arguments, prog_name="headwater", standalone_mode=False)
         sys.exit(0)

@@ -1,4 +1,4 @@
-"""The settings as flags of a command, with help in the groups of the reference page."""
+"""The settings as command-line flags, with help in the groups of the reference page."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class GroupedCommand(click.Command):
 
 
 def settings_flags(command: Command, is_wanted: Callable[[Field[Any]], bool] = lambda row: True) -> Command:
-    """Give a command one flag for each setting that it has a use for, and `--config`."""
+    """Give a command one flag for each setting that it uses, and `--config`."""
     for row in reversed([row for row in rows() if is_wanted(row)]):
         kind = str(row.type).removesuffix(" | None")
         choices = row.metadata.get("choices")
         metavar = "|".join(choices) if choices else _METAVARS[kind]
-        # Text, because settings convert and refuse in one place, whatever the value came from.
+        # Text, because settings are converted and checked in one place, wherever a value comes from.
         alone: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if kind == "bool" else {}
         option = click.option(flag_of(row), row.name, metavar=metavar, help=row.metadata["doc"], **alone)
         command = option(command)

@@ -1,4 +1,4 @@
-"""Numbers, sizes, durations and times as people say them, written and read."""
+"""Numbers, sizes, durations and times in human-readable form, formatted and parsed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIZE_UNITS = " KMGTPE"
 
 
 def number(value: int) -> str:
-    """Return a number with its thousands set apart."""
+    """Return a number with thousands separators."""
     return f"{value:,}"
 
 
@@ -67,7 +67,7 @@ def limit(value: int, say: Callable[[int], str] = number) -> str:
 
 
 def seen(active_ns: int) -> str:
-    """Return how long ago an origin gave a sign of life; the server's -1 and 0 mean never."""
+    """Return the time since an origin was last seen; the server's -1 and 0 mean never."""
     return duration(active_ns) if active_ns > 0 else "never"
 
 
@@ -78,7 +78,7 @@ def moment(text: str) -> str:
 
 
 def since(text: str, now: int) -> str:
-    """Return how long before `now` a time of the API lies, `never` for one that was never set."""
+    """Return the time from a timestamp of the API until `now`, `never` for one that is not set."""
     ns = parse_time(text) if text and text != ZERO_TIME else None
     return "never" if ns is None else duration(max(now - ns, 0))
 
@@ -119,14 +119,14 @@ def read_moment(text: str) -> str:
 
 
 class Phrase(click.ParamType[Any]):
-    """The type of a flag whose text one of the readers above turns into a value."""
+    """The type of a flag whose text one of the functions above parses."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
         self._read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value, or refuse the text in the reader's words."""
+        """Return the value, or fail with the parser's message."""
         if not isinstance(value, str):
             return value
         try:

@@ -1,4 +1,4 @@
-"""How far long work has come: a bar with rate and time left on a terminal, plain lines elsewhere."""
+"""Progress of long operations: a bar with rate and time left on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headwater.cli.phrases import duration, number
 from headwater.model.times import SECOND
 
 LINE_SECONDS = 2.0
-"""Without a terminal a line is written this often: a log tells of progress and does not drown in it."""
+"""Seconds between two lines of progress without a terminal."""
 
 
 def standing(done: int, total: int, seconds: float, say: Callable[[int], str] = number) -> str:
-    """Return how far the work has come: `45%, 12 MiB of 27 MiB, 5.0 MiB/s, 3s left`."""
+    """Return the progress as text: `45%, 12 MiB of 27 MiB, 5.0 MiB/s, 3s left`."""
     rate = done / seconds if seconds > 0 else 0.0
     said = [f"{say(done)} of {say(total)}" if total else say(done), f"{say(int(rate))}/s"]
     if total:
@@ -30,7 +30,7 @@ def standing(done: int, total: int, seconds: float, say: Callable[[int], str] = 
 
 
 class Meter:
-    """Shows how one piece of work goes on; a total of 0 means that nobody knows how much there is."""
+    """Shows the progress of one operation. A total of 0 means that the total is unknown."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Meter:
         self._file = file or sys.stderr
         self._clock = clock
         self._began = self._said = clock()
-        self._told: tuple[int, int] | None = None
+        self._written: tuple[int, int] | None = None
         self._bar: Progress | None = None
 
     def __enter__(self) -> Meter:
@@ -71,15 +71,15 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-        if self._shown and kind is None and self._told != (self.done, self.total) != (0, 0):
+        if self._shown and kind is None and self._written != (self.done, self.total) != (0, 0):
             self._line()
 
     def advance(self, by: int) -> None:
-        """Note that more has been done."""
+        """Add to the amount done."""
         self.reach(self.done + by)
 
     def reach(self, done: int) -> None:
-        """Note how much has been done in all."""
+        """Set the amount done."""
         self.done = done
         # A total may be an estimate.
         self.total = max(self.total, done) if self.total else 0
@@ -92,7 +92,7 @@ class Meter:
             self._line()
 
     def say(self, text: str) -> None:
-        """Write a line beside the bar."""
+        """Write a line above the bar."""
         line = f"{self.what}: {text}"
         if self._bar is not None:
             self._bar.console.print(line, markup=False, highlight=False)
@@ -100,12 +100,12 @@ class Meter:
             print(line, file=self._file, flush=True)
 
     def finish(self) -> None:
-        """Note that what has been done is all there was."""
+        """Set the total to the amount done."""
         self.total = self.done
 
     def _line(self) -> None:
         seconds = self._clock() - self._began
-        self._told = (self.done, self.total)
+        self._written = (self.done, self.total)
         print(
             f"{self.what}: {standing(self.done, self.total, seconds, self._say)}", file=self._file, flush=True
         )

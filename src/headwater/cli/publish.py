@@ -1,4 +1,4 @@
-"""`headwater pub` and `headwater req`: send messages, and wait for what is stored or answered."""
+"""`headwater pub` and `headwater req`: publish messages and send requests."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from headwater.errors import ApiError, Error, SettingsError
 from headwater.model.times import SECOND, format_duration
 
 METER_FROM = 21
-"""So many messages are worth a progress bar instead of a line each."""
+"""From this many messages on, show a progress bar instead of a line per message."""
 WINDOW = 256
-"""How many messages may wait for their acknowledgement at a time."""
+"""How many messages may be unacknowledged at a time."""
 
 _PUB_EPILOG = (
     HELP
@@ -40,7 +40,7 @@ Examples:
   headwater pub sensors.{{Count}} 'at {{TimeStamp}}' --count 10 --sleep 1s
   tail -f app.log | headwater pub logs --send-on newline
   headwater pub orders.new 'order {{Count}}' --count 100 --atomic
-      all of them or none; the stream must allow it (stream add … --allow-batch)
+      all of them or none; the stream must allow batches (stream add … --allow-batch)
 """
 )
 _REQ_EPILOG = (
@@ -51,14 +51,14 @@ Examples:
   headwater req service.echo hello
   headwater req service.echo hello --raw
   headwater req discover.all ping --replies 0 --timeout 2s
-      every answer that comes within two seconds
+      all answers that arrive within two seconds
 """
 )
 
 
 @dataclass(frozen=True)
 class Letter:
-    """One message about to be sent."""
+    """One message to send."""
 
     subject: str
     data: bytes
@@ -66,7 +66,7 @@ class Letter:
 
 
 class Letters:
-    """What a command sends: a subject, a body and headers, each filled anew for every message."""
+    """The messages that a command sends: a subject, a body and headers as templates."""
 
     def __init__(self, subject: str, headers: Sequence[str], *, templates: bool) -> None:
         self._subject = Template(subject, parts=templates)
@@ -75,7 +75,7 @@ class Letters:
         self._numbers = itertools.count(1)
 
     def each(self, body: str, count: int) -> Iterator[Letter]:
-        """Yield the letters of one body; the numbering goes on from the body before."""
+        """Yield the messages of one body; numbering continues from the previous body."""
         template = Template(body, parts=self._templates)
         for _ in range(count):
             moment = Moment(next(self._numbers), datetime.now().astimezone())
@@ -85,16 +85,16 @@ class Letters:
 
 
 def body_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flags that say what it sends."""
+    """Give a command the flags for bodies and headers."""
     for option in (
-        click.option("--templates/--no-templates", default=True, help="Fill in {{Count}} and the like."),
+        click.option("--templates/--no-templates", default=True, help="Fill in templates such as {{Count}}."),
         click.option(
             "--send-on", type=click.Choice(["eof", "newline"]), default="eof", show_default=True,
-            help="One message of all of standard input, or one of each line.",
+            help="Send standard input as one message, or each line as one.",
         ),
-        click.option("--force-stdin", is_flag=True, help="Read standard input even with a body."),
-        click.option("--count", type=click.IntRange(min=1), default=1, help="How many messages."),
-        click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="A header; repeat it."),
+        click.option("--force-stdin", is_flag=True, help="Read standard input even if BODY is given."),
+        click.option("--count", type=click.IntRange(min=1), default=1, help="Number of messages."),
+        click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="Header; repeatable."),
         click.argument("body", required=False),
         click.argument("subject"),
     ):  # fmt: skip
@@ -104,23 +104,23 @@ def body_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command(epilog=_PUB_EPILOG)
 @body_flags
-@click.option("--reply", default="", help="Subject for answers.")
-@click.option("--sleep", type=DURATION, default=0, metavar="DURATION", help="Wait between messages.")
-@click.option("-J", "--jetstream", is_flag=True, help="Wait until a stream has stored each message.")
-@click.option("--atomic", is_flag=True, help="Store all messages or none, up to 1,000; with --jetstream.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@click.option("--reply", default="", help="Reply subject.")
+@click.option("--sleep", type=DURATION, default=0, metavar="DURATION", help="Pause between messages.")
+@click.option("-J", "--jetstream", is_flag=True, help="Wait for a stream's acknowledgement of each message.")
+@click.option("--atomic", is_flag=True, help="Store all messages or none, as one batch of at most 1,000.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @client_command
 def pub(
     caller: Caller, subject: str, body: str | None, headers: Sequence[str], count: int, force_stdin: bool,
     send_on: str, templates: bool, reply: str, sleep: int, jetstream: bool, atomic: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Publish messages; without BODY, what stands on standard input."""
+    """Publish messages. Without BODY, standard input is read."""
     letters = Letters(subject, headers, templates=templates)
     if atomic:
         _publish_together(caller, letters, body, count, force_stdin, send_on, reply, sleep, quiet)
         return
     if jetstream and reply:
-        raise SettingsError("--jetstream waits for the stream's answer itself: leave --reply out")
+        raise SettingsError("--jetstream uses the reply subject for acknowledgements: leave out --reply")
     quiet = quiet or caller.as_json
     by_line = send_on == "newline" and (body is None or force_stdin)
     shown = count >= METER_FROM and not quiet
@@ -148,7 +148,7 @@ def _publish_together(
 ) -> None:  # fmt: skip
     """Publish all messages as one batch."""
     if reply or sleep:
-        raise SettingsError("--atomic sends all messages at once: leave --reply and --sleep out")
+        raise SettingsError("--atomic sends all messages as one batch: leave out --reply and --sleep")
 
     async def work(session: Session) -> None:
         every: list[Letter] = []
@@ -167,7 +167,7 @@ def _publish_together(
 
 
 class _Sender:
-    """Sends letters and tells of each."""
+    """Sends messages and reports each."""
 
     def __init__(self, session: Session, reply: str, jetstream: bool, *, quiet: bool, as_json: bool) -> None:
         self._session = session
@@ -178,7 +178,7 @@ class _Sender:
         self._sent = 0
 
     async def send(self, letters: Sequence[Letter], meter: Meter) -> None:
-        """Return once the server has the letters, or a stream has stored them."""
+        """Return once the server has the messages, or with --jetstream once they are stored."""
         try:
             acks = await (self._stored if self._jetstream else self._published)(letters)
         except nats.errors.Error as error:
@@ -201,11 +201,11 @@ class _Sender:
         if letters:
             await client.flush(int(self._session.timeout) or 1)
         if client.last_error is not None and client.last_error is not before:
-            raise Error(f"the server refused: {plain(client.last_error)}")
+            raise Error(f"the server refused the message: {plain(client.last_error)}")
         return [None] * len(letters)
 
     async def _stored(self, letters: Sequence[Letter]) -> Sequence[Json | None]:
-        """Return the acknowledgements; the first message that is refused ends the work."""
+        """Return the acknowledgements; the first refused message raises."""
         answers = await asyncio.gather(
             *(self._session.ask(each.subject, each.data, headers=each.headers) for each in letters),
             return_exceptions=True,
@@ -217,7 +217,11 @@ class _Sender:
                     raise answer
                 acks.append(answer_of(answer.data, letter.subject))
             except UnreachableError as error:
-                why = str(error) if "no answer" in str(error) else f'no stream takes "{letter.subject}"'
+                why = (
+                    str(error)
+                    if "no answer" in str(error)
+                    else f'no stream has the subject "{letter.subject}"'
+                )
                 raise Error(f"message {self._sent + len(acks) + 1} was not stored: {why}") from None
             except ApiError as error:
                 raise Error(f"message {self._sent + len(acks) + 1} was not stored: {error}") from None
@@ -233,18 +237,18 @@ def _stored_words(ack: Json) -> str:
 
 @click.command(epilog=_REQ_EPILOG)
 @body_flags
-@click.option("-r", "--raw", is_flag=True, help="Show only the data of the answers.")
+@click.option("-r", "--raw", is_flag=True, help="Show only the answers' data.")
 @click.option("--replies", type=click.IntRange(min=0), default=1, show_default=True,
-              help="How many answers to wait for; 0 for all that come within --timeout.")  # fmt: skip
+              help="Number of answers to wait for; 0 for all that arrive within --timeout.")  # fmt: skip
 @click.option("--reply-timeout", type=DURATION, default="300ms", show_default=True,
-              help="Longest wait between answers.")  # fmt: skip
-@click.option("--translate", metavar="COMMAND", help="Show the data as this command turns it.")
+              help="How long to wait between answers.")  # fmt: skip
+@click.option("--translate", metavar="COMMAND", help="Pass the data through this command before showing it.")
 @client_command
 def req(
     caller: Caller, subject: str, body: str | None, headers: Sequence[str], count: int, force_stdin: bool,
     send_on: str, templates: bool, raw: bool, replies: int, reply_timeout: int, translate: str | None,
 ) -> None:  # fmt: skip
-    """Send requests and show the answers; without BODY, what stands on standard input."""
+    """Send requests and show the answers. Without BODY, standard input is read."""
     letters = Letters(subject, headers, templates=templates)
     quiet = raw or caller.as_json
 
@@ -273,7 +277,7 @@ def req(
 async def _ask(
     session: Session, letter: Letter, replies: int, between: float, show: Callable[[Received, float], None]
 ) -> None:
-    """Send one request and show its answers as they come."""
+    """Send one request and show its answers as they arrive."""
     inbox = session.nats.new_inbox()
     answers = await session.nats.subscribe(inbox)
     began = time.monotonic()
@@ -288,7 +292,7 @@ async def _ask(
                 break
             answer = Received.of(message)
             if answer.status == "503":
-                raise Error(f'nobody listens on "{letter.subject}": start what should answer, then ask again')
+                raise Error(f'no responders on "{letter.subject}": start the service, then try again')
             heard += 1
             took = time.monotonic() - began
             show(answer, took)
@@ -297,16 +301,16 @@ async def _ask(
         await answers.unsubscribe()
     if not heard:
         waited = format_duration(int(session.timeout * SECOND))
-        raise Error(f'no answer on "{letter.subject}" within {waited}: wait longer with --timeout')
+        raise Error(f'no answer on "{letter.subject}" within {waited}: pass a longer --timeout')
 
 
 def say(words: str) -> None:
-    """Tell the person what is being done, apart from the data."""
+    """Write a progress line to standard error, apart from the data."""
     click.echo(f"{datetime.now():%H:%M:%S} {words}", err=True)
 
 
 async def _bodies(body: str | None, force_stdin: bool, send_on: str, quiet: bool) -> Any:
-    """Yield the body that was given, or what standard input holds."""
+    """Yield the given body, or the contents of standard input."""
     if body is not None and not force_stdin:
         yield body
         return
@@ -321,7 +325,7 @@ async def _bodies(body: str | None, force_stdin: bool, send_on: str, quiet: bool
 
 
 def header(text: str) -> tuple[str, Template]:
-    """Return a header's name, and its value to be filled for each message."""
+    """Return a header's name and the template of its value."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise SettingsError(f"-H {text!r} is not a header: write it as 'Name: value'")

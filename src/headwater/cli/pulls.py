@@ -1,4 +1,4 @@
-"""Messages fetched from a pull consumer, one request after the other, until enough or nothing is left."""
+"""Messages of a pull consumer, fetched request by request."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BATCH = 100
 _OVER = ("Server Shutdown", "Leadership Change", "Batch Completed")
 EXPIRES_SECONDS = 5.0
 GRACE_SECONDS = 2.0
-"""How much longer than its request we wait for the server's word that it is over."""
+"""How long to wait after a request expires for the server's status message."""
 IDLE_SECONDS = 60
-"""How long the server keeps a consumer of ours when we are gone without a word."""
+"""The inactive threshold of the temporary consumer, should this process die without deleting it."""
 
 
 async def pulled(
     session: Session, info: Json, *, limit: int = 0, wait: float = 0.0, group: str = ""
 ) -> AsyncGenerator[Msg, None]:
-    """Yield a consumer's messages: at most `limit`, until none comes for `wait` seconds; 0 sets no bound."""
+    """Yield a consumer's messages: at most `limit`, until none arrives for `wait` seconds; 0 is no bound."""
     config = info["config"]
     stream, consumer = info["stream_name"], info["name"]
     most = config.get("max_batch") or BATCH
@@ -59,7 +59,7 @@ async def pulled(
 async def _batch(
     session: Session, answers: Subscription, size: int, expires: float, who: tuple[str, str]
 ) -> AsyncGenerator[Msg, None]:
-    """Yield the messages of one request; it ends by its size, or by the server's word."""
+    """Yield the messages of one request, until it is complete or the server ends it."""
     for _ in range(size):
         try:
             message = await answers.next_msg(expires + GRACE_SECONDS)
@@ -75,18 +75,18 @@ async def _batch(
 
 
 async def _refused(session: Session, status: str, message: Msg, who: tuple[str, str]) -> None:
-    """Raise what is wrong with a consumer that did not serve."""
+    """Raise an error that explains why a pull request was refused."""
     stream, consumer = who
     info = await session.request(f"CONSUMER.INFO.{stream}.{consumer}")
     if info["config"].get("deliver_subject"):
-        raise Error(f"{stream} > {consumer} pushes its messages: use `headwater consumer sub`")
+        raise Error(f"{stream} > {consumer} is a push consumer: use `headwater consumer sub`")
     why = (message.headers or {}).get("Description", f"status {status}")
-    raise Error(f"{stream} > {consumer} refused: {why}")
+    raise Error(f"{stream} > {consumer} refused the pull request: {why}")
 
 
 @asynccontextmanager
 async def own_consumer(session: Session, stream: str, **config: Any) -> AsyncIterator[Json]:
-    """Make a consumer that nobody else needs, and remove it afterwards whatever happens."""
+    """Create a temporary consumer, and delete it afterwards in any case."""
     plain: Json = {"mem_storage": True, "num_replicas": 1, "inactive_threshold": IDLE_SECONDS * SECOND}
     request = {"stream_name": stream, "config": {**plain, **config}}
     info = await session.request(f"CONSUMER.CREATE.{stream}", request)
@@ -96,4 +96,4 @@ async def own_consumer(session: Session, stream: str, **config: Any) -> AsyncIte
         try:
             await session.request(f"CONSUMER.DELETE.{stream}.{info['name']}")
         except Error:
-            pass  # It is gone already, or goes by itself once it has been idle.
+            pass  # It is deleted already, or expires after its inactive threshold.

@@ -1,4 +1,4 @@
-"""A message that arrived, as it is shown: a line about it, its headers, its data; or one JSON object."""
+"""A received message as it is shown: a line about it, its headers and its data, or one JSON object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headwater.wire.ack_subject import AckSubject, parse_ack_subject
 
 @dataclass(frozen=True)
 class Received:
-    """A message in the words of its sender; `ack` tells of its delivery when a stream delivered it."""
+    """A received message; `ack` describes its delivery if a stream delivered it."""
 
     subject: str
     data: bytes
@@ -32,18 +32,18 @@ class Received:
 
     @classmethod
     def of(cls, message: Msg) -> Received:
-        """Return what a client's message says."""
+        """Return a message of the NATS client."""
         ack = parse_ack_subject(message.reply.encode()) if message.reply else None
         headers = dict(message.headers or {})
         return cls(message.subject, message.data, message.reply, headers, ack)
 
     @property
     def status(self) -> str:
-        """Return the status of a message that the server sent of its own, "" for any other."""
+        """Return the status code of a server's status message, "" for other messages."""
         return str(self.headers.get("Status", "")) if not self.data and not self.ack else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the message as JSON; data that is no text goes as base64."""
+        """Return the message as JSON; data that is not UTF-8 is base64-encoded."""
         shown: dict[str, Any] = {"subject": self.subject}
         if self.ack is not None:
             shown |= {
@@ -67,25 +67,25 @@ class Received:
 
 
 def write_data(data: bytes) -> None:
-    """Write data as it came, and end the line."""
+    """Write data unchanged, followed by a newline."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data + b"\n")
     sys.stdout.buffer.flush()
 
 
 def write_json_line(value: Mapping[str, Any]) -> None:
-    """Write one JSON object on a line of its own, at once: whoever reads may be waiting."""
+    """Write one JSON object per line and flush it for a reader that waits."""
     write_data(msgspec.json.encode(value))
 
 
 def write_headers(headers: Mapping[str, str], indent: str = "") -> None:
-    """Write headers one on a line."""
+    """Write headers, one per line."""
     for name, value in headers.items():
         click.echo(f"{indent}{name}: {value}")
 
 
 def write_numbered(received: Received, place: int, *, stamp: str = "", data: bool = True) -> None:
-    """Write a message as `sub` does: which one it is and where it came from, headers, data, a free line."""
+    """Write a message as `sub` does: its number and origin, headers, data, an empty line."""
     before = f"[#{place}]{f' @ {stamp}' if stamp else ''} "
     if received.ack is not None:
         ack = received.ack
@@ -105,11 +105,11 @@ def write_numbered(received: Received, place: int, *, stamp: str = "", data: boo
 
 
 def translated(data: bytes, command: str | None, subject: str) -> bytes:
-    """Return the data as a command turns it, which may name {{Subject}}."""
+    """Return the data as translated by a command, which may contain {{Subject}}."""
     if not command:
         return data
     words = [word.replace("{{Subject}}", subject) for word in shlex.split(command)]
     try:
         return subprocess.run(words, input=data, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError, IndexError) as error:
-        raise Error(f"--translate {command!r} did not work: {error}") from None
+        raise Error(f"--translate {command!r} failed: {error}") from None

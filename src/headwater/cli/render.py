@@ -1,4 +1,4 @@
-"""Tables, labelled rows and JSON on standard output: coloured on a terminal, plain and endless in a pipe."""
+"""Tables, labelled rows and JSON on standard output: coloured on a terminal, not wrapped in a pipe."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from rich.text import Text
 Cell = str | Text
 
 PIPE_WIDTH = 10_000
-"""A pipe has no width: what reads it, not we, decides where to break lines."""
+"""The width of a pipe: large enough that no line is wrapped."""
 
 _BELOW_TITLE = Box("├─┬┤\n│ ││\n├─┼┤\n│ ││\n├─┼┤\n├─┼┤\n│ ││\n╰─┴╯\n")
 _BELOW_TITLE_ASCII = Box("+-++\n| ||\n+-++\n| ||\n+-++\n+-++\n| ||\n+-++\n", ascii=True)
 _SILENT = (("",), ("", "0"))
-"""Cells that say nothing: empty columns go first, then those of nought alone."""
+"""Contents of columns without information: empty columns are dropped first, then columns of zeros."""
 
 
 def console(file: TextIO | None = None, width: int | None = None) -> Console:
-    """Return where tables are written: as wide as the terminal or as COLUMNS says, endless in a pipe."""
+    """Return a console as wide as the terminal or COLUMNS; in a pipe it does not wrap."""
     to = file or sys.stdout
     if width is None and not to.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         width = PIPE_WIDTH
@@ -36,7 +36,7 @@ def console(file: TextIO | None = None, width: int | None = None) -> Console:
 
 
 def show(*items: Any, to: Console | None = None) -> None:
-    """Write tables and rows, an empty line between them."""
+    """Write tables and rows with an empty line between them."""
     out = to or console()
     for place, item in enumerate(items):
         if place:
@@ -51,9 +51,9 @@ def show_json(value: Any) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, whether its cells may wrap, and how soon it goes when the width is short.
+    """A column: its heading, whether its cells may wrap, and how early it is dropped from a narrow table.
 
-    With `gives_way` 1 it goes only when it says nothing; the higher, the sooner; 0 stays.
+    `gives_way` 0 is never dropped, 1 only if the column has no information. Higher values are dropped first.
     """
 
     heading: str
@@ -63,7 +63,11 @@ class Column:
 
 @dataclass
 class Sheet:
-    """A table with its title inside the frame, fitted to the width: what goes is said below it."""
+    """A table with its title inside the frame, fitted to the width. Dropped columns are named below it.
+
+    rich draws the cells. The title and the widths are computed here, because rich has no title inside the
+    frame, as the nats command draws it, and does not drop columns of a table that is too wide.
+    """
 
     title: str
     columns: Sequence[Column]
@@ -73,7 +77,7 @@ class Sheet:
         """Write the title between the upper edge and the table."""
         kept, left_out = self._kept(options.max_width)
         widths = self._widths(kept, options.max_width)
-        # The title has a frame of its own inside the same edges, which wants a table at least as wide.
+        # The title is inside the frame, so that the table must be at least as wide as the title.
         lacking = min(len(self.title) + 4, options.max_width) - _framed(widths.values())
         if lacking > 0:
             widths[max(widths)] += lacking
@@ -89,7 +93,7 @@ class Sheet:
             yield Text(f"Too narrow for: {', '.join(left_out)}", style="dim")
 
     def _kept(self, width: int) -> tuple[list[int], list[str]]:
-        """Return the columns to show, and the headings of those that say something and are left out."""
+        """Return the columns to show, and the headings of dropped columns that have information."""
         kept = list(range(len(self.columns)))
         may_go = [place for place in kept if self.columns[place].gives_way]
         may_go.sort(key=lambda place: -self.columns[place].gives_way)
@@ -112,10 +116,10 @@ class Sheet:
         return _framed(self._column_width(place) for place in kept)
 
     def _widths(self, kept: Sequence[int], width: int) -> dict[int, int]:
-        """Return the width of each column: what it needs, the widest made narrower until all fit."""
+        """Return the width of each column. The widest columns shrink until all fit."""
         widths = {place: self._column_width(place) for place in kept}
         wrapping = [place for place in kept if self.columns[place].wraps]
-        # First down to whole words, then, when even that is too wide, through them.
+        # First shrink to whole words. If that is still too wide, break words.
         for narrowest in (self._longest_word, self._heading_word):
             least = {place: narrowest(place) for place in wrapping}
             while _framed(widths.values()) > width:
@@ -154,7 +158,7 @@ class Sheet:
 
 
 def _framed(widths: Iterable[int]) -> int:
-    """Return how wide columns are with their edges."""
+    """Return the width of columns with their borders."""
     return 1 + sum(width + 3 for width in widths)
 
 
@@ -166,7 +170,7 @@ class LabelledRows:
     sections: list[tuple[str, list[tuple[str, Cell]]]] = field(default_factory=list)
 
     def section(self, title: str) -> list[tuple[str, Cell]]:
-        """Begin a section; what is added to the returned list stands in it."""
+        """Begin a section and return the list of its rows."""
         rows: list[tuple[str, Cell]] = []
         self.sections.append((title, rows))
         return rows
@@ -187,7 +191,7 @@ class LabelledRows:
 def _labelled(
     label: str, value: Cell, width: int, console: Console, options: ConsoleOptions
 ) -> Iterable[Text]:
-    """Yield the lines of one row; what does not fit goes on below the value, not below the label."""
+    """Yield the lines of one row. Wrapped text continues below the value, not below the label."""
     text = value if isinstance(value, Text) else Text(value)
     room = max(options.max_width - width - 1, 10)
     head = f"{label}:" if label else ""

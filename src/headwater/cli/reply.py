@@ -1,4 +1,4 @@
-"""`headwater reply`: answer requests, with what came, with a text, or with what a command says."""
+"""`headwater reply`: answer requests with their own data, a text, or the output of a command."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _EPILOG = (
   {{Request}}       the data of the request
 
 \b
-A --command may hold them too, and {{0}}, {{1}} … for the tokens of the subject; it finds the request in
-NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY. It is run without a shell.
+A --command may contain them too, and {{0}}, {{1}} … for the tokens of the subject. It gets the request in
+NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY, and runs without a shell.
 
 \b
 Examples:
@@ -40,17 +40,17 @@ Examples:
   headwater reply 'weather.>' --command 'cat forecast/{{1}}.txt'
 
 \b
-Ctrl-C ends it, as does --count; both with exit code 0.
+Ctrl-C or --count ends it, with exit code 0.
 """
 )
 
 
 class Answers:
-    """What each request is answered with."""
+    """The answers to requests."""
 
     def __init__(self, body: str | None, command: str, headers: Sequence[str], *, echo: bool) -> None:
         if command and (body is not None or echo):
-            raise SettingsError("answer in one way: a body, --echo or --command")
+            raise SettingsError("choose one answer: BODY, --echo or --command")
         self._body = None if body is None or echo else Template(body, request=True)
         self._command = command
         self._headers = [header(text) for text in headers]
@@ -69,12 +69,20 @@ class Answers:
 @click.command(epilog=_EPILOG)
 @click.argument("subject")
 @click.argument("body", required=False)
-@click.option("--echo", is_flag=True, help="Answer with what came (the default without BODY).")
-@click.option("--command", default="", help="Answer with the output of a command.")
-@click.option("-q", "--queue", default=QUEUE, show_default=True, help="Share requests with this group.")
-@click.option("--sleep", type=DURATION, default=0, metavar="MAX", help="Wait at random up to so long.")
-@click.option("-H", "--header", "headers", multiple=True, metavar="K:V", help="A header; repeat it.")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many requests.")
+@click.option("--echo", is_flag=True, help="Answer with the request's data (the default without BODY).")
+@click.option("--command", default="", help="Answer with the output of this command.")
+@click.option("-q", "--queue", default=QUEUE, show_default=True, help="Queue group to share requests with.")
+@click.option(
+    "--sleep",
+    type=DURATION,
+    default=0,
+    metavar="MAX",
+    help="Wait a random time up to this before each answer.",
+)
+@click.option(
+    "-H", "--header", "headers", multiple=True, metavar="K:V", help="Header of the answers; repeatable."
+)
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many requests.")
 @client_command
 def reply(
     caller: Caller, subject: str, body: str | None, echo: bool, command: str, queue: str, sleep: int,
@@ -118,7 +126,7 @@ def _show(caller: Caller, request: Received, place: int) -> None:
 
 
 async def _output(command: str, request: Received, moment: Moment) -> bytes:
-    """Return what a command writes; one that fails is told of and answers with what it wrote."""
+    """Return the output of a command. A failure is reported, and the output is used anyway."""
     words = []
     for word in shlex.split(command):
         for place, token in enumerate(request.subject.split(".")):

@@ -1,4 +1,4 @@
-"""The Stream Report and the Replication Report: what streams hold, and how far behind their copies are."""
+"""The Stream Report and the Replication Report: the contents of streams, and the lag of their upstreams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwater.cli.stream.upstream_progress import UNKNOWN, is_known
 from headwater.model.times import SECOND
 
 LATE = 30 * SECOND
-"""A live origin is heard of more often than that; nats-server gives a sign at least every few seconds."""
+"""A live origin is seen more often than that: nats-server sends a heartbeat every few seconds."""
 LOST = 2 * MINUTE
 FAR_BEHIND = 1000
 
@@ -51,14 +51,14 @@ _REPLICATION_COLUMNS = (
 
 
 def stream_report(infos: Iterable[Json], sort: str = "bytes", *, raw: bool = False) -> Sheet:
-    """Return the table of all streams, the fewest first."""
+    """Return the table of all streams in ascending order."""
     key = SORTS[sort]
     ordered = sorted(infos, key=lambda info: (key(info), info["config"]["name"]))
     return Sheet("Stream Report", _STREAM_COLUMNS, [_stream_row(info, raw) for info in ordered])
 
 
 def replication_report(infos: Iterable[Json], *, raw: bool = False) -> Sheet | None:
-    """Return the table of all mirrors and sources, or None when nothing is replicated."""
+    """Return the table of all mirrors and sources, or None if there are none."""
     ordered = sorted(infos, key=lambda info: str(info["config"]["name"]))
     rows = [
         _upstream_row(info["config"]["name"], kind, upstream, raw)
@@ -69,14 +69,14 @@ def replication_report(infos: Iterable[Json], *, raw: bool = False) -> Sheet | N
 
 
 def upstreams(info: Json) -> list[tuple[str, Json]]:
-    """Return how a stream's mirror or its sources fare, each with its kind, sources by name."""
+    """Return the status of a stream's mirror or sources, each with its kind, sources ordered by name."""
     found = [("Mirror", info["mirror"])] if info.get("mirror") else []
     sources = sorted(info.get("sources") or (), key=lambda s: (s["name"], filters(s)))
     return found + [("Source", source) for source in sources]
 
 
 def filters(upstream: Json) -> str:
-    """Return what is taken of an origin and what becomes of the subjects."""
+    """Return the subject filters and transforms of an upstream."""
     transforms = upstream.get("subject_transforms") or ()
     said = [_transform(each.get("src", ""), each.get("dest", "")) for each in transforms]
     if not said and upstream.get("filter_subject"):
@@ -85,7 +85,7 @@ def filters(upstream: Json) -> str:
 
 
 def lag(upstream: Json, *, raw: bool = False) -> Text:
-    """Return how many messages are missing yet, louder the more there are; nobody knows of a lost origin."""
+    """Return the lag, coloured by its size; it is unknown if the origin is unreachable."""
     if not is_known(upstream):
         return Text(UNKNOWN, "bold red" if upstream.get("error") else "yellow")
     behind = int(upstream.get("lag") or 0)
@@ -94,14 +94,14 @@ def lag(upstream: Json, *, raw: bool = False) -> Text:
 
 
 def active(upstream: Json, *, raw: bool = False) -> Text:
-    """Return when the origin was last heard of, louder the longer ago."""
+    """Return the time since the origin was last seen, coloured by its length."""
     ns = int(upstream.get("active") or 0)
     style = "bold red" if ns >= LOST else "yellow" if ns >= LATE or ns <= 0 else ""
     return Text(f"{ns}ns" if raw else seen(ns), style)
 
 
 def error(upstream: Json) -> Text:
-    """Return what is wrong with an upstream, and its number."""
+    """Return the error of an upstream and its code."""
     wrong = upstream.get("error")
     if not wrong:
         return Text("")
@@ -109,7 +109,7 @@ def error(upstream: Json) -> Text:
 
 
 def lost(state: Json, *, raw: bool = False) -> Text:
-    """Return how many messages could not be read again."""
+    """Return how many messages are lost."""
     gone = state.get("lost")
     if not gone:
         return Text("0")
@@ -120,7 +120,7 @@ def lost(state: Json, *, raw: bool = False) -> Text:
 
 
 def replicas(cluster: Json | None) -> str:
-    """Return the servers that hold a stream: `*` leads, `!` is behind or away."""
+    """Return the servers of a stream's cluster: `*` marks the leader, `!` one that lags or is offline."""
     if not cluster:
         return ""
     marks = {cluster["leader"]: "*"} if cluster.get("leader") else {}
@@ -136,7 +136,7 @@ def inaccessible(title: str, names: Sequence[str]) -> Sheet:
 
 
 def leaders(infos: Iterable[Json]) -> Sheet:
-    """Return the table of how many streams each server leads, the busiest last."""
+    """Return the number of streams that each server leads, in ascending order."""
     counts: dict[tuple[str, str], int] = {}
     for info in infos:
         cluster = info.get("cluster") or {}

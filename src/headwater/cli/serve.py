@@ -1,4 +1,4 @@
-"""`headwater serve`: run an engine until it is told to stop."""
+"""`headwater serve`: run an engine until a signal stops it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 _EPILOG = """\b
 Examples:
   headwater serve --store ./lake
-      an engine with a nats-server of its own on loopback, port 4222
+      an engine with its own nats-server on loopback, port 4222
   headwater serve --store ./lake --nats nats://hub:4222 --domain lake --creds lake.creds
-      beside a running nats-server and its own JetStream, as domain "lake"
+      attached to a running nats-server, as JetStream domain "lake"
   HEADWATER_CONFIG=/etc/headwater.toml headwater serve
-      everything from a file
+      all settings from a file
 """
 
 
@@ -37,28 +37,30 @@ Examples:
 def serve(config: Path | None, **flags: str | None) -> None:
     """Run an engine: serve the streams of a store to NATS clients until SIGTERM or SIGINT.
 
-    Without --nats a nats-server is started on loopback and any client works with no option set. With --nats
-    the engine attaches to a running one and serves a JetStream domain there.
+    Without --nats, the engine starts a nats-server on loopback, and clients need no options. With --nats, it
+    attaches to a running nats-server and serves a JetStream domain there.
     """
     loaded = load_from(config, flags)
     settings = loaded.settings
     if settings.store is None:
-        raise SettingsError("store is missing: say where streams live with --store DIR or HEADWATER_STORE")
+        raise SettingsError("missing store directory: pass --store DIR or set HEADWATER_STORE")
     check_modes(settings)
     os.umask(UMASK)
     require_directory(settings.store)
     start_journal(settings.log_level, settings.log_format)
     for name in ("password", "token"):
         if loaded.origins[name].startswith("flag "):
-            logger.warning("the %s stands among the arguments, where others of this machine can see it", name)
+            logger.warning(
+                "the %s is on the command line, where other users of this machine can read it", name
+            )
     # Imported here: help and usage errors need not wait for the engine's libraries.
     from headwater.app import serve as serve_streams
 
-    run_until_told(serve_streams(settings))
+    run_until_signalled(serve_streams(settings))
 
 
-def run_until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, or until a signal cancels the work and the work has cleaned up after itself."""
+def run_until_signalled(work: Coroutine[Any, Any, None]) -> None:
+    """Run until the work ends, or until a signal cancels it and it has cleaned up."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_cancelled_by_signals(work))
 
@@ -67,25 +69,25 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, None]) -> None:
     """Await the work; the first SIGTERM or SIGINT cancels it, a second one kills the process."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
-    told = False
+    signalled = False
 
-    def tell(number: int) -> None:
-        nonlocal told
-        told = True
+    def cancel(number: int) -> None:
+        nonlocal signalled
+        signalled = True
         loop.remove_signal_handler(number)
         task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, tell, number)
+        loop.add_signal_handler(number, cancel, number)
     try:
         await task
     except asyncio.CancelledError:
-        if not told:
+        if not signalled:
             raise
 
 
 def _loop_factory() -> Any:
-    """Return uvloop's event loop where it exists."""
+    """Return uvloop's event loop if it is installed."""
     try:
         import uvloop
     except ImportError:

@@ -33,19 +33,19 @@ __all__ = [
 ]
 
 ADVICE = Advice(
-    no_responders="name the domain with --js-domain, or enable JetStream there",
-    timeout="wait longer with --timeout, or look at the server",
-    not_admitted="give --user and --password, --creds or --nkey, or a --context",
-    unanswered="correct --server, or wait longer with --timeout",
-    unreachable="start one with `headwater serve --store DIR`, or name another with --server",
+    no_responders="select a domain with --js-domain, or enable JetStream",
+    timeout="check the server, or pass a longer --timeout",
+    not_admitted="pass --user and --password, --creds or --nkey, or a --context",
+    unanswered="correct --server, or pass a longer --timeout",
+    unreachable="start an engine with `headwater serve --store DIR`, or pass another --server",
     by_error={
         10008: "try again in a moment",
-        10014: "`headwater consumer ls STREAM` lists those there are",
+        10014: "`headwater consumer ls STREAM` lists the consumers",
         10039: "enable JetStream for this account in the server's configuration",
         10058: "change it with `headwater stream edit`, or choose another name",
-        10059: "`headwater stream ls` lists those there are; --js-domain looks in another domain",
+        10059: "`headwater stream ls` lists the streams; --js-domain selects another domain",
         10065: "`headwater stream find --subject SUBJECT` shows which",
-        10076: "start nats-server with --js, or name the domain that has it with --js-domain",
+        10076: "start nats-server with --js, or select a domain with --js-domain",
         10130: "remove it first, or restore under another name with --config",
         10148: "change it with `headwater consumer edit`, or choose another name",
     },
@@ -76,7 +76,7 @@ async def connected(connection: ConnectionSettings) -> AsyncIterator[Session]:
 
 
 async def flushed(client: Client) -> None:
-    """Return once the server has read all that the client has sent so far."""
-    # The PING of a flush leaves before what the client holds back; only a second one speaks for that.
+    """Return once the server has read everything that the client sent."""
+    # The client sends the PING of a flush before its pending data; only a second flush covers that data.
     await client.flush()
     await client.flush()

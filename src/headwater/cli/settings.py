@@ -1,4 +1,4 @@
-"""`headwater settings`: the settings in effect, and where each came from."""
+"""`headwater settings`: the settings in effect and their origins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.settings import rows, seat_rows, shown
 @click.command(cls=GroupedCommand)
 @settings_flags
 def settings(config: Path | None, **flags: str | None) -> None:
-    """Print the settings in effect and where each came from; secrets stay hidden."""
+    """Print the settings in effect and where each comes from. Secrets are hidden."""
     loaded = load_from(config, flags)
     lines = [("setting", "value", "from")]
     for row in rows():

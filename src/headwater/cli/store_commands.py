@@ -23,9 +23,9 @@ EXIT_PROBLEMS = 1
 EXIT_UNCHECKED = 2
 _EXITS = """\b
 Exit codes:
-  0  nothing is wrong, or nothing is wrong any more
-  1  there are problems, one line each
-  2  the store could not be checked: it is in use, or cannot be read
+  0  no problems, or all problems are repaired
+  1  there are problems, listed one per line
+  2  the store cannot be checked: it is in use or cannot be read
 """
 _STORE = click.argument("store", type=click.Path(path_type=Path))
 
@@ -41,19 +41,19 @@ def store() -> None:
 
 @store.command(epilog=_EXITS)
 @_STORE
-@click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Check this stream alone.")
+@click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Check only this stream.")
 @click.option(
     "--online",
     is_flag=True,
-    help="Check while an engine serves the store. The report names what this leaves out.",
+    help="Check while an engine serves the store. The report lists what was not checked.",
 )
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
-    """Check every checksum of a store, and that its parts agree; nothing is changed.
+    """Check every checksum of a store and the consistency of its parts, without changing anything.
 
     It reads the catalog, the configs next to each stream, every record of the logs, every message of the
     tables, the positions of consumers, mirrors and sources, and the records of NATS Streaming. It prints one
-    line for each problem: what it is, where, what it means and what to do.
+    line for each problem, with its place, its meaning and what to do.
     """
     with _readable(store) if online else _locked(store):
         if online:
@@ -74,26 +74,26 @@ def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
 
 @store.command(epilog=_EXITS)
 @_STORE
-@click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Repair this stream alone.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Repair only this stream.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option(
     "--forget-missing",
     is_flag=True,
-    help="Forget streams of the catalog that have no directory. Without it they stay declared, and offline.",
+    help="Remove streams without a directory from the catalog. Otherwise they stay declared and offline.",
 )
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the report as JSON.")
 def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json: bool) -> None:
-    """Repair a store: rebuild its catalog and Delta logs, attach orphaned streams, set damaged files aside.
+    """Repair a store: rebuild its catalog and Delta logs, attach orphaned streams, quarantine damaged files.
 
-    Nothing is deleted: what is damaged is moved to `.quarantine` in the store. Messages that are gone are
-    recorded as lost, so that readers see a gap and their sequences are not used again. Make a copy of the
-    store first if you can.
+    Nothing is deleted: damaged files are moved to `.quarantine` in the store. Missing messages are recorded
+    as lost, so that readers see a gap and their sequences are not used again. Make a copy of the store first
+    if you can.
     """
     options = Options(dry_run=dry_run, forget_missing=forget_missing, only=only)
     with _locked(store):
         ownership = Ownership(store)
         if not dry_run:
-            # An engine that lost the lock, on a network file system, must not go on beside a repair.
+            # An engine that lost its lock, on a network file system, must not continue during a repair.
             ownership.take()
         repaired = Repair(store, RealDisk(), options, _progress, ownership).run()
     if as_json:
@@ -125,7 +125,7 @@ def _print(findings: list[Finding]) -> None:
 
 
 def _progress(said: str) -> None:
-    """Say how far it is; on a terminal in one line."""
+    """Show the progress; on a terminal in one line."""
     if sys.stderr.isatty():
         click.echo(f"\r\033[K{said}", nl=False, err=True)
     elif ", file " not in said:
@@ -134,7 +134,7 @@ def _progress(said: str) -> None:
 
 @contextmanager
 def _locked(store: Path) -> Iterator[None]:
-    """Hold the store's lock for the length of a block; leave if it cannot be had."""
+    """Hold the store's lock during a block; exit if another process holds it."""
     with _readable(store):
         lock = StoreLock(store)
         try:
@@ -149,7 +149,7 @@ def _locked(store: Path) -> Iterator[None]:
 
 @contextmanager
 def _readable(store: Path) -> Iterator[None]:
-    """Leave with one sentence if the store cannot be read."""
+    """Exit with one sentence if the store cannot be read."""
     if not store.is_dir():
         _leave(f"{store} is not a directory")
     try:

@@ -1,4 +1,4 @@
-"""`headwater sub`: show messages as they are published, or those that a stream holds."""
+"""`headwater sub`: show messages as they are published, or read a stream."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from headwater.cli.pulls import own_consumer, pulled
 from headwater.cli.received import Received, translated, write_data, write_json_line, write_numbered
 from headwater.cli.render import show_json
 from headwater.cli.session import Json, Session, flushed
-from headwater.cli.stream.subject_report import SubjectCounts, tallied_until_told
+from headwater.cli.stream.subject_report import SubjectCounts, counted_until_cancelled
 from headwater.errors import Error, SettingsError
 from headwater.model.subject import matches
 from headwater.model.times import SECOND, format_duration, format_time
 
 PENDING = 65_536
-"""How many messages may wait to be shown; beyond, the client drops what the server sends."""
+"""How many messages the client buffers. It drops further messages."""
 
 _EPILOG = """\b
 Examples:
   headwater sub 'orders.>'
   headwater sub 'orders.>' --queue workers --count 10
   headwater sub 'orders.>' --all --terminate-at-end --raw
-      what the stream holds on these subjects, then stop
+      all stored messages of these subjects, then stop
   headwater sub --stream ORDERS --since 1h --json
   headwater sub --stream ORDERS --durable WORK --ack
 
 \b
-Ctrl-C ends it, as do --count and --wait; all of them with exit code 0.
+Ctrl-C, --count and --wait end it with exit code 0.
 """
 
 
 @dataclass(frozen=True)
 class MessageView:
-    """How messages are shown, and which are passed over."""
+    """How messages are shown, and which are skipped."""
 
     raw: bool = False
     as_json: bool = False
@@ -58,12 +58,12 @@ class MessageView:
     translate: str | None = None
     ignored: Sequence[str] = ()
     since: float | None = None
-    """When the first message was waited for, if the time since then is shown."""
+    """The time when the command started, if --delta-time is given."""
     dump: Path | None = None
-    """Where each message goes as a file of its own; - for standard output, an end of text after each."""
+    """The directory with one file per message; - for standard output with a null byte after each."""
 
-    def passes_over(self, received: Received) -> bool:
-        """Return whether a message is not shown."""
+    def skips(self, received: Received) -> bool:
+        """Return whether a message is skipped."""
         return any(matches(received.subject, pattern) for pattern in self.ignored)
 
     def show(self, received: Received, place: int) -> None:
@@ -87,19 +87,21 @@ class MessageView:
 
 @click.command(epilog=_EPILOG)
 @click.argument("subjects", nargs=-1)
-@click.option("--queue", default="", help="Share the messages with others of this group.")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
-@click.option("--wait", type=DURATION, default=0, metavar="DURATION", help="Stop after so long a silence.")
+@click.option("--queue", default="", help="Queue group to share messages with.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many messages.")
+@click.option(
+    "--wait", type=DURATION, default=0, metavar="DURATION", help="Stop after this long without a message."
+)
 @click.option("-r", "--raw", is_flag=True, help="Show only the data.")
-@click.option("--headers-only", is_flag=True, help="Show no data.")
+@click.option("--headers-only", is_flag=True, help="Show only headers.")
 @click.option("--subjects-only", is_flag=True, help="Show only the subjects.")
-@click.option("-t", "--timestamp", is_flag=True, help="Show when each message arrived.")
-@click.option("-d", "--delta-time", is_flag=True, help="Show how long after the start each arrived.")
+@click.option("-t", "--timestamp", is_flag=True, help="Show the arrival time of each message.")
+@click.option("-d", "--delta-time", is_flag=True, help="Show the time since the start for each message.")
 @click.option(
     "--dump",
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
-    help="Write each message to a file there; - writes all to standard output, a null byte after each.",
+    help="Write each message to a file in this directory; - for standard output, with null bytes between.",
 )
 @click.option("--report-subjects", is_flag=True, help="Count messages by subject instead of showing them.")
 @click.option(
@@ -107,21 +109,28 @@ class MessageView:
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="How many subjects --report-subjects shows.",
+    help="Number of subjects that --report-subjects shows.",
 )
-@click.option("--translate", metavar="COMMAND", help="Show the data as this command turns it.")
-@click.option("-I", "--ignore-subject", "ignored", multiple=True, metavar="SUBJECT", help="Pass over these.")
-@click.option("-i", "--inbox", is_flag=True, help="Listen on an inbox made for the purpose.")
-@click.option("--stream", default="", help="Read a stream.")
-@click.option("--durable", default="", help="Read through this consumer of the stream.")
-@click.option("--all", "from_all", is_flag=True, help="Read a stream from its first message.")
-@click.option("--new", "from_new", is_flag=True, help="Read what a stream takes from now on.")
-@click.option("--last", "from_last", is_flag=True, help="Read a stream from its last message.")
-@click.option("--last-per-subject", is_flag=True, help="Read the last message of each subject first.")
-@click.option("--since", type=DURATION, metavar="DURATION", help="Read messages of this age and younger.")
-@click.option("--start-sequence", type=click.IntRange(min=1), help="Read a stream from this sequence.")
-@click.option("-T", "--terminate-at-end", "to_end", is_flag=True, help="Stop when a stream is read.")
-@click.option("--ack/--no-ack", default=False, help="Acknowledge what a stream delivers.")
+@click.option("--translate", metavar="COMMAND", help="Pass the data through this command before showing it.")
+@click.option(
+    "-I",
+    "--ignore-subject",
+    "ignored",
+    multiple=True,
+    metavar="SUBJECT",
+    help="Skip messages of these subjects; repeatable.",
+)
+@click.option("-i", "--inbox", is_flag=True, help="Subscribe to a new inbox.")
+@click.option("--stream", default="", help="Stream to read.")
+@click.option("--durable", default="", help="Durable consumer of the stream to use.")
+@click.option("--all", "from_all", is_flag=True, help="Start at the stream's first message.")
+@click.option("--new", "from_new", is_flag=True, help="Start at the next new message.")
+@click.option("--last", "from_last", is_flag=True, help="Start at the stream's last message.")
+@click.option("--last-per-subject", is_flag=True, help="Start with the last message of each subject.")
+@click.option("--since", type=DURATION, metavar="DURATION", help="Start at messages of this age.")
+@click.option("--start-sequence", type=click.IntRange(min=1), help="Start at this sequence.")
+@click.option("-T", "--terminate-at-end", "to_end", is_flag=True, help="Stop at the end of the stream.")
+@click.option("--ack/--no-ack", default=False, help="Acknowledge messages of a stream.")
 @client_command
 def sub(
     caller: Caller, subjects: Sequence[str], queue: str, count: int | None, wait: int, raw: bool,
@@ -129,7 +138,11 @@ def sub(
     inbox: bool, to_end: bool, stream: str, durable: str, ack: bool, delta_time: bool, dump: Path | None,
     report_subjects: bool, report_top: int, **start: Any,
 ) -> None:  # fmt: skip
-    """Show messages as they are published, or read a stream (with --stream, --all, --since and the like)."""
+    """Show messages as they are published, or read a stream.
+
+    A stream is read with --stream or with one of the start flags: --all, --new, --last, --last-per-subject,
+    --since, --start-sequence.
+    """
     since = time.monotonic() if delta_time else None
     look = MessageView(
         raw, caller.as_json, headers_only, subjects_only, timestamp, translate, ignored, since, dump
@@ -150,9 +163,9 @@ def sub(
             words = "" if quiet else f"Subscribing on {', '.join(wanted)}"
             source = listened(session, wanted, queue, end, words)
         if tally is None:
-            await shown_until_told(source, look)
+            await shown_until_cancelled(source, look)
         else:
-            await tallied_until_told(source, tally, report_top, live=not caller.as_json)
+            await counted_until_cancelled(source, tally, report_top, live=not caller.as_json)
 
     caller.run(work)
     if tally is not None and caller.as_json:
@@ -160,7 +173,7 @@ def sub(
 
 
 def dump(target: Path, received: Received, data: bytes, place: int) -> None:
-    """Write a message whole: its headers as JSON and its data, as a file or behind the one before it."""
+    """Write a message with its headers as JSON and its data, to a file or to standard output."""
     if str(target) == "-":
         sys.stdout.buffer.write(data + b"\0")
         sys.stdout.buffer.flush()
@@ -171,14 +184,14 @@ def dump(target: Path, received: Received, data: bytes, place: int) -> None:
     (target / f"{number}.json").write_bytes(content)
 
 
-async def shown_until_told(source: AsyncGenerator[Msg, None], look: MessageView) -> None:
-    """Show messages until they end or the person has seen enough: Ctrl-C is how this is meant to end."""
+async def shown_until_cancelled(source: AsyncGenerator[Msg, None], look: MessageView) -> None:
+    """Show messages until they end, or until Ctrl-C, which is the normal end."""
     place = 0
     try:
         async with aclosing(source) as messages:
             async for message in messages:
                 received = Received.of(message)
-                if not look.passes_over(received):
+                if not look.skips(received):
                     place += 1
                     look.show(received, place)
     except asyncio.CancelledError:
@@ -187,7 +200,7 @@ async def shown_until_told(source: AsyncGenerator[Msg, None], look: MessageView)
 
 @dataclass(frozen=True)
 class End:
-    """When there has been enough: so many messages, so long a silence, all that a stream held."""
+    """When to stop: after a number of messages, a time without messages, or the end of the stream."""
 
     count: int = 0
     wait: float = 0.0
@@ -198,7 +211,7 @@ def start_of(
     *, from_all: bool, from_new: bool, from_last: bool, last_per_subject: bool, since: int | None,
     start_sequence: int | None,
 ) -> Json:  # fmt: skip
-    """Return where in a stream to begin, as a consumer's config says it; nothing when nothing was said."""
+    """Return the start in a stream as keys of a consumer's config; empty if no flag was given."""
     given: list[Json] = []
     for wanted, policy in (
         (from_all, "all"), (from_new, "new"), (from_last, "last"), (last_per_subject, "last_per_subject")
@@ -211,28 +224,32 @@ def start_of(
     if start_sequence:
         given.append({"deliver_policy": "by_start_sequence", "opt_start_seq": start_sequence})
     if len(given) > 1:
-        raise SettingsError("say once where to begin: one of --all, --new, --last, --since and the like")
+        raise SettingsError(
+            "pass one start: --all, --new, --last, --last-per-subject, --since or --start-sequence"
+        )
     return given[0] if given else {}
 
 
 def _check(
     subjects: Sequence[str], *, reads: bool, inbox: bool, queue: str, stream: str, durable: str, to_end: bool
 ) -> None:
-    """Refuse what cannot be had together."""
+    """Refuse flags that exclude each other."""
     if not subjects and not inbox and not stream:
-        raise SettingsError("which subjects? Say `headwater sub SUBJECT`, or name a --stream")
+        raise SettingsError("missing subject: run `headwater sub SUBJECT`, or pass --stream NAME")
     if reads and (queue or inbox):
-        raise SettingsError("--queue and --inbox listen, they do not read a stream: leave them out")
+        raise SettingsError("--queue and --inbox cannot be combined with reading a stream: leave them out")
     if durable and (subjects or not stream):
-        raise SettingsError("--durable reads what its consumer was made for: give --stream and no subjects")
+        raise SettingsError(
+            "--durable needs --stream and no subjects: the consumer's config selects the messages"
+        )
     if to_end and not reads:
-        raise SettingsError("--terminate-at-end needs an end: say --all, --since or --stream")
+        raise SettingsError("--terminate-at-end works only for streams: pass --stream, --all or --since")
 
 
 async def listened(
     session: Session, subjects: Sequence[str], queue: str, end: End, words: str = ""
 ) -> AsyncGenerator[Msg, None]:
-    """Yield what is published on the subjects from now on; the words are said once nothing can be missed."""
+    """Yield messages published from now on. `words` is printed once the subscriptions are active."""
     arrived: asyncio.Queue[Msg] = asyncio.Queue(PENDING)
     held = [await session.nats.subscribe(each, queue=queue, cb=arrived.put) for each in subjects]
     await flushed(session.nats)
@@ -256,7 +273,7 @@ async def _read(
     session: Session, stream: str, subjects: Sequence[str], durable: str, first: Json, ack: bool, end: End,
     *, quiet: bool,
 ) -> AsyncGenerator[Msg, None]:  # fmt: skip
-    """Yield what a stream holds and takes, through a consumer of our own or a durable one."""
+    """Yield a stream's messages through a temporary or a durable consumer."""
     name = stream or await _stream_of(session, subjects)
     if durable:
         info = await session.request(f"CONSUMER.INFO.{name}.{durable}")
@@ -295,18 +312,18 @@ async def _consumed(session: Session, info: Json, ack: bool, end: End) -> AsyncG
 
 
 async def acknowledged(session: Session, message: Msg, body: bytes = b"") -> None:
-    """Return once the server has taken note of an acknowledgement."""
+    """Return once the server has confirmed an acknowledgement."""
     try:
         await session.nats.request(message.reply, body, timeout=session.timeout)
     except nats.errors.Error:
-        raise Error("the acknowledgement was not confirmed: the message may come again") from None
+        raise Error("the acknowledgement was not confirmed: the message may be redelivered") from None
 
 
 async def _stream_of(session: Session, subjects: Sequence[str]) -> str:
-    """Return the stream that takes a subject."""
+    """Return the stream that listens on a subject."""
     found = await session.stream_names(subjects[0])
     if not found:
-        raise Error(f'no stream takes "{subjects[0]}": `headwater stream ls` lists those there are')
+        raise Error(f'no stream has the subject "{subjects[0]}": `headwater stream ls` lists the streams')
     if len(found) > 1:
-        raise SettingsError(f"which stream? {', '.join(found)} take it: name one with --stream")
+        raise SettingsError(f"several streams have the subject ({', '.join(found)}): pass --stream NAME")
     return found[0]

@@ -1,4 +1,4 @@
-"""Texts with `{{Count}}`-like parts that each message fills anew, in the manner of the `nats` command."""
+"""Templates with functions such as `{{Count}}`, filled for each message, as in the `nats` command."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from headwater.errors import Error
 
 HELP = """\b
-Bodies, subjects and values of headers may hold:
+Bodies, subjects and header values may contain:
   {{Count}}         the number of the message, from 1
   {{Time}}          the time of day, as 3:04PM
   {{TimeStamp}}     the time in RFC 3339
   {{Unix}}          seconds since 1970
   {{UnixNano}}      nanoseconds since 1970
-  {{ID}}            a unique word
+  {{ID}}            a unique id
   {{Random 10 20}}  random letters and digits, 10 to 20 of them
 """
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -27,7 +27,7 @@ _PART = re.compile(r"\{\{(-?)(.*?)(-?)\}\}", re.DOTALL)
 
 
 class Moment(NamedTuple):
-    """What one filling of a template may speak of."""
+    """The values for filling a template once."""
 
     number: int
     at: datetime
@@ -38,14 +38,14 @@ Part = str | Callable[[Moment], str]
 
 
 class Template:
-    """A text whose parts in braces are known to make sense."""
+    """A text with functions in braces, checked when it is made."""
 
     def __init__(self, text: str, *, parts: bool = True, request: bool = False) -> None:
         self._parts = list(_parts(text, request)) if parts and "{{" in text else [text]
 
     @property
     def plain(self) -> bool:
-        """Return whether every filling gives the same text."""
+        """Return whether the text contains no functions."""
         return all(isinstance(part, str) for part in self._parts)
 
     def fill(self, moment: Moment) -> str:
@@ -54,7 +54,7 @@ class Template:
 
 
 def _parts(text: str, request: bool) -> Iterator[Part]:
-    """Yield the text's pieces; a dash inside the braces eats the space beside them, as in Go."""
+    """Yield the text's parts. A dash inside the braces trims the space next to them, as in Go."""
     position = 0
     eat_left = False
     for found in _PART.finditer(text):
@@ -65,20 +65,18 @@ def _parts(text: str, request: bool) -> Iterator[Part]:
         position, eat_left = found.end(), bool(found[3])
     rest = text[position:]
     if "{{" in rest:
-        raise Error(
-            f"the template {rest.strip()!r} lacks its closing braces; --no-templates sends it as it is"
-        )
+        raise Error(f"the template {rest.strip()!r} has no closing braces: add them, or pass --no-templates")
     yield rest.lstrip() if eat_left else rest
 
 
 def _function(words: str, shown: str, request: bool) -> Part:
-    """Return what a pair of braces stands for."""
+    """Return the function in a pair of braces."""
     name, *arguments = words.split() or [""]
     name = name.removeprefix(".")
     if name == "Random" and len(arguments) == 2 and all(a.isdecimal() for a in arguments):
         shortest, longest = sorted(map(int, arguments))
         if longest > MAX_RANDOM:
-            raise Error(f"{shown} is longer than any message can be; ask for less than {MAX_RANDOM}")
+            raise Error(f"{shown} is longer than a message can be: use at most {MAX_RANDOM}")
         return lambda moment: random_text(shortest, longest)
     quoted = re.fullmatch(r'"([^"\\]*)"|`([^`]*)`', words)
     if quoted:
@@ -86,7 +84,7 @@ def _function(words: str, shown: str, request: bool) -> Part:
     if not arguments and name in _FUNCTIONS and (name != "Request" or request):
         return _FUNCTIONS[name]
     known = ", ".join([*(n for n in _FUNCTIONS if n not in ("Cnt", "Request")), "Random MIN MAX"])
-    raise Error(f"{shown} is not known in templates, only {known}; --no-templates sends it as it is")
+    raise Error(f"unknown template function {shown}: use {known}, or pass --no-templates")
 
 
 _FUNCTIONS: Mapping[str, Callable[[Moment], str]] = {
@@ -102,11 +100,11 @@ _FUNCTIONS: Mapping[str, Callable[[Moment], str]] = {
 
 
 def random_text(shortest: int, longest: int) -> str:
-    """Return letters and digits, at least and at most so many."""
+    """Return random letters and digits of a length between these bounds."""
     length = shortest + secrets.randbelow(longest - shortest + 1)
     return "".join(LETTERS[byte % len(LETTERS)] for byte in secrets.token_bytes(length))
 
 
 def _nanoseconds(at: datetime) -> int:
-    """Return nanoseconds since the epoch, as exact as the time is."""
+    """Return nanoseconds since the epoch, with the precision of the time."""
     return int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000

@@ -100,7 +100,7 @@ class ConnectionSettings:
             if self.tls_cert:
                 context.load_cert_chain(self.tls_cert, self.tls_key or None)
         except OSError as error:
-            raise SettingsError(f"the TLS files cannot be used: {error}") from None
+            raise SettingsError(f"cannot load the TLS files: {error}") from None
         return context
 
 
@@ -114,5 +114,5 @@ def _with_scheme(url: str) -> str:
     scheme, found, _ = url.partition("://")
     if found and scheme.lower() not in SCHEMES:
         known = ", ".join(f"{each}://" for each in SCHEMES)
-        raise SettingsError(f"server {url}: a NATS server has an address with {known}, not {scheme}://")
+        raise SettingsError(f"server {url} is invalid: the scheme must be one of {known}")
     return url if found else f"nats://{url}"

@@ -25,13 +25,13 @@ _WITH_UPSTREAMS = ("STREAM.INFO.", "STREAM.LIST")
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about an error, in the words of whoever uses the client: flags, or arguments."""
+    """What to do about an error, in the caller's terms: flags, or arguments."""
 
-    no_responders: str = "name the domain, or enable JetStream there"
-    timeout: str = "wait longer with timeout, or look at the server"
-    not_admitted: str = "give user and password, token, creds or nkey"
-    unanswered: str = "correct the address, or wait longer with timeout"
-    unreachable: str = "start one with `headwater serve --store DIR`, or give another address"
+    no_responders: str = "select a domain, or enable JetStream"
+    timeout: str = "check the server, or pass a longer timeout"
+    not_admitted: str = "pass user and password, token, creds or nkey"
+    unanswered: str = "correct the address, or pass a longer timeout"
+    unreachable: str = "start an engine with `headwater serve --store DIR`, or pass another address"
     by_error: Mapping[int, str] = field(default_factory=dict)
     """By the `err_code` of an API error."""
 
@@ -49,7 +49,7 @@ class RequestRefusedError(ApiError):
 
 
 class UnreachableError(Error):
-    """Nothing answers: no server, no JetStream, or not in time."""
+    """No answer: no server, no JetStream, or a timeout."""
 
     retryable = True
 
@@ -97,12 +97,12 @@ class JetStreamApi:
             require_wanted()
             return answer
         except nats.errors.NoRespondersError:
-            raise UnreachableError(f"nobody answers on {subject}: {self.advice.no_responders}") from None
+            raise UnreachableError(f"no responders on {subject}: {self.advice.no_responders}") from None
         except nats.errors.TimeoutError:
             waited = format_duration(int(wait * SECOND))
             raise UnreachableError(f"no answer on {subject} within {waited}: {self.advice.timeout}") from None
         except nats.errors.Error as error:
-            raise UnreachableError(f"the connection broke: {plain(error)}; try again") from None
+            raise UnreachableError(f"connection lost: {plain(error)}; try again") from None
 
     async def pages(self, endpoint: str, key: str, body: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the items of all pages of a list."""
@@ -147,7 +147,7 @@ def answer_of(data: bytes, endpoint: str, advice: Advice = DEFAULT_ADVICE) -> Js
     try:
         answer = msgspec.json.decode(data, type=Json)
     except msgspec.DecodeError:
-        raise Error(f"the answer to {endpoint} is not JSON: something else than JetStream answers") from None
+        raise Error(f"the answer to {endpoint} is not JSON: JetStream does not answer there") from None
     if error := answer.get("error"):
         number = int(error.get("err_code") or 0)
         raise RequestRefusedError(
@@ -201,11 +201,11 @@ def _why_not(connection: ConnectionSettings, error: Exception, advice: Advice) -
     # A server that refuses a client closes the connection at once, and its reason may be lost.
     hung_up = isinstance(error, ConnectionResetError | BrokenPipeError | nats.errors.UnexpectedEOF)
     if hung_up or "authorization" in reason.lower() or "authentication" in reason.lower():
-        return f"{where} refuses the credentials: {advice.not_admitted}"
+        return f"{where} refused the credentials: {advice.not_admitted}"
     if isinstance(error, TimeoutError):
         return f"{where} does not answer: {advice.unanswered}"
     if isinstance(error, OSError):
         reason = (error.strerror or reason).lower()
         if "connect call failed" in reason or "refused" in reason:
-            reason = "nothing listens there"
+            reason = "connection refused"
     return f"cannot connect to {where}: {reason}; {advice.unreachable}"

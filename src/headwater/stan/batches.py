@@ -1,7 +1,7 @@
-"""The publishes of one socket read, by channel, taken without a look into more than a few of them.
+"""The publishes of one socket read by channel, of which only a few are decoded.
 
-Who may publish and which channels are open does not change within a socket read. So the first publish of a
-client to a channel is looked at whole, and others that say the same in the same bytes are taken as they are.
+Clients and open channels do not change within a socket read. So only the first publish of a client to a
+channel is decoded; others with the same bytes around guid and data are accepted without decoding.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from headwater.wire.stan_messages import PubAck
 
 
 class ChannelBatch:
-    """What one socket read brought for one channel."""
+    """The publishes of one socket read to one channel."""
 
     def __init__(self, subject: bytes) -> None:
         self.subject = subject
         self.items: list[Item] = []
         self.replies: list[bytes] = []
-        """Where the acknowledgements go."""
+        """The reply subjects of the acknowledgements."""
         self.acks: list[bytes] = []
-        """The PubAcks that say that all is well."""
+        """The PubAcks for success."""
 
     def add(self, headers: bytes, data: bytes, reply: bytes, ack: bytes) -> None:
-        """Take a publish."""
+        """Add a publish."""
         self.items.append((self.subject, b"", headers, data))
         self.replies.append(reply)
         self.acks.append(ack)
 
 
 class PublishTemplate(NamedTuple):
-    """A publish, as others of its length look that differ in guid and data alone."""
+    """The bytes that publishes of the same length share if they differ only in guid and data."""
 
     subject: bytes
     head: bytes
@@ -51,17 +51,17 @@ class PublishTemplate(NamedTuple):
 
 
 class Batches:
-    """Collects publishes until they are taken out."""
+    """Collects publishes by channel."""
 
     def __init__(self) -> None:
         self._batches: dict[Channel, ChannelBatch] = {}
         self._by_name: dict[bytes, ChannelBatch] = {}
         self._known: set[bytes] = set()
-        """Who has published already, as the bytes that say so."""
+        """The encoded client and connection ids of checked publishers."""
         self._layouts: dict[int, PublishTemplate] = {}
 
     def take_alike(self, frames: Sequence[Frame], start: int) -> int:
-        """Take publishes that look like others before; return where the first lies that does not."""
+        """Collect publishes that match earlier ones; return the index of the first that does not."""
         layouts = self._layouts
         for at in range(start, len(frames)):
             subject, reply, _, body = frames[at]
@@ -80,7 +80,7 @@ class Batches:
         return len(frames)
 
     def take(self, frame: Frame) -> bool:
-        """Take a publish if its client and its channel are known already; return whether."""
+        """Collect a publish if its client and channel are known; return whether they are."""
         where = places(frame[3])
         if where is None:
             return False
@@ -93,7 +93,7 @@ class Batches:
         return True
 
     def add(self, channel: Channel, frame: Frame, message: Any) -> None:
-        """Take a publish that was looked at; others like it need not be."""
+        """Collect a decoded publish, and use it as a template for others."""
         batch = self._batches.get(channel)
         if batch is None:
             batch = self._batches[channel] = ChannelBatch(channel.subject)
@@ -109,7 +109,7 @@ class Batches:
             self._layouts[len(frame[3])] = _layout(frame, where, batch)
 
     def taken(self) -> dict[Channel, ChannelBatch]:
-        """Return all that was collected, and begin anew."""
+        """Return the collected publishes, and clear them."""
         batches, self._batches = self._batches, {}
         self._by_name.clear()
         self._known.clear()

@@ -1,4 +1,4 @@
-"""One channel: its stream, the flows of its messages, and since when nothing has happened there."""
+"""One channel: its stream, its flows, and the time of its last use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Channel:
         self.is_leaving = False
         """Whether it is being deleted."""
         self.active_ns = clock.steady_ns()
-        """When something happened here last."""
+        """When the channel was last used."""
         self._outbox = outbox
         self._timers = timers
         self._clock = clock
@@ -50,7 +50,7 @@ class Channel:
 
     @property
     def subscriptions(self) -> Iterator[StanSubscription]:
-        """Yield the subscriptions that are held by clients."""
+        """Yield the clients' subscriptions."""
         for sender in self._senders.values():
             yield from sender.shared.subscriptions
 
@@ -65,7 +65,7 @@ class Channel:
         return sender.shared if sender else None
 
     def add(self, number: int, key: FlowKey, flow: ChannelFlow) -> SharedFlow:
-        """Return a flow that begins here."""
+        """Add a flow and return it."""
         shared = SharedFlow(number, key, flow)
         self._senders[key] = Sender(
             shared, self.stream, self._encoded, self._outbox, self._timers, self._clock, self._changed
@@ -74,24 +74,24 @@ class Channel:
         return shared
 
     def remove(self, key: FlowKey) -> None:
-        """Let a flow end."""
+        """Remove a flow."""
         self._senders.pop(key).close()
         self._encoded.is_worth_it = len(self._senders) > 1
 
     def join(self, subscription: StanSubscription) -> None:
-        """Let a subscription take part in its flow; it gets nothing before it is ready."""
+        """Add a subscription to its flow; it gets no messages before it is ready."""
         subscription.shared.subscriptions.append(subscription)
         subscription.shared.flow.join(subscription.member)
 
     def leave(self, subscription: StanSubscription) -> None:
-        """Let a subscription go; the others of its flow get what it held."""
+        """Remove a subscription; its messages are redelivered to the other members."""
         subscription.shared.subscriptions.remove(subscription)
         subscription.shared.flow.leave(subscription.member)
         self.active_ns = self._clock.steady_ns()
         self.wake(subscription.shared.key)
 
     def wake(self, key: FlowKey) -> None:
-        """Have a flow go on."""
+        """Send a flow's messages."""
         sender = self._senders.get(key)
         if sender is not None:
             sender.wake()
@@ -102,13 +102,13 @@ class Channel:
             sender.wake()
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self.stream.events.message_callbacks.discard(self._stored)
         for sender in self._senders.values():
             sender.close()
 
     def idle_at_ns(self) -> int | None:
-        """Return when the channel will have been without use for too long; None if that is not looked at."""
+        """Return when the channel becomes inactive; None if it has no inactivity limit."""
         if not self.limits.max_inactivity or any(True for _ in self.subscriptions):
             return None
         return self.active_ns + self.limits.max_inactivity

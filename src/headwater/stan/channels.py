@@ -1,4 +1,4 @@
-"""The channels: found among the streams or made on first use, held to their limits, gone when unused."""
+"""The channels: streams found or created on first use, with limits, and deleted when unused."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from headwater.stream.stream import Stream
 logger = logging.getLogger(__name__)
 
 MARK = "headwater.stan.channel"
-"""Metadata of a stream that was made as a channel: its name."""
+"""Metadata of a stream that was created as a channel: the channel's name."""
 LIMITS = "headwater.stan.limits"
-"""Metadata of such a stream: the limits it was given, so that other settings show as such."""
+"""Metadata of such a stream: the limits that were applied, to detect changed settings."""
 AGAIN_NS = 5 * SECOND
 _OURS = ("_STAN.", "_INBOX.")
-"""Where clients and servers speak to each other: a stream there would keep what they say."""
+"""Subjects of the protocol itself: a channel there would store its requests."""
 
 
 class Channels:
@@ -51,11 +51,11 @@ class Channels:
         self._deleting: set[asyncio.Task[None]] = set()
         self._closed = False
         self.on_changed_flow: Callable[[SharedFlow], None] = lambda shared: None
-        """Called when a flow has come further."""
+        """Called when a flow's position changes."""
         self.on_opened_channel: Callable[[Channel], None] = lambda channel: None
-        """Called with a channel before anybody uses it."""
+        """Called with a channel before it is used."""
         self.on_lost: Callable[[Channel], None] = lambda channel: None
-        """Called with a channel whose stream is gone."""
+        """Called with a channel whose stream was deleted."""
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -68,7 +68,7 @@ class Channels:
         return self._channels.get(name)
 
     async def open_known(self) -> None:
-        """Open the streams that were made as channels; those of other limits by now take them up."""
+        """Open the streams that were created as channels, and apply changed limits."""
         marked = {c.metadata[MARK]: c for c in list(self._domain.configs()) if MARK in c.metadata}
         for name, config in sorted(marked.items()):
             stream = self._domain.find(config.name)
@@ -79,11 +79,11 @@ class Channels:
                 try:
                     stream = await self._domain.update_stream(_limited(config, name, limits))
                 except ApiError as error:
-                    logger.error("channel %s keeps its limits: %s", name, error.description)
+                    logger.error("cannot change the limits of channel %s: %s", name, error.description)
             self._add(name, stream)
 
     async def open(self, name: str) -> Channel:
-        """Return the channel, made if there is none; raise RefusedError if there cannot be."""
+        """Return the channel, created if missing; raise StanRefusedError if it cannot be."""
         channel = self._channels.get(name)
         if channel is not None:
             if channel.is_leaving:
@@ -107,7 +107,7 @@ class Channels:
         return self._channels.get(name) or self._add(name, stream)
 
     async def open_if_there(self, name: str) -> Channel | None:
-        """Return the channel if a stream is there for it."""
+        """Return the channel if its stream exists."""
         return await self.open(name) if name in self._channels or self._find(name) is not None else None
 
     def _find(self, name: str) -> Stream | None:
@@ -131,13 +131,13 @@ class Channels:
         self.on_changed_flow(shared)
 
     def on_opened(self, stream: Stream) -> None:
-        """A stream is a channel only once it is used as one."""
+        """Do nothing: a stream becomes a channel when it is first used as one."""
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """A channel whose stream is configured otherwise stays what it is."""
+        """Do nothing: a change of the stream's config does not affect its channel."""
 
     def on_closed(self, stream: Stream) -> None:
-        """Let go of a channel whose stream is deleted."""
+        """Remove a channel whose stream is deleted."""
         if self._closed:
             return
         for channel in [c for c in self._channels.values() if c.stream is stream]:
@@ -146,13 +146,13 @@ class Channels:
             self.on_lost(channel)
 
     def look_after(self, channel: Channel) -> None:
-        """Have a channel deleted when it was without use for too long."""
+        """Schedule the deletion of a channel after `max_inactivity` without use."""
         due_ns = channel.idle_at_ns()
         if due_ns is not None and MARK in channel.stream.config.metadata:
             self._timers.at(due_ns, _Inactivity(channel, self))
 
     def delete_idle(self, channel: Channel, now_ns: int) -> None:
-        """Delete a channel if nobody has used it meanwhile, else look again later."""
+        """Delete a channel that was not used meanwhile; otherwise check again later."""
         due_ns = channel.idle_at_ns()
         if due_ns is None or channel.is_leaving or self._channels.get(channel.name) is not channel:
             return
@@ -165,16 +165,16 @@ class Channels:
         task.add_done_callback(self._deleting.discard)
 
     async def _delete(self, channel: Channel) -> None:
-        logger.info("channel %s was without use for too long and is deleted", channel.name)
+        logger.info("deleting channel %s: it was inactive for max_inactivity", channel.name)
         try:
             await self._domain.delete_stream(channel.stream.name)
         except ApiError as error:
-            logger.error("channel %s cannot be deleted: %s", channel.name, error.description)
+            logger.error("cannot delete channel %s: %s", channel.name, error.description)
             channel.is_leaving = False
             self._timers.at(self._clock.steady_ns() + AGAIN_NS, _Inactivity(channel, self))
 
     async def close(self) -> None:
-        """Send nothing more, and keep all channels."""
+        """Stop sending; all channels are kept."""
         self._closed = True
         for task in self._deleting:
             with suppress(asyncio.CancelledError):
@@ -184,14 +184,14 @@ class Channels:
 
 
 class _Inactivity:
-    """The time when a channel will have been without use for too long."""
+    """The timer that deletes an inactive channel."""
 
     def __init__(self, channel: Channel, channels: Channels) -> None:
         self._channel = channel
         self._channels = channels
 
     def tick(self, now_ns: int) -> int | None:
-        """Delete it, or look again."""
+        """Delete the channel, or check again later."""
         self._channels.delete_idle(self._channel, now_ns)
         return None
 

@@ -1,4 +1,4 @@
-"""Who is connected: client ids, each of them once, and how their heartbeats stand."""
+"""The connected clients: unique client ids, and their missed heartbeats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One connected client, as it introduced itself."""
+    """One connected client, as given in its connect request."""
 
     client_id: str
     heartbeat_inbox: str
@@ -27,7 +27,7 @@ class Clients:
         self._by_conn: dict[bytes, Client] = {}
         self._failures: dict[str, int] = {}
         self.checking: set[str] = set()
-        """Ids whose owner is being asked whether it is still there."""
+        """Ids whose owner is being checked because another client requests the id."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -47,32 +47,32 @@ class Clients:
         return self._by_conn.get(conn_id)
 
     def publisher(self, client_id: str, conn_id: bytes) -> Client | None:
-        """Return the client that a publish comes from: by its connection if it says which."""
+        """Return the client of a publish, by its connection id if there is one."""
         return self._by_conn.get(conn_id) if conn_id else self._by_id.get(client_id)
 
     def add(self, client: Client) -> None:
-        """Let a client in; its id must be free."""
+        """Add a client; its id must be unused."""
         assert client.client_id not in self._by_id
         self._by_id[client.client_id] = client
         if client.conn_id:
             self._by_conn[client.conn_id] = client
 
     def remove(self, client: Client) -> None:
-        """Let a client go."""
+        """Remove a client."""
         del self._by_id[client.client_id]
         if self._by_conn.get(client.conn_id) is client:
             del self._by_conn[client.conn_id]
         self._failures.pop(client.client_id, None)
 
     def answered(self, client: Client) -> bool:
-        """Take note of an answered heartbeat; return whether the client was in doubt."""
+        """Record an answered heartbeat; return whether the client was in doubt."""
         return self._failures.pop(client.client_id, 0) > 0
 
     def missed(self, client: Client) -> bool:
-        """Take note of a heartbeat without answer; return whether the client is given up."""
+        """Record a missed heartbeat; return whether the client has missed too many."""
         failures = self._failures[client.client_id] = self._failures.get(client.client_id, 0) + 1
         return failures > self._max_failures
 
     def in_doubt(self, client_id: str) -> bool:
-        """Return whether a client's last heartbeat went unanswered."""
+        """Return whether a client missed its last heartbeat."""
         return client_id in self._failures

@@ -1,7 +1,7 @@
-"""NATS Streaming put together for one account: recovered, started, and stopped in reverse.
+"""NATS Streaming for one account: recovered and started, and stopped in reverse order.
 
-Start: check that nobody else serves the cluster id → open the records → open the channels, each with its
-subscriptions → listen. Stop: the same in reverse; what was acknowledged until then is recorded.
+Start: check that no other server has the cluster id → open the records → open the channels with their
+subscriptions → subscribe. Stop: the reverse; acknowledgements received until then are recorded.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from headwater.wire import stan_messages as wire
 logger = logging.getLogger(__name__)
 
 ALONE_WITHIN_S = 0.25
-"""How long another server of the cluster id has to answer before we take it that there is none."""
+"""How long to wait for an answer of another server with the same cluster id."""
 LOOK_EVERY_S = 0.05
 STOPPED = "stopped"
-"""Whether the records tell all that was sent, since the last run ended in order."""
+"""The key that records a clean stop: the records then contain every delivery."""
 
 
 @dataclass(frozen=True)
 class StanDoor:
-    """A running NATS Streaming server, with the parts that monitoring looks at."""
+    """A running NATS Streaming server, with the parts that monitoring reads."""
 
     cluster_id: str
     server_id: str
@@ -60,7 +60,7 @@ class StanDoor:
     publishing: Publishing
     outbox: Outbox
     on_interest: Callable[[], None]
-    """To be called when somebody has begun to listen, or listens no more."""
+    """Callback for changes of subscriber interest."""
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def opened(
     clock: Clock,
     keep_pace: Callable[[Stream], None],
 ) -> AsyncIterator[StanDoor]:
-    """Serve NATS Streaming clients for the length of a block; the state lies in the file at `path`."""
+    """Serve NATS Streaming clients during a block; the state is stored in the file at `path`."""
     assert settings.stan is not None
     limits = StoreLimits.from_settings(settings)
     if not settings.stan_partitioning:
@@ -167,7 +167,7 @@ async def opened(
 
 @asynccontextmanager
 async def _kept(partition: Partition | None) -> AsyncIterator[None]:
-    """End the block with an error if another engine turns up that has our channels, and we must go."""
+    """End the block with an error if another engine claims this engine's channels and takes precedence."""
     try:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(partition.keep(), name="stan partition") if partition else None
@@ -181,7 +181,7 @@ async def _kept(partition: Partition | None) -> AsyncIterator[None]:
 
 
 async def check_alone(connection: Connection, cluster_id: str) -> None:
-    """Refuse to start where another server answers for the cluster id."""
+    """Refuse to start if another server answers for the cluster id."""
     subject = f"_STAN.discover.{cluster_id}".encode()
     hello = wire.ConnectRequest(clientID=cluster_id, heartbeatInbox=f"_INBOX.{unique_id()}")
     try:
@@ -196,7 +196,7 @@ async def check_alone(connection: Connection, cluster_id: str) -> None:
 
 
 def _identify(kept: Records, cluster_id: str) -> str:
-    """Return the id of the server that the records are of, a new one if they are new."""
+    """Return the server id in the records, or a new one if they are new."""
     known = kept.server()
     if not known:
         server_id = unique_id()
@@ -211,7 +211,7 @@ def _identify(kept: Records, cluster_id: str) -> str:
 
 
 def _was_stopped(kept: Records) -> bool:
-    """Return whether the last run ended in order, and keep it that this one has not yet."""
+    """Return whether the last run stopped cleanly, and record that this one has not yet."""
     if kept.server().get(STOPPED) != "yes":
         return False
     kept.write([records.keep(STOPPED, "no")])
@@ -219,30 +219,30 @@ def _was_stopped(kept: Records) -> bool:
 
 
 def _listening(outlet: Outlet | None) -> Callable[[bytes], bool] | None:
-    """Return how to see whether anybody listens; while it cannot be seen, all are taken to."""
+    """Return the check for subscriber interest, or None if it is unknown."""
     if outlet is None:
         return None
     return lambda subject: not outlet.is_open or outlet.listens(subject)
 
 
 async def _open_others(channels: Channels, subscriptions: Subscriptions) -> None:
-    """Open the channels that something is recorded about, but that were not made as channels."""
+    """Open channels with records whose streams were not created as channels."""
     for name in subscriptions.recovered_channels:
         try:
             await channels.open_if_there(name)
         except StanRefusedError as error:
-            logger.error("channel %s is not served: %s", name, error)
+            logger.error("cannot serve channel %s: %s", name, error)
 
 
 class _Watch:
-    """Looks at once who has begun to listen, and every so often who does not any more."""
+    """Checks for new subscriber interest at once, and for lost interest periodically."""
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
         self._handle: asyncio.TimerHandle | None = None
 
     def on_interest(self) -> None:
-        """Take note that something has changed."""
+        """Record that interest has changed."""
         self._subscriptions.on_interest()
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
@@ -252,6 +252,6 @@ class _Watch:
         self._subscriptions.look_who_listens()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._handle is not None:
             self._handle.cancel()

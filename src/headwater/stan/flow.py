@@ -1,8 +1,8 @@
-"""The flow of a channel's messages to one subscription, or to the members of a queue group that share it.
+"""The flow of a channel's messages to one subscription, or to the members of a queue group.
 
-What was sent is held by a member until it is acknowledged. What nobody holds any more, since its holder left
-or the engine was started anew, waits to be sent again, and nothing new is sent before that is done. Pure
-code: it is told the time and what the channel holds, and says which messages go to whom.
+A member holds each message sent to it until the message is acknowledged. A message without a holder, because
+its holder left or the engine restarted, is redelivered before anything new is sent. Pure code: the caller
+passes the time and the channel's messages, and the flow decides which messages go to which member.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap64
 
 NEAR_NS = 15_000_000
-"""Messages that expire within this time are sent again together."""
+"""Messages that expire within this time are redelivered together."""
 
 
 @dataclass(eq=False, slots=True)
@@ -24,33 +24,33 @@ class Member:
     max_in_flight: int
     ack_wait_ns: int
     is_ready: bool = True
-    """Whether it may be sent anything: its client knows of it and listens."""
+    """Whether messages may be sent: the client has the answer to its request and listens."""
     in_doubt: bool = False
-    """Whether its client leaves heartbeats unanswered."""
+    """Whether its client misses heartbeats."""
     first: dict[int, int] = field(default_factory=dict)
-    """When each message that was sent once expires, in the order of sending, which is that of expiry too."""
+    """The expiry of each message sent once, in the order of sending, which is also the order of expiry."""
     again: dict[int, int] = field(default_factory=dict)
-    """When each message that was sent more than once expires, in no order."""
+    """The expiry of each message sent more than once, unordered."""
 
     @property
     def held(self) -> int:
-        """Return how many messages wait for its acknowledgement."""
+        """Return the number of unacknowledged messages."""
         return len(self.first) + len(self.again)
 
     @property
     def is_stalled(self) -> bool:
-        """Return whether it gets nothing new before it acknowledges something."""
+        """Return whether the member must acknowledge before it gets new messages."""
         return self.held >= self.max_in_flight
 
     @property
     def room(self) -> int:
-        """Return how many new messages it may be sent."""
+        """Return how many new messages may be sent to the member."""
         return max(0, self.max_in_flight - self.held)
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A message to be sent again, to whom, and how often it has been."""
+    """A redelivery: the message, the member, and the number of deliveries so far."""
 
     member: Member
     seq: int
@@ -58,12 +58,12 @@ class Again:
 
 
 class ChannelFlow:
-    """What was sent, to whom, and what is due."""
+    """The sent and unacknowledged messages of a flow, and the due redeliveries."""
 
     def __init__(self, last_sent: int, unheld: Iterable[int] = (), doubted_through: int = 0) -> None:
         self.last_sent = last_sent
         self.doubted_through = doubted_through
-        """Up to where a crash may have made us forget that messages were sent: they are sent as if again."""
+        """Up to here, deliveries may have been lost in a crash; messages are marked as redelivered."""
         self.members: list[Member] = []
         self._unheld = BitMap64(unheld)
         self._counts: dict[int, int] = {}
@@ -71,7 +71,7 @@ class ChannelFlow:
 
     @property
     def pending(self) -> BitMap64:
-        """Return what was sent and not acknowledged."""
+        """Return the unacknowledged sequences."""
         pending = BitMap64(self._unheld)
         for member in self.members:
             pending.update(member.first, member.again)
@@ -79,20 +79,20 @@ class ChannelFlow:
 
     @property
     def has_unheld(self) -> bool:
-        """Return whether something is to be sent again now, and there is somebody to send it to."""
+        """Return whether a message without a holder can be redelivered now."""
         return bool(self._unheld) and bool(self._takers())
 
     def join(self, member: Member) -> None:
-        """Let a member take part."""
+        """Add a member."""
         self.members.append(member)
 
     def leave(self, member: Member) -> None:
-        """Let a member go; what it held is to be sent again, to others or to whoever comes."""
+        """Remove a member; its messages are redelivered to other or later members."""
         self.members.remove(member)
-        self.let_go(member)
+        self.release(member)
 
-    def let_go(self, member: Member) -> None:
-        """Have what a member holds sent again before anything new: it may never have arrived."""
+    def release(self, member: Member) -> None:
+        """Redeliver the messages that a member holds before anything new: they may never have arrived."""
         self._unheld.update(member.first, member.again)
         member.first.clear()
         member.again.clear()
@@ -102,14 +102,14 @@ class ChannelFlow:
         return 0 if self._unheld else sum(member.room for member in self._takers())
 
     def _takers(self) -> list[Member]:
-        """Return the members to send to: those in doubt only if there is no other."""
+        """Return the members to send to; members in doubt only if there is no other."""
         ready = [member for member in self.members if member.is_ready]
         return [member for member in ready if not member.in_doubt] or ready
 
     def send(self, seqs: Sequence[int], through_seq: int, now_ns: int) -> list[tuple[Member, list[int]]]:
-        """Return who gets which of these new messages; there must be room.
+        """Assign new messages to members; there must be room.
 
-        `through_seq` is how far the channel was looked through for them.
+        `through_seq` is the last sequence of the channel that was examined.
         """
         assert through_seq >= self.last_sent
         self.last_sent = through_seq
@@ -126,7 +126,7 @@ class ChannelFlow:
         return [(member, share) for member, share in shares.items() if share]
 
     def _shared(self, takers: list[Member], seqs: Sequence[int]) -> dict[Member, list[int]]:
-        """Return what each member gets: whoever holds least is next, in turns where several do."""
+        """Return each member's messages: the one that holds the fewest is next, in turns among equals."""
         shares: dict[Member, list[int]] = {member: [] for member in takers}
         count = len(takers)
         heap = [
@@ -147,7 +147,7 @@ class ChannelFlow:
         return shares
 
     def acknowledge(self, member: Member, seq: int) -> bool:
-        """Take an acknowledgement, whoever holds the message by now; return whether it changed anything."""
+        """Apply an acknowledgement, whichever member holds the message now; return whether it had effect."""
         if member.first.pop(seq, None) is not None:
             if self._counts:
                 self._counts.pop(seq, None)
@@ -159,7 +159,7 @@ class ChannelFlow:
         return self.forget(seq)
 
     def acknowledge_all(self, member: Member, seqs: Iterable[int]) -> bool:
-        """Take a member's acknowledgements; return whether they changed anything."""
+        """Apply a member's acknowledgements; return whether they changed anything."""
         first, counts, changed = member.first, self._counts, False
         for seq in seqs:
             if (not counts and first.pop(seq, None) is not None) or self.acknowledge(member, seq):
@@ -167,7 +167,7 @@ class ChannelFlow:
         return changed
 
     def forget(self, seq: int) -> bool:
-        """Let go of a message that nobody holds; return whether there was one."""
+        """Drop a message without a holder; return whether there was one."""
         self._counts.pop(seq, None)
         if seq in self._unheld:
             self._unheld.remove(seq)
@@ -175,7 +175,7 @@ class ChannelFlow:
         return False
 
     def due(self, now_ns: int) -> list[Again]:
-        """Return what is to be sent again now: first what nobody holds, then what has expired."""
+        """Return due redeliveries: first messages without a holder, then expired ones."""
         if not self._takers():
             return []
         unheld, self._unheld = list(self._unheld), BitMap64()
@@ -188,14 +188,14 @@ class ChannelFlow:
         for expiry, seq, member in expired:
             to = self._best() if len(self.members) > 1 else member
             if to.in_doubt or not to.is_ready:
-                # Whoever may not be there gets nothing now; the message stays with it for another while.
+                # Nothing is sent to a member in doubt; it keeps the message for another ack wait.
                 member.again[seq] = max(expiry, now_ns) + member.ack_wait_ns
                 continue
             due.append(self._again(to, seq, expiry, now_ns))
         return due
 
     def _expired(self, member: Member, until_ns: int) -> list[tuple[int, int]]:
-        """Take out and return what has expired with a member."""
+        """Remove and return a member's expired messages."""
         expired = []
         for seq, expiry in member.first.items():
             if expiry > until_ns:
@@ -208,7 +208,7 @@ class ChannelFlow:
         return expired
 
     def _best(self) -> Member:
-        """Return who gets the next message again: whoever holds least, full or not."""
+        """Return the member for the next redelivery: the one that holds the fewest, even if it is full."""
         takers = self._takers()
         turn = self._turn % len(takers)
         self._turn = turn + 1
@@ -216,13 +216,13 @@ class ChannelFlow:
 
     def _again(self, member: Member, seq: int, expiry_ns: int, now_ns: int) -> Again:
         count = self._counts[seq] = self._counts.get(seq, 0) + 1
-        # From the old time on, so that the rhythm does not drift, but never into the past.
+        # Counted from the old expiry so that the interval does not drift, but never in the past.
         next_ns = expiry_ns + member.ack_wait_ns
         member.again[seq] = next_ns if next_ns > now_ns else now_ns + member.ack_wait_ns
         return Again(member, seq, count)
 
     def next_due_ns(self, now_ns: int) -> int | None:
-        """Return when something is to be sent again; None while there is nobody to send it to."""
+        """Return the time of the next redelivery; None if there is no member to send to."""
         if not self._takers():
             return None
         if self._unheld:

@@ -1,4 +1,4 @@
-"""Asks clients whether they are still there: every so often, and when another one wants their id."""
+"""Sends heartbeats to clients: periodically, and when another client requests their id."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Beat:
         self._heartbeats = heartbeats
 
     def tick(self, now_ns: int) -> int | None:
-        """Ask the client."""
+        """Send the heartbeat."""
         self._heartbeats.ask(self)
         return None
 
 
 class Heartbeats:
-    """Keeps time for every client, and says who is in doubt and who is given up."""
+    """Sends heartbeats to every client, and reports clients that miss them."""
 
     def __init__(
         self,
@@ -52,31 +52,31 @@ class Heartbeats:
         self._beats: dict[str, _Beat] = {}
         self._asking: set[asyncio.Task[None]] = set()
         self.on_doubt: Callable[[Client, bool], None] = lambda client, in_doubt: None
-        """Called when a client leaves a heartbeat unanswered, and when it answers again."""
+        """Called when a client misses a heartbeat, and when it answers again."""
         self.on_alive: Callable[[Client], None] = lambda client: None
         """Called whenever a client answers."""
         self.on_dead: Callable[[Client], None] = lambda client: None
-        """Called with a client that is given up."""
+        """Called with a client that missed too many heartbeats."""
 
     def watch(self, client: Client, *, at_once: bool = False) -> None:
-        """Ask a client from now on."""
+        """Start heartbeats to a client."""
         beat = self._beats[client.client_id] = _Beat(client, self)
         self._timers.at(self._clock.steady_ns() + (0 if at_once else self._interval_ns), beat)
 
     def forget(self, client: Client) -> None:
-        """Ask a client no more."""
+        """Stop heartbeats to a client."""
         beat = self._beats.pop(client.client_id, None)
         if beat is not None:
             self._timers.forget(beat)
 
     def hurry(self, client: Client) -> None:
-        """Ask a client in doubt at once, for it has shown itself."""
+        """Send a heartbeat at once to a client in doubt that was active."""
         beat = self._beats.get(client.client_id)
         if beat is not None and self._clients.in_doubt(client.client_id):
             self._timers.at(self._clock.steady_ns() + MILLISECOND, beat)
 
     def ask(self, beat: _Beat) -> None:
-        """Send a heartbeat, and take the answer when it comes."""
+        """Send a heartbeat, and handle its answer."""
         task = asyncio.create_task(self._ask(beat), name=f"heartbeat of {beat.client.client_id}")
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
@@ -84,7 +84,7 @@ class Heartbeats:
     async def _ask(self, beat: _Beat) -> None:
         client = beat.client
         if not self._connection.connected:
-            # Nobody can answer while we are away ourselves.
+            # No client can answer while this engine is disconnected.
             self._timers.at(self._clock.steady_ns() + self._interval_ns, beat)
             return
         answered = await self._answers(client, self._timeout_s)
@@ -102,9 +102,9 @@ class Heartbeats:
         self._timers.at(self._clock.steady_ns() + self._interval_ns, beat)
 
     async def is_there(self, client: Client) -> bool:
-        """Return whether a client answers within the time it has when another one wants its id.
+        """Return whether a client answers in time while another one requests its id.
 
-        That nobody listens for it right now is no answer: it may be about to connect again.
+        A no-responders status does not count as an answer: the client may be about to reconnect.
         """
         until = time.monotonic() + self._probe_s
         while (left_s := until - time.monotonic()) > 0:
@@ -121,7 +121,7 @@ class Heartbeats:
         return True
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop all heartbeats."""
         for beat in self._beats.values():
             self._timers.forget(beat)
         for task in self._asking:

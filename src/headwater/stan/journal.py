@@ -1,4 +1,4 @@
-"""Writes records in groups, in order, and tells whoever waits once theirs are durable."""
+"""Writes records in groups, in order, and runs callbacks once they are durable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Then = Callable[[], None]
 
 
 class Journal:
-    """The task that owns the records' file: one write at a time, all that waits in it."""
+    """The task that writes the records file: one write at a time, with all waiting changes."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -28,20 +28,20 @@ class Journal:
         self._task = asyncio.create_task(self._run(), name="stan journal")
 
     def put(self, ops: Sequence[Op], then: Then | None = None) -> None:
-        """Have changes made durable, and then something done, after all that was asked for before."""
+        """Queue changes, and a callback to run once they are durable, in order."""
         self._ops += ops
         if then is not None:
             self._thens.append(then)
         self._wake.set()
 
     async def settled(self) -> None:
-        """Return once all that was put is durable."""
+        """Return once all queued changes are durable."""
         done = asyncio.get_running_loop().create_future()
         self.put([], lambda: None if done.done() else done.set_result(None))
         await done
 
     async def close(self) -> None:
-        """Write what waits, then stop."""
+        """Write the queued changes, then stop."""
         self._closing = True
         self._wake.set()
         await self._task
@@ -60,17 +60,17 @@ class Journal:
                 self._wake.set()
 
     async def _written(self, ops: list[Op]) -> bool:
-        """Return once the changes are durable, however often that takes; False if we are to stop before."""
+        """Retry until the changes are durable; return False if stopped before."""
         while True:
             try:
                 await asyncio.to_thread(self._records.write, ops)
                 return True
             except FencedError as error:
-                # Another engine keeps the state now; whoever waits for ours waits in vain, as it must.
-                logger.error("cannot keep the state of NATS Streaming: %s", error)
+                # Another engine owns the state now. Callbacks of this one must never run.
+                logger.error("cannot write the state of NATS Streaming: %s", error)
                 return False
             except (sqlite3.Error, DiskError):
-                logger.exception("cannot keep the state of NATS Streaming; trying again")
+                logger.exception("cannot write the state of NATS Streaming; retrying")
             if self._closing:
                 return False
             await asyncio.sleep(RETRY_S)

@@ -1,4 +1,4 @@
-"""How much channels may hold: limits for all of them, and narrower ones by name or pattern."""
+"""The limits of channels: for all of them, and more specific ones by name or pattern."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headwater.stan.names import valid_pattern
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:
-    """The limits of one channel; 0 is none. Times in nanoseconds."""
+    """The limits of one channel; 0 means no limit. Times are in nanoseconds."""
 
     max_msgs: int = 1_000_000
     max_bytes: int = 1_024_000_000
@@ -33,22 +33,22 @@ _KEYS = {
     "max_subs": ("max_subscriptions", 1),
     "max_inactivity_s": ("max_inactivity", SECOND),
 }
-"""What a file calls a limit, which one it is, and its unit."""
+"""The key of a limit in the file, its field, and its unit."""
 
 Overrides = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """The limits of all channels together, of each of them, and of those that are named."""
+    """The limits of the store, of each channel, and of named channels."""
 
     max_channels: int = 100
     each: ChannelLimits = ChannelLimits()
     channels: Mapping[str, Overrides] = field(default_factory=dict)
-    """By name or pattern, what differs; widest patterns first."""
+    """Overrides by name or pattern, widest patterns first."""
 
     def of(self, channel: str) -> ChannelLimits:
-        """Return what holds for a channel: the narrowest pattern that says something about a limit wins."""
+        """Return the limits of a channel; for each limit, the narrowest pattern that sets it wins."""
         limits = self.each
         for pattern, overrides in self.channels.items():
             if matches(channel, pattern):
@@ -56,7 +56,7 @@ class StoreLimits:
         return limits
 
     def of_pattern(self, pattern: str) -> ChannelLimits:
-        """Return what holds for the channels of a named pattern, wider patterns heard first."""
+        """Return the limits of a pattern's channels, wider patterns applied first."""
         limits = self.each
         for wider, overrides in self.channels.items():
             if is_subset(pattern, wider):
@@ -64,12 +64,12 @@ class StoreLimits:
         return limits
 
     def lists(self, channel: str) -> bool:
-        """Return whether a channel is among those that are named."""
+        """Return whether a name or pattern matches a channel."""
         return any(matches(channel, pattern) for pattern in self.channels)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StoreLimits:
-        """Return what the settings say, the file of channels included."""
+        """Return the limits in the settings and in the file of channels."""
         each = ChannelLimits(
             settings.stan_max_msgs,
             settings.stan_max_bytes,
@@ -92,29 +92,29 @@ def read_channels(path: Path) -> dict[str, Overrides]:
     try:
         declared = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"stan_channels: {path} cannot be read as TOML: {error}") from None
+        raise SettingsError(f"stan_channels: cannot read {path} as TOML: {error}") from None
     return parse_channels(declared)
 
 
 def parse_channels(declared: Mapping[str, Any]) -> dict[str, Overrides]:
-    """Return checked limits by channel, widest patterns first, so that the narrowest has the last word."""
+    """Return checked limits by channel, widest patterns first, so that narrower ones override them."""
     return {name: _overrides(name, declared[name]) for name in sorted(declared, key=_narrowness)}
 
 
 def _narrowness(pattern: str) -> list[int]:
-    """Return what sorts a pattern before every other that takes less."""
+    """Return a sort key that puts a pattern before narrower ones."""
     return [{">": 0, "*": 1}.get(token, 2) for token in pattern.split(".")]
 
 
 def _overrides(name: str, declared: Any) -> Overrides:
     if not valid_pattern(name):
-        raise SettingsError(f"stan_channels: {name!r} is no name or pattern of channels")
+        raise SettingsError(f"stan_channels: {name!r} is not a valid channel name or pattern")
     if not isinstance(declared, dict):
-        raise SettingsError(f'stan_channels: write ["{name}"] and its limits below')
+        raise SettingsError(f'stan_channels: {name} is not a table: write ["{name}"] with its limits below')
     overrides = {}
     for key, value in declared.items():
         if key not in _KEYS:
-            raise SettingsError(f"stan_channels: {name} has no limit {key}; there are {', '.join(_KEYS)}")
+            raise SettingsError(f"stan_channels: unknown limit {key} of {name}: use {', '.join(_KEYS)}")
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise SettingsError(f"stan_channels: {key} of {name} must be a number, 0 for no limit")
         limit, unit = _KEYS[key]
@@ -123,5 +123,5 @@ def _overrides(name: str, declared: Any) -> Overrides:
 
 
 def described(limits: ChannelLimits) -> str:
-    """Return limits as a line of text that tells equal ones from others."""
+    """Return limits as a line of text that is equal for equal limits."""
     return " ".join(f"{f.name}={getattr(limits, f.name)}" for f in fields(limits))

@@ -1,4 +1,4 @@
-"""Ways of serving NATS Streaming with several engines, and which of them exclude each other."""
+"""Modes of serving NATS Streaming with several engines, which exclude each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from headwater.settings import Settings
 
 
 def check_modes(settings: Settings) -> None:
-    """Refuse settings that ask for two ways at once, or for one that there is not."""
+    """Refuse settings that combine modes, or that select a mode that does not exist."""
     chosen = [
         name
         for name in ("standby", "stan_partitioning", "stan_clustered")
@@ -15,10 +15,10 @@ def check_modes(settings: Settings) -> None:
     ]
     if len(chosen) > 1:
         raise SettingsError(
-            f"{' and '.join(chosen)} exclude each other: fault tolerance, partitioning and clustering are "
-            "three ways of having several engines, choose one"
+            f"{' and '.join(chosen)} exclude each other: choose one of fault tolerance, partitioning and "
+            "clustering"
         )
     if settings.stan_clustered:
-        raise SettingsError("stan_clustered: engines keep no quorum; let another one wait with standby")
+        raise SettingsError("stan_clustered is not supported: run a second engine with standby instead")
     if settings.stan_partitioning and settings.stan_channels is None:
         raise SettingsError("stan: no configured channel: stan_partitioning needs stan_channels")

@@ -1,4 +1,4 @@
-"""The pages of NATS Streaming: server, store, clients and channels, in the JSON that its tools read."""
+"""The monitoring pages of NATS Streaming (server, store, clients, channels) in its own JSON."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ PREFIX = "/streaming"
 
 
 class _WrongQueryError(Error):
-    """A query option that is no number."""
+    """A query option that is not a number."""
 
 
 class Monitoring:
-    """Looks at a running server and tells what it sees."""
+    """The monitoring pages of a running server."""
 
     def __init__(self, door: StanDoor, clock: Clock, state: str = "STANDALONE") -> None:
         self._door = door
@@ -157,7 +157,7 @@ class Monitoring:
 
 
 def page(look: Callable[[Query], Awaitable[Json | None]]) -> Handler:
-    """Return what answers a query with what is seen, in JSON."""
+    """Return a handler that answers a query with JSON."""
 
     async def answer(query: Query) -> Answer:
         try:
@@ -181,7 +181,7 @@ def index(pages: Iterable[str]) -> Answer:
 
 
 def process(state: str, started_ns: int, now_ns: int) -> Json:
-    """Return what serverz tells of a process, whatever it serves."""
+    """Return the part of serverz that describes the process."""
     return {
         "version": VERSION,
         "go": f"python{platform.python_version()}",
@@ -199,7 +199,7 @@ def files() -> Json:
 
 @dataclass(frozen=True, slots=True)
 class _Page(Generic[T]):
-    """The part of a list that a query asks for."""
+    """The part of a list that a query selects."""
 
     shown: Sequence[T]
     counts: Json
@@ -265,14 +265,14 @@ def _offline(shared: SharedFlow) -> Json:
 
 
 def _named(shared: SharedFlow) -> Json:
-    """Return the names that a subscription has; those it has not are left out."""
+    """Return a subscription's names without empty ones."""
     key = shared.key
     names = {"durable_name": "" if key.group else key.durable, "queue_name": key.queue_name}
     return {label: name for label, name in names.items() if name}
 
 
 def _open_files() -> int:
-    """Return how many files this process has open, 0 where the system does not tell."""
+    """Return how many files this process has open, 0 if the system does not report it."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError:
@@ -280,7 +280,7 @@ def _open_files() -> int:
 
 
 def uptime(seconds: int) -> str:
-    """Return a time as `1d2h3m4s`, from its largest part on."""
+    """Return a time as `1d2h3m4s`, starting with the largest unit."""
     minutes, s = divmod(seconds, 60)
     hours, m = divmod(minutes, 60)
     d, h = divmod(hours, 24)

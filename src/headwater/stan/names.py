@@ -1,4 +1,4 @@
-"""Names of channels, and the stream that each of them is."""
+"""Names of channels and of their streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLIENT_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def valid_channel(name: str) -> bool:
-    """Return whether a channel can be called so: a literal subject without a slash."""
+    """Return whether a channel name is valid: a literal subject without a slash."""
     return (
         valid_subject(name)
         and _NEVER.isdisjoint(name)
@@ -23,12 +23,12 @@ def valid_channel(name: str) -> bool:
 
 
 def valid_pattern(name: str) -> bool:
-    """Return whether limits can be given for channels of this name, wildcards allowed."""
+    """Return whether a channel name or pattern is valid."""
     return valid_subject(name) and "/" not in name
 
 
 def valid_client_id(name: str) -> bool:
-    """Return whether a client can call itself so."""
+    """Return whether a client id is valid."""
     return _CLIENT_ID.fullmatch(name) is not None
 
 

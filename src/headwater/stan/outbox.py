@@ -1,4 +1,4 @@
-"""The way out to STAN clients: frames on one connection, counted, and whether a client listens."""
+"""The outgoing connection to STAN clients, with counters and subscriber interest."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from headwater.wire.stan_frames import payload_bytes
 
 
 class Outbox:
-    """Everything that clients get leaves here, so that its order holds."""
+    """Writes all frames to clients, so that their order is kept."""
 
     def __init__(self, connection: Connection, listens: Callable[[bytes], bool] | None = None) -> None:
         self._connection = connection
         self.listens = listens
-        """Whether anybody listens on a subject; None if that cannot be seen."""
+        """The check whether a subject has a subscriber; None if interest is unknown."""
         self.out_msgs = 0
         self.out_bytes = 0
 
     @property
     def max_payload(self) -> int:
-        """Return the largest message that the server takes."""
+        """Return the server's maximum payload."""
         return self._connection.max_payload
 
     def answer(self, reply: bytes, body: bytes) -> None:
-        """Answer a request, unless it named no subject for that."""
+        """Answer a request if it has a reply subject."""
         if reply:
             self._connection.write(b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body))
 
@@ -41,5 +41,5 @@ class Outbox:
         self._connection.write(frames)
 
     async def writable(self) -> None:
-        """Return once the server keeps up with what was written."""
+        """Return once the connection's write buffer has room."""
         await self._connection.writable()

@@ -1,4 +1,4 @@
-"""Engines that share the channels of one cluster id, each with its own, and refuse to overlap."""
+"""Partitioning: engines that divide the channels of one cluster id and refuse to overlap."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from headwater.wire.stan_messages import PARTITIONING, MalformedError, decode
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 5.0
-"""How often an engine that serves looks whether another one claims its channels."""
+"""How often a serving engine checks whether another one claims its channels."""
 CLAIMING, SERVING = "claiming", "serving"
 _LENGTH = struct.Struct("<H")
 
 
 def encode_names(names: Iterable[str], at_most: int) -> list[bytes]:
-    """Return names, each behind its length, in as many pieces as that takes."""
+    """Return names, each prefixed by its length, in one or more pieces."""
     pieces = [b""]
     for name in names:
         encoded = name.encode()
@@ -37,14 +37,14 @@ def encode_names(names: Iterable[str], at_most: int) -> list[bytes]:
 
 
 def decode_names(data: bytes) -> list[str]:
-    """Return the names of one piece; raise MalformedError if it is none."""
+    """Return the names of one piece; raise MalformedError if it is invalid."""
     names, at = [], 0
     try:
         while at < len(data):
             (length,) = _LENGTH.unpack_from(data, at)
             at += _LENGTH.size
             if at + length > len(data):
-                raise MalformedError("a name that is cut off")
+                raise MalformedError("a name is truncated")
             names.append(data[at : at + length].decode())
             at += length
     except (struct.error, UnicodeDecodeError) as error:
@@ -53,15 +53,16 @@ def decode_names(data: bytes) -> list[str]:
 
 
 def overlap(ours: Iterable[str], theirs: Sequence[str]) -> str:
-    """Return a name or pattern of ours that takes a channel which one of theirs takes too, or nothing."""
+    """Return one of our names or patterns that overlaps with one of theirs, or ""."""
     return next((name for name in ours for other in theirs if collides(name, other)), "")
 
 
 def gives_way(server_id: str, serves: bool, other_id: str, other_state: str) -> bool:
-    """Return whether, of two engines that claim one channel, it is this one that must go.
+    """Return whether this engine must stop if another one claims the same channel.
 
-    Whoever serves already stays. Where both do, since they have only now come to hear each other, or neither,
-    they go by their ids: both see the same. An original server says no state, and expects that others go.
+    An engine that serves already stays. If both or neither serve, for example after a network partition, the
+    ids decide, so that both engines reach the same decision. An original NATS Streaming server sends no state
+    and expects others to stop.
     """
     if not other_state:
         return True
@@ -71,7 +72,7 @@ def gives_way(server_id: str, serves: bool, other_id: str, other_state: str) -> 
 
 
 class Partition:
-    """The channels of this engine, told to and compared with those of others; a sink of the bus."""
+    """Announces this engine's channels and compares them with those of others; a sink of the bus."""
 
     def __init__(
         self,
@@ -92,26 +93,26 @@ class Partition:
         self._again_s = again_s
         self._state = CLAIMING
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """The channel that we must leave to another engine."""
+        """Set to the channel that another engine takes over."""
 
     def serves(self, channel: str) -> bool:
-        """Return whether a channel is ours."""
+        """Return whether this engine serves a channel."""
         return any(matches(channel, pattern) for pattern in self.patterns)
 
     async def claim(self) -> None:
-        """Return once no other engine was found that claims any of our channels; raise if one does."""
+        """Return if no other engine claims any of this engine's channels; raise otherwise."""
         self._connection.subscribe(self._subject, self)
         self._connection.subscribe(self._inbox, _Answers(self._answered))
         await self._look(self._wait_s)
         self._state = SERVING
 
     async def keep(self) -> None:
-        """Look again and again who else is there, as when a broken link is mended; raise if we must go."""
+        """Check periodically for other engines, which a repaired link may reveal; raise if this must stop."""
         while True:
             await self._look(self._again_s)
 
     async def _look(self, wait_s: float) -> None:
-        """Tell the others what is ours, and raise if one answers within a time that we must go."""
+        """Announce this engine's channels, and raise if an answer says that it must stop."""
         for piece in encode_names(self.patterns, self._connection.max_payload - 256):
             self._connection.publish(self._subject, self._message(piece), reply=self._inbox)
         with suppress(TimeoutError):
@@ -121,7 +122,7 @@ class Partition:
             )
 
     def flush(self) -> None:
-        """Answer other engines that claim channels: with one that is ours, or with nothing."""
+        """Answer the announcements of other engines: with an overlapping channel, or with nothing."""
         frames, self.items = self.items, []
         for _, reply, _, body in frames:
             try:
@@ -130,18 +131,18 @@ class Partition:
                     continue
                 found = overlap(self.patterns, decode_names(message.Data))
             except MalformedError as error:
-                logger.warning("a message about partitions cannot be read: %s", error)
+                logger.warning("ignored an invalid partitioning message: %s", error)
                 continue
             if reply:
                 self._connection.publish(reply, self._message(found.encode()))
             if found:
-                logger.error("another engine claims channels that are claimed here: %s", found)
-                # An original server that claims goes when it is answered.
+                logger.error("another engine claims a channel of this engine: %s", found)
+                # An original server that claims a channel stops when it gets an answer.
                 if message.RefID:
                     self._meet(message, found)
 
     def _answered(self, message: Any) -> None:
-        """Take what another engine says about our claim: a channel that it claims too, or nothing."""
+        """Handle an engine's answer to our announcement: an overlapping channel, or nothing."""
         if message.Data:
             self._meet(message, message.Data.decode(errors="replace"))
 
@@ -157,14 +158,14 @@ class Partition:
 
 
 class _Answers:
-    """Takes what other engines answer."""
+    """The sink for answers of other engines."""
 
     def __init__(self, on_answer: Callable[[Any], None]) -> None:
         self.items: list[Frame] = []
         self._on_answer = on_answer
 
     def flush(self) -> None:
-        """Pass on what came; that nobody listens says nothing."""
+        """Forward answers; a no-responders status is ignored."""
         frames, self.items = self.items, []
         for _, _, _, body in frames:
             with suppress(MalformedError):

@@ -1,7 +1,7 @@
-"""From a STAN publish to its acknowledgement: many at a time into the channel's stream, acked once durable.
+"""Stores STAN publishes in the channel's stream, many at a time, and acknowledges them once durable.
 
 Subscribers get a message before its publisher gets the acknowledgement: both wait for the same group commit,
-and the acknowledgements leave one turn of the event loop later.
+and acknowledgements are sent one turn of the event loop later.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from headwater.wire.stan_frames import frames_to
 from headwater.wire.stan_messages import CtrlMsg, DecodeError, MalformedError, PubAck, PubMsg, decode
 
 MAX_REPLY_BYTES = MAX_HEADER_BYTES - 64
-"""The reply subject is stored as a header; a longer one has no room in a stream."""
+"""The reply subject is stored as a header, so that its size is limited."""
 Waiting = tuple[bytes, bytes]
-"""Where an acknowledgement goes, and the PubAck that says that all is well."""
+"""The reply subject of an acknowledgement, and the PubAck for success."""
 
 
 class Publishing:
-    """Collects the publishes of a socket read by channel, and has them stored and acknowledged."""
+    """Collects the publishes of a socket read by channel, stores and acknowledges them."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class Publishing:
         self.in_bytes = 0
 
     def take_alike(self, frames: Sequence[Frame], start: int) -> int:
-        """Take publishes that look like others of this socket read; return where the first does not."""
+        """Collect publishes that match earlier ones of this socket read; return the index of the next."""
         return self._batches.take_alike(frames, start)
 
     def take(self, frame: Frame) -> Any:
-        """Take a publish; return its message if it cannot be taken before its channel is open."""
+        """Collect a publish; return its message if its channel must be opened first."""
         if self._batches.take(frame):
             return None
         body = frame[3]
@@ -90,15 +90,15 @@ class Publishing:
         return None
 
     def put(self, channel: Channel, frame: Frame, message: Any) -> None:
-        """Have a publish stored with all others of this socket read."""
+        """Collect a publish, to be stored with the others of this socket read."""
         self._batches.add(channel, frame, message)
 
     def refuse(self, frame: Frame, guid: str, text: str) -> None:
-        """Tell a publisher that its message is not stored."""
+        """Answer a publish with an error."""
         self._outbox.answer(frame[1], PubAck(guid=guid, error=text).SerializeToString())
 
     def flush(self) -> None:
-        """Offer what was collected to the streams."""
+        """Publish the collected messages to the streams."""
         for channel, batch in self._batches.taken().items():
             stream = channel.stream
             self.in_msgs += len(batch.items)
@@ -126,14 +126,14 @@ class Publishing:
         self._outbox.write(frames_to(batch.replies, acks))
 
     def _asking(self, item: Item, waiting: Waiting) -> Item:
-        """Return a publish that the stream answers to us: it may refuse it, and says why."""
+        """Return a publish with a reply subject for the stream's answer, because the stream may refuse it."""
         self._count += 1
         reply = b"%b%d" % (self._answers_prefix, self._count)
         self._asked[reply] = waiting
         return item[0], reply, item[2], item[3]
 
     def answered(self, frame: Frame) -> None:
-        """Pass on what a stream that may refuse messages says about one."""
+        """Forward a stream's answer to the publisher."""
         waiting = self._asked.pop(frame[0], None)
         if waiting is None:
             return
@@ -142,18 +142,18 @@ class Publishing:
         self._outbox.answer(waiting[0], waiting[1] + _problem(text))
 
     async def close(self) -> None:
-        """Return once all that was taken is acknowledged."""
+        """Return once all collected publishes are acknowledged."""
         await asyncio.gather(*self._tasks)
 
 
 def _problem(text: str) -> bytes:
-    """Return what makes a PubAck one that says what is wrong: protobuf messages are joined end to end."""
+    """Return the bytes that add an error to a PubAck: concatenated protobuf messages are merged."""
     encoded: bytes = PubAck(error=text).SerializeToString()
     return encoded
 
 
 def _may_refuse(config: StreamConfig) -> bool:
-    """Return whether a stream's config, made by a JetStream client, can refuse a message."""
+    """Return whether a stream with this config, set by a JetStream client, can refuse a message."""
     return (
         config.sealed
         or config.discard is Discard.NEW
@@ -164,7 +164,7 @@ def _may_refuse(config: StreamConfig) -> bool:
 
 
 def _is_control(body: bytes) -> bool:
-    """Return whether this is what servers of a cluster send each other, to be ignored in silence."""
+    """Return whether this is a message between clustered servers, which is ignored."""
     try:
         message = decode(CtrlMsg, body)
     except MalformedError:

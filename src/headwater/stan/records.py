@@ -1,4 +1,4 @@
-"""What must outlive the engine: clients, subscriptions and how far each has come, in one sqlite file."""
+"""The persistent state of NATS Streaming: clients, subscriptions and their positions, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCHEMA = (
         number INTEGER PRIMARY KEY, flow INTEGER NOT NULL REFERENCES flows (number) ON DELETE CASCADE,
         client_id TEXT NOT NULL, inbox TEXT NOT NULL, ack_inbox TEXT NOT NULL,
         max_in_flight INTEGER NOT NULL, ack_wait_s INTEGER NOT NULL)""",
-    # A channel that is made anew after its stream was deleted has other messages: old positions say nothing.
+    # A channel that is re-created after its stream was deleted has other messages: old positions are void.
     "CREATE TABLE channels (channel TEXT PRIMARY KEY, identity TEXT NOT NULL)",
 )
 
@@ -54,7 +54,7 @@ Op = tuple[str, tuple[object, ...]]
 
 
 class RecordsError(Error):
-    """The records cannot be used, and the message says why."""
+    """The records cannot be used; the message gives the reason."""
 
 
 def _put(table: str, values: tuple[object, ...], how: str = "INSERT") -> Op:
@@ -68,7 +68,7 @@ def _sum(table: str, values: object) -> int:
 
 
 def add_client(client: Client) -> Op:
-    """Keep a client."""
+    """Record a client."""
     values = (
         client.client_id,
         client.heartbeat_inbox,
@@ -81,17 +81,17 @@ def add_client(client: Client) -> Op:
 
 
 def remove_client(client_id: str) -> Op:
-    """Forget a client."""
+    """Remove a client."""
     return "DELETE FROM clients WHERE client_id = ?", (client_id,)
 
 
 def add_flow(shared: SharedFlow) -> Op:
-    """Keep a flow, or replace it as it stood."""
+    """Record a flow, or replace its record."""
     return _put("flows", _flow(shared))
 
 
 def move_flow(shared: SharedFlow) -> Op:
-    """Keep how far a flow has come."""
+    """Record a flow's position."""
     row = _flow(shared)
     values = (*row[-2:], _sum("flows", row), shared.number)
     return "UPDATE flows SET last_sent = ?, pending = ?, crc = ? WHERE number = ?", values
@@ -104,12 +104,12 @@ def _flow(shared: SharedFlow) -> tuple[object, ...]:
 
 
 def remove_flow(number: int) -> Op:
-    """Forget a flow with its subscriptions."""
+    """Remove a flow with its subscriptions."""
     return "DELETE FROM flows WHERE number = ?", (number,)
 
 
 def add_subscription(subscription: StanSubscription) -> Op:
-    """Keep a subscription."""
+    """Record a subscription."""
     values = (
         subscription.number,
         subscription.shared.number,
@@ -123,28 +123,28 @@ def add_subscription(subscription: StanSubscription) -> Op:
 
 
 def remove_subscription(number: int) -> Op:
-    """Forget a subscription."""
+    """Remove a subscription."""
     return "DELETE FROM subscriptions WHERE number = ?", (number,)
 
 
 def add_channel(channel: str, identity: str) -> Op:
-    """Keep which stream a channel is, so that another of its name is not taken for it."""
+    """Record a channel's stream, to distinguish it from a later one of the same name."""
     return _put("channels", (channel, identity), "INSERT OR REPLACE")
 
 
 def remove_channel(channel: str) -> Op:
-    """Forget a channel."""
+    """Remove a channel."""
     return "DELETE FROM channels WHERE channel = ?", (channel,)
 
 
 def keep(key: str, value: str) -> Op:
-    """Keep something about the server."""
+    """Record a value of the server."""
     return _put("server", (key, value), "INSERT OR REPLACE")
 
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    """A flow as it was recorded."""
+    """A recorded flow."""
 
     number: int
     key: FlowKey
@@ -154,7 +154,7 @@ class FlowRow:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRow:
-    """A subscription as it was recorded."""
+    """A recorded subscription."""
 
     number: int
     flow: int
@@ -166,13 +166,13 @@ class SubscriptionRow:
 
 
 class Records:
-    """The file; what was written is durable when `write` returns. Safe on any thread."""
+    """The records file. Changes are durable when `write` returns. Thread-safe."""
 
     def __init__(self, path: Path, fence: Fence = NO_FENCE) -> None:
         self._path = path
         self._fence = fence
         self._is_current = False
-        """Whether the schema is that of this version."""
+        """Whether the file has this version's schema."""
         self._lock = threading.Lock()
         self._mark = OpenMark(path)
         try:
@@ -192,7 +192,7 @@ class Records:
             raise NewerFormatError(f"{path}", version, VERSION)
 
     def _sum_up(self) -> None:
-        """Give every row that was written without one a checksum."""
+        """Add checksums to rows that were written without one."""
         ops: list[Op] = [(statement, ()) for statement in _CHECKSUMS]
         for table, columns in _COLUMNS.items():
             for rowid, *values in self._query(f"SELECT rowid, {columns} FROM {table}"):
@@ -200,7 +200,7 @@ class Records:
         self.write([*ops, (f"PRAGMA user_version={VERSION}", ())])
 
     def _check(self, path: Path) -> None:
-        """Refuse a file whose pages do not fit together, or of which a row is not what was written."""
+        """Refuse a file that is inconsistent, or that has a row whose checksum does not match."""
         ((said,),) = self._query("PRAGMA integrity_check(1)")
         broken = self._query("PRAGMA foreign_key_check")
         if said != "ok" or broken:
@@ -211,7 +211,7 @@ class Records:
             raise RecordsError(f"{path} is not complete: {lost}; {_REPAIR}")
 
     def write(self, ops: Iterable[Op]) -> None:
-        """Make changes, all of them or none."""
+        """Apply changes atomically."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -229,7 +229,7 @@ class Records:
         check_committed(self._fence)
 
     def _own(self) -> None:
-        """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""
+        """Write this engine's epoch with every change; refuse if a later owner has written its own."""
         ours = self._fence.epoch
         if not ours or not self._is_current:
             return
@@ -246,7 +246,7 @@ class Records:
         return int(found[0]) if found else 0
 
     def server(self) -> dict[str, str]:
-        """Return what is kept about the server."""
+        """Return the recorded values of the server."""
         return {key: value for key, value in self._rows("server") if key != _EPOCH}
 
     def clients(self) -> list[Client]:
@@ -276,11 +276,11 @@ class Records:
         return [SubscriptionRow(*row) for row in self._rows("subscriptions", "ORDER BY number")]
 
     def _rows(self, table: str, order: str = "") -> list[tuple[Any, ...]]:
-        """Return rows whose checksums match; refuse any that do not."""
+        """Return the rows; raise if a checksum does not match."""
         found = self._query(f"SELECT crc, {_COLUMNS[table]} FROM {table} {order}")
         for crc, *row in found:
             if crc != _sum(table, row):
-                raise RecordsError(f"a row of {table} ({row[0]!r}) is not what was written; {_REPAIR}")
+                raise RecordsError(f"the checksum of a row of {table} ({row[0]!r}) does not match; {_REPAIR}")
         return [tuple(row) for _, *row in found]
 
     def _query(self, query: str) -> list[tuple[Any, ...]]:
@@ -295,7 +295,7 @@ class Records:
 
 
 def drop_damaged(path: Path) -> int:
-    """Take out the rows that are not what was written, and what depends on them; return how many."""
+    """Delete rows whose checksum does not match and rows that depend on them; return how many."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
         db.execute("PRAGMA foreign_keys=ON")

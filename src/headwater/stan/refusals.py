@@ -1,4 +1,4 @@
-"""What clients are told when something cannot be done: the texts of NATS Streaming, which users match."""
+"""Error texts for clients. They are NATS Streaming's own, because clients compare them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TOO_MANY_SUBSCRIPTIONS = "too many subscriptions per channel"
 
 
 def other_case(name: str, known: str) -> str:
-    """Return why a channel cannot be made beside one that differs in letter case only."""
+    """Return the error for a channel whose name differs from another one only in letter case."""
     return (
         f'rejecting channel "{name}" because channel "{known}" already exists (different cases not allowed)'
     )
 
 
 class StanRefusedError(Error):
-    """A request that a client is told cannot be done; the text is what it is told."""
+    """A refused request; its text is sent to the client."""

@@ -1,7 +1,7 @@
-"""Sends a channel's messages to one flow: first what must come again, then what is new, while there is room.
+"""Sends a channel's messages to one flow: redeliveries first, then new messages, while there is room.
 
-What lies in memory is sent at once. A task takes over where messages must be read or the server does not keep
-up, so that a long backlog holds up nobody else.
+Messages in memory are sent at once. A task takes over if messages must be read from disk or the server is
+slow, so that a long backlog does not delay other flows.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from headwater.wire.stan_frames import deliveries, payload_bytes
 logger = logging.getLogger(__name__)
 
 REPLY_HEADER = b"Headwater-Stan-Reply"
-"""The header under which a stream keeps the reply subject that a STAN client gave its message."""
+"""The header that stores the reply subject of a STAN client's message."""
 SLICES_AT_ONCE = 4
 MAX_ENCODED = 4096
 RETRY_NS = 1_000_000_000
 
 
 class Encoded:
-    """The newest messages of a channel as they go out, so that many subscriptions cost one encoding."""
+    """A cache of a channel's newest messages, so that each is encoded once for all subscriptions."""
 
     def __init__(self, channel: str) -> None:
         self._channel = channel.encode()
         self._frames: dict[int, bytes] = {}
         self.is_worth_it = False
-        """Whether several flows want the same."""
+        """Whether several flows deliver the same messages."""
 
     def frames(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
-        """Return messages for their first delivery."""
+        """Return messages encoded for their first delivery."""
         if not self.is_worth_it:
             return self._encode(slice_, rows, seqs)
         known = self._frames
@@ -60,11 +60,11 @@ class Encoded:
         return cast("list[bytes]", found)
 
     def doubted(self, slice_: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
-        """Return messages for a delivery that may be their second."""
+        """Return messages encoded as redeliveries, because they may have been sent before a crash."""
         return self._encode(slice_, rows, seqs, 1)
 
     def again(self, message: Message, count: int) -> bytes:
-        """Return a message for its delivery after so many others."""
+        """Return a message encoded for a redelivery, after `count` deliveries."""
         columns = ([message.seq], [message.ts], [reply_of(message.headers)], [message.data])
         return deliveries(self._channel, *columns, count)[0]
 
@@ -78,14 +78,14 @@ class Encoded:
 
 
 def reply_of(headers: bytes) -> bytes:
-    """Return the reply subject that a stored message carries."""
+    """Return the reply subject of a stored message."""
     reply = header_block.get(headers, REPLY_HEADER) if headers else None
-    # Whatever stands in a header, to clients a reply subject is text.
+    # A header may contain any bytes, but clients expect text.
     return reply.decode(errors="replace").encode() if reply else b""
 
 
 class Sender:
-    """The shell around one flow; `wake` it whenever something may have become possible."""
+    """Sends the messages of one flow. Call `wake` when there may be something to send."""
 
     def __init__(
         self,
@@ -110,27 +110,27 @@ class Sender:
         self._closed = False
 
     def wake(self) -> None:
-        """Send what can be sent."""
+        """Send as many messages as possible."""
         if self._task is None and not self._closed and not self._sent_at_once():
             self._task = asyncio.create_task(self._run(), name=f"send {self.shared.key}")
         self._arm()
 
     def tick(self, now_ns: int) -> int | None:
-        """Send again what has expired."""
+        """Redeliver messages whose ack wait has expired."""
         self._timed_ns = None
         if self._task is None and not self._closed:
             self._task = asyncio.create_task(self._run(), name=f"send {self.shared.key} again")
         return None
 
     def close(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._closed = True
         self._timers.forget(self)
         if self._task is not None:
             self._task.cancel()
 
     def _arm(self) -> None:
-        """Have expired messages looked after; a time before all that is sent from now on expires will do."""
+        """Set the timer for redeliveries; it may fire early, but not after the next expiry."""
         flow, now_ns = self.shared.flow, self._clock.steady_ns()
         if self._closed or self._task is not None or not flow.members:
             return
@@ -146,7 +146,7 @@ class Sender:
         self._timers.at(due_ns, self)
 
     def _sent_at_once(self) -> bool:
-        """Send new messages that lie in memory; return whether nothing is left to do."""
+        """Send new messages that are in memory; return whether nothing is left to send."""
         flow = self.shared.flow
         for _ in range(SLICES_AT_ONCE):
             room = flow.room()
@@ -162,7 +162,7 @@ class Sender:
         try:
             await self._send_all()
         except Error as error:
-            logger.error("channel %s: cannot read what is to be sent: %s", self.shared.key.channel, error)
+            logger.error("channel %s: cannot read messages to send: %s", self.shared.key.channel, error)
             self._time(self._clock.steady_ns() + RETRY_NS)
         finally:
             self._task = None
@@ -201,14 +201,14 @@ class Sender:
         self._changed(self.shared)
 
     def _frames(self, found: Slice, rows: Sequence[int], seqs: Sequence[int]) -> list[bytes]:
-        """Return new messages as they go out; those that were perhaps sent before a crash say so."""
+        """Return new messages encoded; those that may have been sent before a crash as redeliveries."""
         doubted = bisect_right(seqs, self.shared.flow.doubted_through)
         encoded = self._encoded
         again = encoded.doubted(found, rows[:doubted], seqs[:doubted]) if doubted else []
         return again + encoded.frames(found, rows[doubted:], seqs[doubted:]) if doubted < len(seqs) else again
 
     def _deliver(self, member: Member, seqs: Sequence[int], frames: list[bytes]) -> None:
-        """Send messages; one that the server would not take is let go, for it could never arrive."""
+        """Send messages. One that exceeds the server's limit is skipped, because it could never arrive."""
         limit = self._outbox.max_payload
         if max(map(len, frames)) > limit:
             frames = [f for seq, f in zip(seqs, frames, strict=True) if self._fits(member, seq, f, limit)]
@@ -217,7 +217,7 @@ class Sender:
     def _fits(self, member: Member, seq: int, frame: bytes, limit: int) -> bool:
         if payload_bytes([frame]) <= limit:
             return True
-        logger.error("channel %s: %d is too large to be sent", self.shared.key.channel, seq)
+        logger.error("channel %s: message %d is too large to send", self.shared.key.channel, seq)
         self.shared.flow.acknowledge(member, seq)
         return False
 
@@ -225,7 +225,7 @@ class Sender:
         message = self._feed.resident_message(again.seq) or await self._feed.message(again.seq)
         flow = self.shared.flow
         if message is None:
-            # Gone by the channel's limits: there is nothing to wait for.
+            # Removed by the channel's limits: there is nothing to redeliver.
             flow.acknowledge(again.member, again.seq)
         elif again.seq in again.member.again:
             self._deliver(again.member, [again.seq], [self._encoded.again(message, again.count)])

@@ -1,8 +1,8 @@
-"""The door of NATS Streaming: takes what clients send, in the order they send it, and answers.
+"""The NATS Streaming server: handles clients' requests in the order in which they were sent.
 
-Everything comes in through one sink of one connection, so that no close overtakes an acknowledgement or a
-publish before it. Most of it is done at once. What has to wait, since a channel must be made or a position be
-found, waits in one queue with all that came after it.
+All frames arrive through one sink of one connection, so that a close cannot overtake an earlier
+acknowledgement or publish. Most frames are handled at once. A frame that must wait, because a channel has to
+be created or a start position has to be found, waits in a queue together with all later frames.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 
 PROTOCOL = 1
 MAX_QUEUED = 10_000
-"""How many frames may wait for their turn before nothing more is read."""
+"""How many frames may be queued before reading stops."""
 REGISTERED_WITHIN_S = 1.0
-"""How long a publish may wait for the connect of its client, where each may take another server's turn."""
+"""How long a publish may wait for the connect of its client, if both can arrive through different servers."""
 
 
 class StanServer:
@@ -90,7 +90,7 @@ class StanServer:
         heartbeats.on_alive = lambda client: subscriptions.trust(client.client_id)
 
     def start(self) -> None:
-        """Listen to clients."""
+        """Subscribe to the request subjects."""
         published = self._partition.patterns if self._partition else [">"]
         wanted = [
             *(self._publish_prefix + pattern.encode() for pattern in published),
@@ -102,7 +102,7 @@ class StanServer:
         self._sids = [self._connection.subscribe(subject, self) for subject in wanted]
 
     async def stop(self) -> None:
-        """Take nothing more, and return once all that was taken is done with."""
+        """Accept no more frames, and return once all accepted frames are handled."""
         for sid in self._sids:
             self._connection.unsubscribe(sid)
         if self._worker is not None:
@@ -113,7 +113,7 @@ class StanServer:
         await self._publishing.close()
 
     def flush(self) -> None:
-        """Take what one socket read brought."""
+        """Handle the frames of one socket read."""
         frames, self.items = self.items, []
         if self._queue or self._worker is not None:
             self._queue.extend(frames)
@@ -126,7 +126,7 @@ class StanServer:
             self._worker = asyncio.create_task(self._work(), name="stan requests")
 
     def _take(self, frames: list[Frame]) -> int:
-        """Do what can be done at once; return how many frames that were."""
+        """Handle the frames that need not wait; return how many."""
         acks: list[tuple[bytes, bytes]] = []
         publishing = self._publishing
         done = 0
@@ -143,7 +143,7 @@ class StanServer:
             elif subject.startswith(self._answers):
                 publishing.answered(frame)
             elif (request := self._requests.get(subject)) is not None:
-                # Whatever is asked for holds after all that was sent before.
+                # A request takes effect after all earlier publishes and acknowledgements.
                 publishing.flush()
                 self._subscriptions.acknowledge(acks)
                 acks = []
@@ -156,13 +156,13 @@ class StanServer:
         return done
 
     async def _work(self) -> None:
-        """Do what had to wait, one after the other."""
+        """Handle queued frames in order."""
         try:
             while self._queue:
                 try:
                     await self._do(self._queue.popleft())
                 except Exception:
-                    logger.exception("a request of a NATS Streaming client failed")
+                    logger.exception("cannot handle a request of a NATS Streaming client")
                 frames = list(self._queue)
                 for _ in range(self._take(frames)):
                     self._queue.popleft()
@@ -176,7 +176,7 @@ class StanServer:
         elif frame[0].startswith(self._publish_prefix):
             await self._publish_to_new(frame)
 
-    # Publishes to a channel that must be made first.
+    # Publishes to a channel that must be created first.
 
     async def _publish_to_new(self, frame: Frame) -> None:
         message = self._publishing.take(frame)
@@ -195,7 +195,7 @@ class StanServer:
         self._publishing.flush()
 
     def _puts_off(self, frame: Frame, message: Any) -> bool:
-        """Return whether a request waits for its client's connect: another server may have been faster."""
+        """Return whether a request must wait for its client's connect, which may arrive later."""
         if frame[2] == _WAITED:
             return False
         self._spawn(self._once_registered(frame, message.clientID), "wait for a connect")
@@ -289,7 +289,7 @@ class StanServer:
         self._spawn(self._check(old, client, frame), f"is {client.client_id} there")
 
     async def _check(self, old: Client, client: Client, frame: Frame) -> None:
-        """Let a client have an id if its owner does not answer."""
+        """Give a client an id if the id's owner does not answer."""
         try:
             if await self._heartbeats.is_there(old):
                 self._refuse_client(frame, refusals.CLIENT_REGISTERED)
@@ -357,8 +357,8 @@ class StanServer:
         self._outbox.answer(frame[1], wire.CloseResponse(error=text).SerializeToString())
 
     def _drop(self, client: Client) -> None:
-        """Let a client go that does not answer."""
-        logger.info("client %s does not answer and is let go", client.client_id)
+        """Remove a client that does not answer."""
+        logger.info("removed client %s, which does not answer", client.client_id)
         self._leave(client, lambda: None)
 
     def _leave(self, client: Client, then: Callable[[], None]) -> None:
@@ -374,4 +374,4 @@ class StanServer:
 
 
 _WAITED = b"NATS/1.0\r\nHeadwater-Waited: 1\r\n\r\n"
-"""Headers that mark a frame which has waited for its client's connect once."""
+"""Headers that mark a frame that has already waited for its client's connect."""

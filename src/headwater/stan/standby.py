@@ -1,4 +1,4 @@
-"""The pages of an engine that waits for the store: that it is there, and that another one serves."""
+"""The monitoring pages of a standby engine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _TRAFFIC = ("in_msgs", "in_bytes", "out_msgs", "out_bytes")
 
 
 class StandbyPages:
-    """Tells of a process that serves nobody yet."""
+    """The pages of a process that does not serve yet."""
 
     def __init__(self, cluster_id: str, clock: Clock) -> None:
         self._cluster_id = cluster_id
         self._server_id = unique_id()
-        """Of this process: the id by which clients know the server lies in the store."""
+        """The id of this process. The server's own id is in the store, which is not open yet."""
         self._clock = clock
         self._started_ns = clock.now_ns()
 

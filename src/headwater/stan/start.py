@@ -1,4 +1,4 @@
-"""Where a new subscription begins in its channel."""
+"""The start position of a new subscription."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwater.wire.stan_messages import FIRST, LAST_RECEIVED, NEW_ONLY, SEQUENC
 
 
 async def last_sent_at(stream: Stream, request: Any, now_ns: int) -> int:
-    """Return the sequence after which a subscription begins, as its request asks."""
+    """Return the sequence after which a subscription starts."""
     state = await stream.reading.state()
     if request.startPosition == TIME_DELTA and state.messages:
         found = await stream.reading.seq_at(now_ns - request.startTimeDelta)
@@ -19,7 +19,7 @@ async def last_sent_at(stream: Stream, request: Any, now_ns: int) -> int:
 
 
 def last_sent(state: StreamState, position: int, start_seq: int) -> int:
-    """Return that sequence for every position but a time."""
+    """Return that sequence for every start position except a time."""
     first, last = min(state.first_seq, state.last_seq + 1), state.last_seq
     before_first = max(first - 1, 0)
     if position == FIRST:

@@ -1,4 +1,4 @@
-"""The subjects on which a STAN server and its clients speak to each other."""
+"""The subjects of the STAN protocol."""
 
 from __future__ import annotations
 
@@ -7,58 +7,58 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """Where a server of one cluster id listens."""
+    """The subjects of a server with one cluster id."""
 
     cluster_id: str
     inbox: str
-    """Below it lie the subjects that the server makes for itself."""
+    """The prefix of the server's own subjects."""
 
     @property
     def connect(self) -> str:
-        """Return where clients introduce themselves."""
+        """Return the subject of connect requests."""
         return f"_STAN.discover.{self.cluster_id}"
 
     @property
     def pings(self) -> str:
-        """Return where clients ask whether they are still known."""
+        """Return the subject of client pings."""
         return f"_STAN.discover.{self.cluster_id}.pings"
 
     @property
     def publish(self) -> str:
-        """Return below what clients publish; the name of the channel follows."""
+        """Return the prefix of publishes; the channel's name follows."""
         return f"_STAN.pub.{self.cluster_id}"
 
     @property
     def subscribe(self) -> str:
-        """Return where clients subscribe."""
+        """Return the subject of subscribe requests."""
         return f"_STAN.sub.{self.cluster_id}"
 
     @property
     def unsubscribe(self) -> str:
-        """Return where clients give a subscription up for good."""
+        """Return the subject of unsubscribe requests, which remove durables."""
         return f"_STAN.unsub.{self.cluster_id}"
 
     @property
     def close_subscription(self) -> str:
-        """Return where clients leave a subscription."""
+        """Return the subject of subscription close requests, which keep durables."""
         return f"_STAN.subclose.{self.cluster_id}"
 
     @property
     def close(self) -> str:
-        """Return where clients say good-bye."""
+        """Return the subject of connection close requests."""
         return f"_STAN.close.{self.cluster_id}"
 
     @property
     def partitions(self) -> str:
-        """Return where servers tell each other which channels are theirs."""
+        """Return the subject of partitioning announcements between servers."""
         return f"_STAN.part.{self.cluster_id}"
 
     @property
     def acks(self) -> str:
-        """Return below what each subscription has its own subject for acknowledgements."""
+        """Return the prefix of the subscriptions' ack subjects."""
         return f"{self.inbox}.a."
 
     @property
     def answers(self) -> str:
-        """Return below what streams that may refuse a message answer us."""
+        """Return the prefix of reply subjects for streams that may refuse a message."""
         return f"{self.inbox}.p."

@@ -1,4 +1,4 @@
-"""A subscription as it was asked for, and what several of them share."""
+"""A subscription, and the flow that several subscriptions share."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from headwater.wire.stan_frames import ack_prefix
 
 @dataclass(frozen=True, slots=True)
 class FlowKey:
-    """What tells the flows of a channel apart."""
+    """The key that identifies a flow of a channel."""
 
     channel: str
     client_id: str = ""
-    """Of a subscription on its own; members of a queue group may be of any client."""
+    """Empty for queue groups, whose members may belong to any client."""
     durable: str = ""
     group: str = ""
     number: int = 0
-    """Tells the subscriptions apart that are neither durable nor of a group."""
+    """Distinguishes subscriptions that are neither durable nor in a group."""
 
     @property
     def queue_name(self) -> str:
@@ -38,7 +38,7 @@ class SharedFlow:
 
     @property
     def is_durable(self) -> bool:
-        """Return whether it stays when nobody is subscribed."""
+        """Return whether it is kept without subscriptions."""
         return bool(self.key.durable)
 
 
@@ -54,10 +54,10 @@ class StanSubscription:
     ack_wait_s: int
     shared: SharedFlow
     answered: bool = False
-    """Whether the client was told that it has the subscription."""
+    """Whether the client's request was answered."""
     member: Member = field(init=False)
     ack_prefix: bytes = field(init=False)
-    """How its acknowledgements begin."""
+    """The first bytes of its acknowledgements."""
 
     def __post_init__(self) -> None:
         self.ack_prefix = ack_prefix(self.channel.encode())

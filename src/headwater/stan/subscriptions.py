@@ -1,4 +1,4 @@
-"""The subscriptions of all channels: made, resumed, acknowledged, closed, kept so that they outlive us."""
+"""The subscriptions of all channels: created, resumed, acknowledged, closed and recorded."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from headwater.wire.stan_frames import ack_seq
 from headwater.wire.stan_messages import Ack, DecodeError, SubscriptionResponse
 
 RECORD_EVERY_NS = 250_000_000
-"""How long deliveries and acknowledgements go unrecorded: a crash within it repeats them."""
+"""How long deliveries and acknowledgements may be unrecorded: after a crash they are repeated."""
 _START_POSITIONS = range(5)
 
 
 def check_request(request: Any, clients: Clients) -> None:
-    """Refuse a subscription request that has no sense, in the order in which NATS Streaming looks at it."""
+    """Refuse an invalid subscription request, with checks in NATS Streaming's order."""
     if not request.clientID:
         raise StanRefusedError(refusals.CLIENT_MISSING)
     if request.ackWaitInSecs <= 0:
@@ -75,7 +75,7 @@ class Subscriptions:
         self._last_number = 0
         self._moved: dict[SharedFlow, None] = {}
         self._unheard: dict[StanSubscription, None] = {}
-        """Those whose client has not been seen to listen since we began."""
+        """Subscriptions whose client has shown no interest since the engine started."""
         self._channel_rows: dict[str, str] = {}
         self._after_crash = False
         self._recovered: dict[str, tuple[list[FlowRow], list[SubscriptionRow]]] = {}
@@ -90,10 +90,10 @@ class Subscriptions:
         """Return the subscriptions of a client, oldest first."""
         return self._of_client.get(client_id, {}).keys()
 
-    # What was recorded, taken up again.
+    # Recovery from the records.
 
     def recover(self, kept: Records, *, after_crash: bool) -> None:
-        """Take up what was recorded; each channel gets its part when it is opened."""
+        """Read the records; each channel gets its part when it is opened."""
         self._after_crash = after_crash
         self._channel_rows = kept.channels()
         flows, subscriptions = kept.flows(), kept.subscriptions()
@@ -107,13 +107,13 @@ class Subscriptions:
 
     @property
     def recovered_channels(self) -> list[str]:
-        """Return the channels that have something recorded which nobody has taken up yet."""
+        """Return the channels with records that are not recovered yet."""
         return sorted(self._recovered)
 
     def _opened(self, channel: Channel) -> None:
         flows, subscriptions = self._recovered.pop(channel.name, ([], []))
         if self._channel_rows.get(channel.name) != channel.stream.identity:
-            # Another stream than the one whose positions were recorded.
+            # The stream was re-created: the recorded positions belong to the old one.
             self._channel_rows[channel.name] = channel.stream.identity
             forget = [records.remove_flow(row.number) for row in flows]
             self._journal.put([*forget, records.add_channel(channel.name, channel.stream.identity)])
@@ -122,16 +122,16 @@ class Subscriptions:
             self._restore(channel, row, [s for s in subscriptions if s.flow == row.number])
 
     def _restore(self, channel: Channel, row: FlowRow, members: list[SubscriptionRow]) -> None:
-        """Take up a flow; members whose client is gone are gone with it."""
+        """Recover a flow without the members whose client is gone."""
         here = [member for member in members if self._clients.get(member.client_id) is not None]
         lost = [member for member in members if member not in here]
         if not here and not row.key.durable:
             self._journal.put([records.remove_flow(row.number)])
             return
         self._journal.put([records.remove_subscription(member.number) for member in lost])
-        # A flow that nobody was subscribed to had stood still, and its record is exact.
+        # A flow without members had not moved, so that its record is exact.
         doubted_through = channel.stream.reading.durable_seq if self._after_crash and members else 0
-        # Where a damaged log lost the end of the channel, what comes there next is new.
+        # If a damaged log lost the end of the channel, the next messages there are new.
         last_seq = channel.stream.reading.last_seq
         pending = [seq for seq in row.pending if seq <= last_seq]
         flow = ChannelFlow(min(row.last_sent, last_seq), pending, doubted_through)
@@ -154,7 +154,7 @@ class Subscriptions:
     # Requests.
 
     async def subscribe(self, request: Any, reply: bytes) -> None:
-        """Make a subscription and answer, or raise RefusedError."""
+        """Create a subscription and answer, or raise StanRefusedError."""
         channel = await self._channels.open(request.subject)
         key = self._key(request)
         shared = channel.flow(key)
@@ -162,7 +162,7 @@ class Subscriptions:
             if not self._replaces_durables:
                 raise StanRefusedError(refusals.DUPLICATE_DURABLE)
             replaced = shared.subscriptions[0]
-            self._let_go(replaced)
+            self._remove(replaced)
             self._journal.put([records.remove_subscription(replaced.number)])
         if key.group and ":" in key.durable:
             raise StanRefusedError(refusals.INVALID_DURABLE)
@@ -209,11 +209,11 @@ class Subscriptions:
         channel.join(subscription)
 
     def _answer(self, subscription: StanSubscription, reply: bytes) -> None:
-        """Tell the client of its subscription; only now may it get messages."""
+        """Answer the client's request. Only now may it get messages."""
         body = SubscriptionResponse(ackInbox=subscription.ack_inbox).SerializeToString()
         self._outbox.answer(reply, body)
         subscription.answered = True
-        # It said just now that it listens, whether or not we have seen that yet.
+        # The request proves that it listens, even if its interest has not arrived yet.
         subscription.member.is_ready = True
         self._unheard[subscription] = None
         self._hear(subscription)
@@ -228,9 +228,9 @@ class Subscriptions:
         return next((s for s in found.subscriptions if s.inbox == inbox), None) if found else None
 
     def end(self, subscription: StanSubscription, *, forget: bool) -> list[Op]:
-        """Let a subscription go; a durable stays, unless it is to be forgotten. Return what to record."""
+        """Remove a subscription; a durable is kept unless `forget`. Return the changes to record."""
         shared, channel = subscription.shared, self._channels.get(subscription.channel)
-        self._let_go(subscription)
+        self._remove(subscription)
         if shared.subscriptions or (shared.is_durable and not forget):
             return [records.remove_subscription(subscription.number), records.move_flow(shared)]
         if channel is not None:
@@ -239,7 +239,7 @@ class Subscriptions:
         self._moved.pop(shared, None)
         return [records.remove_flow(shared.number)]
 
-    def _let_go(self, subscription: StanSubscription) -> None:
+    def _remove(self, subscription: StanSubscription) -> None:
         self._by_ack.pop(subscription.ack_inbox.encode(), None)
         self._of_client[subscription.client_id].pop(subscription, None)
         if not self._of_client[subscription.client_id]:
@@ -251,13 +251,13 @@ class Subscriptions:
             self._channels.look_after(channel)
 
     def end_all(self, client_id: str) -> list[Op]:
-        """Let all subscriptions of a client go, as if it had closed each; return what to record."""
+        """Close all subscriptions of a client; return the changes to record."""
         return [op for s in list(self.of_client(client_id)) for op in self.end(s, forget=False)]
 
-    # Acknowledgements, deliveries, and who listens.
+    # Acknowledgements, deliveries, and subscriber interest.
 
     def acknowledge(self, frames: Iterable[tuple[bytes, bytes]]) -> None:
-        """Take acknowledgements: pairs of ack inbox and body."""
+        """Apply acknowledgements: pairs of ack inbox and body."""
         by_subscription: dict[StanSubscription, list[int]] = {}
         for inbox, body in frames:
             subscription = self._by_ack.get(inbox)
@@ -278,42 +278,42 @@ class Subscriptions:
             channel.wake(shared.key)
 
     def moved(self, shared: SharedFlow) -> None:
-        """Have it recorded before long how far a flow has come."""
+        """Schedule recording a flow's position."""
         if not self._moved:
             self._timers.at(self._clock.steady_ns() + RECORD_EVERY_NS, self)
         self._moved[shared] = None
 
     def tick(self, now_ns: int) -> int | None:
-        """Record how far the flows have come."""
+        """Record the positions of changed flows."""
         self.record()
         return None
 
     def record(self) -> None:
-        """Have it recorded how far each flow has come."""
+        """Queue the positions of changed flows for recording."""
         moved, self._moved = self._moved, {}
         if moved:
             self._journal.put([records.move_flow(shared) for shared in moved])
 
     def set_doubt(self, client_id: str, in_doubt: bool) -> None:
-        """Spare, or spare no more, the subscriptions of a client that leaves heartbeats unanswered."""
+        """Avoid, or use again, the subscriptions of a client that misses heartbeats."""
         for subscription in list(self.of_client(client_id)):
             subscription.member.in_doubt = in_doubt
             self._wake(subscription.shared)
 
     def trust(self, client_id: str) -> None:
-        """Send to a client that answers, whether or not it can be seen to listen."""
+        """Send to a client that answers heartbeats, even if its interest is unknown."""
         for subscription in list(self.of_client(client_id)):
             if subscription in self._unheard and not subscription.member.is_ready:
                 subscription.member.is_ready = True
                 self._wake(subscription.shared)
 
     def on_interest(self) -> None:
-        """Look who has begun to listen."""
+        """Start sending to clients with new interest."""
         for subscription in list(self._unheard):
             self._hear(subscription)
 
     def look_who_listens(self) -> None:
-        """Look who listens no more, and who does again: that one may have missed what it was sent."""
+        """Stop sending to clients without interest; resend to those that have it again."""
         for subscription in list(self._by_ack.values()):
             if subscription not in self._unheard:
                 self._hear(subscription)
@@ -331,11 +331,11 @@ class Subscriptions:
             return
         member.is_ready = hears
         if hears:
-            subscription.shared.flow.let_go(member)
+            subscription.shared.flow.release(member)
             self._wake(subscription.shared)
 
     def _lost(self, channel: Channel) -> None:
-        """Forget the subscriptions of a channel that is no more."""
+        """Remove the subscriptions of a deleted channel."""
         for subscription in list(channel.subscriptions):
             self._by_ack.pop(subscription.ack_inbox.encode(), None)
             self._of_client.get(subscription.client_id, {}).pop(subscription, None)
@@ -348,7 +348,7 @@ class Subscriptions:
 
 
 def _acked(prefix: bytes, body: bytes) -> int:
-    """Return the sequence that is acknowledged, 0 if this is no acknowledgement."""
+    """Return the acknowledged sequence, 0 if the body is not an acknowledgement."""
     if body.startswith(prefix) and (seq := ack_seq(body[len(prefix) :])):
         return seq
     try:

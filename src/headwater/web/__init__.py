@@ -1,1 +1,1 @@
-"""Pages for people and programs that look after an engine."""
+"""HTTP pages for monitoring an engine."""

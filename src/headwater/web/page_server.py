@@ -1,4 +1,4 @@
-"""A small HTTP server for pages that people and programs read: GET and HEAD, one answer per path."""
+"""A small HTTP server for monitoring pages: GET and HEAD, one handler per path."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PageServer:
         self._is_local = True
 
     async def start(self, host: str, port: int) -> int:
-        """Return the port on which pages are served from now on."""
+        """Start serving, and return the port."""
         self._server = await asyncio.start_server(self._accept, host, port)
         addresses = [socket.getsockname()[0] for socket in self._server.sockets]
         self._is_local = all(ip_address(address).is_loopback for address in addresses)
@@ -42,7 +42,7 @@ class PageServer:
         return bound
 
     async def stop(self) -> None:
-        """Serve nothing more."""
+        """Stop serving."""
         if self._server is not None:
             self._server.close()
         for task in list(self._open):
@@ -58,7 +58,7 @@ class PageServer:
                 async with asyncio.timeout(None) as patience:
                     await self._converse(reader, writer, patience)
         except (ConnectionError, TimeoutError, h11.RemoteProtocolError, asyncio.CancelledError):
-            pass  # whoever asked is gone, silent, or speaks no HTTP
+            pass  # the client disconnected, was idle for too long, or did not send HTTP
         finally:
             self._open.discard(task)
             writer.close()
@@ -66,7 +66,7 @@ class PageServer:
     async def _converse(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, patience: asyncio.Timeout
     ) -> None:
-        """Answer one request after the other."""
+        """Answer the requests of one connection in order."""
         http = h11.Connection(h11.SERVER)
         loop = asyncio.get_running_loop()
         while True:
@@ -88,27 +88,27 @@ class PageServer:
 
     async def _answer(self, request: h11.Request) -> Answer:
         if self._is_local and not _names_this_machine(request):
-            return 421, _TEXT, b"pages on loopback are asked for by address or as localhost\n"
+            return 421, _TEXT, b"use an IP address or localhost for pages on loopback\n"
         if request.method not in (b"GET", b"HEAD"):
             return 405, _TEXT, b"only GET and HEAD\n"
         try:
             target = urlsplit(request.target.decode("latin-1"))
         except ValueError:
-            return 400, _TEXT, b"this is no address of a page\n"
+            return 400, _TEXT, b"invalid path\n"
         page = self._pages.get(target.path.rstrip("/") or "/")
         if page is None:
             return 404, _TEXT, b"no such page\n"
         try:
             return await page(dict(parse_qsl(target.query)))
         except Exception:
-            logger.exception("the page %s failed", target.path)
-            return 500, _TEXT, b"the page failed; the engine's log says why\n"
+            logger.exception("cannot answer the page %s", target.path)
+            return 500, _TEXT, b"the page failed; see the engine's log\n"
 
 
 def _names_this_machine(request: h11.Request) -> bool:
-    """Return whether the Host is an address or localhost.
+    """Return whether the Host header is an IP address or localhost.
 
-    Any other name may be that of a web page whose owner had it point to loopback, so as to read ours.
+    Any other name may be a web site's that resolves to loopback to read these pages (DNS rebinding).
     """
     host = next((value for name, value in request.headers if name == b"host"), b"").decode("latin-1")
     try:

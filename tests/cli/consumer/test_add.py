@@ -27,7 +27,7 @@ def test_a_consumer_is_made_from_flags_and_shown(shell: Shell, stream: str) -> N
 def test_without_a_terminal_nothing_is_asked(shell: Shell, stream: str) -> None:
     assert shell.json("c", "new", stream, "WORK")["config"]["ack_policy"] == "explicit"
     ran = shell("c", "add", stream)
-    assert (ran.code, "how is the consumer called?" in ran.err) == (2, True)
+    assert (ran.code, "missing consumer name" in ran.err) == (2, True)
     assert shell("c", "add").code == 2
 
 
@@ -85,7 +85,7 @@ def test_an_edit_shows_the_difference_and_needs_force_without_a_terminal(shell: 
     ran = shell(*edit, "--dry-run")
     assert (ran.code, '+  "description": "new",' in ran.out) == (1, True)
     ran = shell(*edit)
-    assert (ran.code, "say --force" in ran.err) == (2, True)
+    assert (ran.code, "pass --force" in ran.err) == (2, True)
     assert "Description: new" in shell.ok(*edit, "--force")
     assert shell.ok(*edit, "--force") == "No difference in configuration\n"
     assert shell.ok(*edit, "--dry-run") == ""
@@ -117,7 +117,7 @@ def test_a_copy_begins_anew_with_the_same_config(shell: Shell, stream: str) -> N
 )
 def test_what_only_pushing_consumers_have_is_refused_for_others(shell: Shell, flag: tuple[str, ...]) -> None:
     ran = shell("consumer", "add", "ANY", "C", "--pull", *flag)
-    assert (ran.code, f"{flag[0]} needs a consumer that pushes: give --target" in ran.err) == (2, True)
+    assert (ran.code, f"{flag[0]} needs a push consumer: pass --target" in ran.err) == (2, True)
 
 
 def test_on_a_terminal_what_is_missing_is_asked(shell: Shell, stream: str) -> None:

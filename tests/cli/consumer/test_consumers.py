@@ -66,8 +66,8 @@ def test_pauses_without_sense_are_refused(shell: Shell, work: str) -> None:
     assert shell("consumer", "pause", work, "WORK", "-f").code == 2
     assert shell("consumer", "pause", work, "WORK", "soon", "-f").code == 2
     ran = shell("consumer", "pause", work, "WORK", "2020-01-01 00:00:00", "-f")
-    assert (ran.code, "give a later time" in ran.err) == (1, True)
-    assert "say --force" in shell("consumer", "pause", work, "WORK", "1h").err
+    assert (ran.code, "pass a later time" in ran.err) == (1, True)
+    assert "pass --force" in shell("consumer", "pause", work, "WORK", "1h").err
     assert shell.json("consumer", "pause", work, "WORK", "1h", "-f")["paused"] is True
     assert "pause_remaining" not in shell.json("consumer", "resume", work, "WORK", "-f")
 
@@ -88,12 +88,12 @@ def test_a_pinned_client_can_be_let_go(shell: Shell, stream: str) -> None:
 
 def test_only_pinning_consumers_are_unpinned(shell: Shell, work: str) -> None:
     ran = shell("consumer", "unpin", work, "WORK", "-f")
-    assert (ran.code, "make one with --pinned-groups" in ran.err) == (1, True)
+    assert (ran.code, "create a consumer with --pinned-groups" in ran.err) == (1, True)
 
 
 def test_a_consumer_is_removed_with_force_alone(shell: Shell, work: str) -> None:
     ran = shell("consumer", "rm", work, "WORK")
-    assert (ran.code, "say --force" in ran.err) == (2, True)
+    assert (ran.code, "pass --force" in ran.err) == (2, True)
     assert shell.ok("consumer", "rm", work, "WORK", "--force") == ""
     assert shell.json("consumer", "ls", work, "--names") == []
 
@@ -107,12 +107,12 @@ def test_a_missing_consumer_is_said_with_what_to_do(shell: Shell, stream: str, c
     assert (ran.code, ran.out) == (1, "")
     assert (
         ran.err
-        == "headwater: consumer not found (10014): `headwater consumer ls STREAM` lists those there are\n"
+        == "headwater: consumer not found (10014): `headwater consumer ls STREAM` lists the consumers\n"
     )
 
 
 @pytest.mark.parametrize("command", ["ls", "info", "report", "rm", "sub"])
 def test_without_a_terminal_names_are_needed(shell: Shell, command: str) -> None:
     ran = shell("consumer", command)
-    assert (ran.code, "give its name" in ran.err) == (2, True)
+    assert (ran.code, "missing" in ran.err) == (2, True)
     assert shell("consumer", "info", "--no-select").code == 2

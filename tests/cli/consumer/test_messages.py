@@ -46,14 +46,17 @@ def test_fewer_messages_than_asked_for_are_an_error(shell: Shell, work: str) -> 
     ran = shell("consumer", "next", work, "WORK", "--count", "5", "--json", "--timeout", "2s")
     assert [json.loads(line)["seq"] for line in ran.out.splitlines()] == [1, 2, 3]
     assert ran.code == 1
-    assert "after 3 of 5 no further message came within 2s" in ran.err
+    assert "after 3 of 5 no further message arrived within 2s" in ran.err
     ran = shell("consumer", "next", work, "WORK", "--timeout", "100ms")
     assert (ran.code, ran.out) == (1, "")
-    assert "no message came within 100ms: wait longer with --timeout" in ran.err
+    assert "no message arrived within 100ms: pass a longer --timeout" in ran.err
 
 
 def test_one_way_to_settle_is_enough(shell: Shell, work: str) -> None:
-    assert "settle in one way" in shell("consumer", "next", work, "WORK", "--nak", "--term").err
+    assert (
+        "choose one of --ack, --nak and --term"
+        in shell("consumer", "next", work, "WORK", "--nak", "--term").err
+    )
 
 
 def test_a_pull_consumer_is_followed_until_there_were_enough(shell: Shell, work: str) -> None:
@@ -65,7 +68,7 @@ def test_a_pull_consumer_is_followed_until_there_were_enough(shell: Shell, work:
 def test_a_push_consumer_is_listened_to_with_flow_control(shell: Shell, stream: str) -> None:
     flags = ("--target", f"to.{stream}", "--ack", "explicit", "--flow-control", "--heartbeat", "5s")
     shell.ok("consumer", "add", stream, "PUSH", *flags)
-    with shell.beside("Taking messages of", "consumer", "sub", stream, "PUSH") as process:
+    with shell.beside("Receiving messages of", "consumer", "sub", stream, "PUSH") as process:
         assert process.stdout is not None
         seen = ""
         while seen.count("Acknowledged message") < 3:

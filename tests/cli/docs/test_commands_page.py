@@ -58,6 +58,6 @@ def test_every_flag_is_named_with_a_meaning_where_its_command_is() -> None:
 
 def test_help_that_is_laid_out_by_hand_stays_so() -> None:
     assert (
-        "```\nA condition over all that `stream info --json` shows:\n  headwater stream find"
+        "```\n--expression can use every field of `stream info --json`:\n  headwater stream find"
         in commands_page()
     )

@@ -45,7 +45,7 @@ def test_sites_come_up_in_the_background_and_go_down_again(bare: Shell, tmp_path
         assert found["keeper"] == record.keeper.pid
     finally:
         down = bare("site", "down", file)
-    assert (down.code, down.out) == (0, "all processes have ended\n"), down.err
+    assert (down.code, down.out) == (0, "all processes have stopped\n"), down.err
     assert not any(lives(process) for process in (record.keeper, *record.children))
     assert ContextFolder(tmp_path / "home" / "nats").names() == []
     assert bare.ok("site", "down", file) == "nothing is running\n"

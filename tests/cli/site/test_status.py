@@ -35,13 +35,13 @@ def test_what_is_silent_is_said_with_since_when() -> None:
     domain = DomainStatus("ACC", "hub", True, streams=(StreamStatus("sales", 1234, 2048, upstreams),))
     site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", True, 3, "2"),), (domain,))
     text = text_of(SitesStatus(17, (site,), (AccountLink("a", "hub", "ACC", False, NOW - 60),)))
-    assert "Sites, kept by process 17" in text
+    assert "Sites, supervised by process 17" in text
     assert "3 connections" in text
     assert "│ hub  │ hub    │ sales  │ 1,234    │ 2.0 KiB │" in text
     lines = {name: line for line in text.splitlines() for name in ("t1", "t2", "t3") if name in line}
     assert "(1h2m3s)" in lines["t1"]
     assert "nobody answers (10045)" in lines["t1"]
-    assert "never heard of" in lines["t3"]
+    assert "never seen" in lines["t3"]
     assert [name for name in lines if "unknown" in lines[name]] == ["t1", "t3"]
     assert lines["t2"].count("│       ") >= 1
     assert "silent" in text
@@ -52,7 +52,7 @@ def test_what_does_not_run_is_said() -> None:
     domain = DomainStatus("ACC", "hub", False, "cannot be reached")
     site = SiteStatus("hub", "hub", (ServerStatus("hub", "h:1", False),), (domain,))
     text = text_of(SitesStatus(0, (site,), ()))
-    assert "not kept by anybody" in text
+    assert "not supervised" in text
     assert "no answer" in text
     assert "cannot be reached" in text
     assert "Leaf links" not in text

@@ -85,7 +85,7 @@ def test_a_backup_is_not_overwritten(shell: Shell, stream: str, tmp_path: Path) 
     shell.ok("stream", "backup", stream, str(target))
     held = (target / DATA).read_bytes()
     ran = shell("stream", "backup", stream, str(target))
-    assert (ran.code, "holds a backup already" in ran.err) == (1, True)
+    assert (ran.code, "contains a backup already" in ran.err) == (1, True)
     assert (target / DATA).read_bytes() == held
 
 
@@ -103,10 +103,10 @@ def test_a_backup_that_fails_leaves_nothing(shell: Shell, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({}, f"no finished backup: {META} is missing"),
+        ({}, f"is not a complete backup: {META} is missing"),
         ({META: "{}", DATA: ""}, "is damaged"),
-        ({META: '{"config":{"name":"X"},"state":{}}'}, f"no finished backup: {DATA} is missing"),
-        ({META + UNFINISHED: "", DATA + UNFINISHED: ""}, "no finished backup"),
+        ({META: '{"config":{"name":"X"},"state":{}}'}, f"is not a complete backup: {DATA} is missing"),
+        ({META + UNFINISHED: "", DATA + UNFINISHED: ""}, "is not a complete backup"),
     ],
 )
 def test_what_is_no_backup_is_not_restored(

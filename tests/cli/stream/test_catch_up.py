@@ -21,7 +21,7 @@ def test_a_stream_is_behind_by_what_all_its_upstreams_lack() -> None:
 
 def test_a_stream_that_copies_nothing_is_refused(shell: Shell, stream: str) -> None:
     ran = shell("stream", "catch-up", stream)
-    assert (ran.code, "copies from nobody" in ran.err) == (1, True)
+    assert (ran.code, "has neither sources nor a mirror" in ran.err) == (1, True)
 
 
 def test_waiting_for_an_origin_that_is_not_there_ends_in_time(shell: Shell, name: str) -> None:

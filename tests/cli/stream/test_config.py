@@ -115,8 +115,8 @@ def test_a_source_may_be_json_and_name_a_domain() -> None:
     [
         (["--source", "{"], "--source is not a JSON object"),
         (["--mirror", '{"domain":"x"}'], '--mirror needs a "name"'),
-        (["--metadata", "x"], "must be KEY=VALUE"),
-        (["--republish-source", "x"], "say where to publish again"),
+        (["--metadata", "x"], "is invalid: pass KEY=VALUE"),
+        (["--republish-source", "x"], "missing republish destination"),
     ],
 )
 def test_a_flag_without_sense_is_refused(flags: list[str], words: str) -> None:
@@ -147,7 +147,7 @@ def test_a_file_may_hold_a_config_or_the_whole_info(tmp_path: Path) -> None:
 def test_a_file_that_is_no_config_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(SettingsError, match="is not a stream's config"):
+    with pytest.raises(SettingsError, match="is not a stream config"):
         stream_config.read_file(path)
 
 

@@ -70,12 +70,12 @@ def test_the_map_is_written_as_text_and_as_a_drawing(story: Shell, tmp_path: Pat
 def test_without_replication_no_map_is_written(story: Shell, tmp_path: Path) -> None:
     dot = tmp_path / "r.dot"
     ran = story("stream", "report", "--subject", "ORDERS.x", "--dot", str(dot))
-    assert (ran.err, dot.exists()) == ("Nothing is replicated: no map was written\n", False)
+    assert (ran.err, dot.exists()) == ("There are no sources or mirrors: no graph was written\n", False)
 
 
 def test_a_png_without_graphviz_says_what_to_do(story: Shell, tmp_path: Path) -> None:
     ran = story("stream", "report", "--png", str(tmp_path / "r.png"), PATH=str(tmp_path))
-    assert (ran.code, "install its program `dot`, or draw with --svg" in ran.err) == (1, True)
+    assert (ran.code, "install its program `dot`, or use --svg" in ran.err) == (1, True)
 
 
 def test_a_report_can_be_watched_until_ctrl_c(story: Shell) -> None:

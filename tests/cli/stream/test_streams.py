@@ -86,7 +86,7 @@ def test_a_stream_that_does_not_exist_is_one_sentence(shell: Shell) -> None:
 def test_without_a_name_and_a_terminal_the_name_is_asked_for(shell: Shell, command: list[str]) -> None:
     ran = shell("stream", *command)
     assert ran.code == 2
-    assert ran.err.startswith("headwater: which stream? give its name")
+    assert ran.err.startswith("headwater: missing stream name")
 
 
 def test_at_a_terminal_a_stream_can_be_picked(

@@ -1,4 +1,4 @@
-"""What is told of upstreams, in words and as tables, against fixed data."""
+"""The progress of upstreams, as text and as tables, against fixed data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from headwater.cli.render import Sheet, console, show
 from headwater.cli.stream.upstream_progress import (
+    extension,
     is_known,
     progress_lines,
     progress_sheet,
-    told,
     upstream_gaps_sheet,
 )
 
@@ -49,7 +49,7 @@ def written(sheet: Sheet | None, width: int = 160) -> str:
 
 def test_of_another_server_nothing_is_told() -> None:
     plain = {"name": "ORDERS", "lag": 3, "active": 1}
-    assert told(plain) == {}
+    assert extension(plain) == {}
     assert progress_lines(plain) == []
     assert progress_sheet([("COPY", plain)]) is None
     assert upstream_gaps_sheet([plain]) is None
@@ -121,7 +121,7 @@ def test_the_lines_of_one_upstream() -> None:
     assert lines["Phase"] == "retrying"
     assert lines["Progress"] == "45.0% of 10,000"
     assert lines["Gaps"] == "3 (300 sequences)"
-    assert lines["Origin Made Anew"].startswith("2, last 2026-01-0")
+    assert lines["Origin Re-created"].startswith("2, last 2026-01-0")
     assert lines["Next Attempt"].startswith("2026-01-0")
     assert lines["Copied"] == "4,500 messages, 4.9 KiB"
     assert "Failing Since" not in lines

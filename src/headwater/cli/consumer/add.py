@@ -1,4 +1,4 @@
-"""`consumer add`, `consumer edit` and `consumer copy`: declare a consumer, change it, declare one like it."""
+"""`consumer add`, `consumer edit` and `consumer copy`: create a consumer, change it, copy its config."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("--config", "file", type=_FILE, help="JSON file with the config; flags win over it.")
-@click.option("--validate", is_flag=True, help="Only say whether the config is valid.")
+@click.option("--config", "file", type=_FILE, help="JSON file with the config. Flags take precedence.")
+@click.option("--validate", is_flag=True, help="Only check whether the config is valid.")
 @click.option("--output", type=_FILE, help="Write the config to a file instead of creating the consumer.")
-@click.option("--defaults", is_flag=True, help="Ask nothing: take the default for what is not given.")
+@click.option("--defaults", is_flag=True, help="Do not ask: use defaults for missing flags.")
 @config_flags
 @client_command
 def add(
     caller: Caller, stream: str | None, name: str | None, file: Path | None, validate: bool,
     output: Path | None, defaults: bool, **flags: Any,
 ) -> None:  # fmt: skip
-    """Create a consumer; on a terminal, what the flags leave open is asked."""
+    """Create a consumer. On a terminal, you are asked for missing options."""
     apart = validate or output is not None
     which = stream if apart else chosen(caller, stream)
     config = with_flags(read_file(file) if file else {}, flags)
@@ -60,15 +60,15 @@ def add(
     elif output is not None:
         _write(output, config)
     else:
-        _tell(caller, caller.run(lambda session: create(session, str(which), config, "create")))
+        _shown(caller, caller.run(lambda session: create(session, str(which), config, "create")))
 
 
 @click.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("--config", "file", type=_FILE, help="JSON file with the config to have from now on.")
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
-@click.option("-i", "--interactive", is_flag=True, help="Change the config in your editor.")
+@click.option("--config", "file", type=_FILE, help="JSON file with the new config.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-i", "--interactive", is_flag=True, help="Edit the config in your editor.")
 @click.option("--dry-run", is_flag=True, help=f"Only show the differences; exit code {DIFFERENT} if any.")
 @lambda command: config_flags(command, new=False)
 @client_command
@@ -76,7 +76,7 @@ def edit(
     caller: Caller, stream: str | None, name: str | None, file: Path | None, force: bool, interactive: bool,
     dry_run: bool, **flags: Any,
 ) -> None:  # fmt: skip
-    """Change a consumer's config; shows the differences and asks first."""
+    """Change a consumer's config. The differences are shown and must be confirmed."""
     which = both(caller, stream, name)
     before = unreserved(caller.run(lambda session: info_of(session, *which))["config"])
     kept: Json = {key: before[key] for key in ("name", "durable_name") if key in before}
@@ -93,7 +93,7 @@ def edit(
     if dry_run:
         raise SystemExit(DIFFERENT)
     if ask.allowed(f"Really edit Consumer {' > '.join(which)}", force=force):
-        _tell(caller, caller.run(lambda session: create(session, which[0], after, "update")))
+        _shown(caller, caller.run(lambda session: create(session, which[0], after, "update")))
 
 
 @click.command()
@@ -103,9 +103,9 @@ def edit(
 @config_flags
 @client_command
 def copy(caller: Caller, stream: str, source: str, destination: str, **flags: Any) -> None:
-    """Create the consumer DESTINATION with the config of SOURCE, changed by the flags; it begins anew."""
+    """Create the consumer DESTINATION with the config of SOURCE, changed by the flags, but not its state."""
     like = unreserved(caller.run(lambda session: info_of(session, stream, source))["config"])
-    # A subject to push to, and a pause, belong to one consumer: the copy gets its own or none.
+    # The deliver subject and a pause belong to one consumer and are not copied.
     for key in ("name", "durable_name", "pause_until", "deliver_subject", "deliver_group"):
         like.pop(key, None)
     pulls = not flags["deliver_subject"]
@@ -113,11 +113,11 @@ def copy(caller: Caller, stream: str, source: str, destination: str, **flags: An
         like.pop(key, None)
     config = _named(with_flags(like, flags), destination, ephemeral=flags["ephemeral"], asking=False)
     _possible(config)
-    _tell(caller, caller.run(lambda session: create(session, stream, config, "create")))
+    _shown(caller, caller.run(lambda session: create(session, stream, config, "create")))
 
 
 async def create(session: Session, stream: str, config: Json, action: str) -> Json:
-    """Create or update a consumer and return what the server made of it."""
+    """Create or update a consumer and return its info."""
     name = config.get("name") or config.get("durable_name") or ""
     endpoint = f"CONSUMER.CREATE.{stream}"
     if name:
@@ -127,11 +127,11 @@ async def create(session: Session, stream: str, config: Json, action: str) -> Js
 
 
 def _named(config: Json, name: str, *, ephemeral: bool, asking: bool) -> Json:
-    """Return the config under its name; one that goes by itself needs none."""
+    """Return the config with its name; an ephemeral consumer needs none."""
     held = name or str(config.get("durable_name") or config.get("name") or "")
     if not held and not ephemeral:
         if not asking:
-            raise SettingsError("how is the consumer called? give its name, or say --ephemeral")
+            raise SettingsError("missing consumer name: pass CONSUMER or --ephemeral")
         held = ask_name()
     rest = {key: value for key, value in config.items() if key not in ("name", "durable_name")}
     if not held:
@@ -140,7 +140,7 @@ def _named(config: Json, name: str, *, ephemeral: bool, asking: bool) -> Json:
 
 
 def _possible(config: Json) -> None:
-    """Refuse what only consumers that push can have, before the server does in fewer words."""
+    """Refuse options that only push consumers have, with a better message than the server's."""
     if config.get("deliver_subject"):
         return
     for key, flag in (
@@ -148,18 +148,18 @@ def _possible(config: Json) -> None:
         ("deliver_group", "--deliver-group"),
     ):  # fmt: skip
         if config.get(key):
-            raise SettingsError(f"{flag} needs a consumer that pushes: give --target as well")
+            raise SettingsError(f"{flag} needs a push consumer: pass --target as well")
 
 
 def _edited(config: Json) -> Json:
-    """Return the config as the person's editor leaves it."""
+    """Return the config as changed in the user's editor."""
     text = click.edit(json.dumps(config, indent=2), extension=".json")
     if text is None:
-        raise SettingsError("the editor left without saving: nothing was changed")
+        raise SettingsError("the editor did not save: nothing was changed")
     try:
         changed: Json = json.loads(text)
     except ValueError as error:
-        raise SettingsError(f"what the editor left is not JSON: {error}; nothing was changed") from None
+        raise SettingsError(f"the edited text is not JSON: {error}; nothing was changed") from None
     return changed
 
 
@@ -170,7 +170,7 @@ def _write(path: Path, config: Json) -> None:
         raise Error(f"cannot write {path}: {error.strerror}") from None
 
 
-def _tell(caller: Caller, info: Json) -> None:
+def _shown(caller: Caller, info: Json) -> None:
     if caller.as_json:
         show_json(info)
     else:

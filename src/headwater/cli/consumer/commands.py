@@ -1,4 +1,4 @@
-"""The commands of `headwater consumer`, put together, with the other names that people know them by."""
+"""The commands of `headwater consumer` and their aliases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headwater.cli.consumer.find import find
 from headwater.cli.consumer.messages import next_, sub
 
 NAMES = ("c", "con", "obs")
-"""What `headwater consumer` may be called as well."""
+"""Aliases of `headwater consumer`."""
 
 _ALIASES = {
     "add": ("create", "new"),

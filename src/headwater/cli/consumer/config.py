@@ -1,4 +1,4 @@
-"""A consumer's config as flags: what each flag sets, and the config that flags and a file make together."""
+"""A consumer's config as flags, and the config that results from flags and a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 ACKS = ("explicit", "all", "none")
 REPLAYS = ("instant", "original")
 RESERVED = "_nats."
-"""How the notes begin that the server keeps in the metadata."""
+"""Prefix of metadata that the server writes."""
 _START_WORDS = {
     "all": "all", "new": "new", "next": "new", "last": "last", "subject": "last_per_subject",
     "last_per_subject": "last_per_subject",
@@ -31,54 +31,73 @@ _POLICIES = {"pinned": "pinned_client", "overflow": "overflow", "prioritized": "
 
 # The key of the config, the flag, its type (bool for a pair of flags), its help.
 _CHANGEABLE: tuple[tuple[str, str, Any, str], ...] = (
-    ("description", "--description", str, "What the consumer is for."),
-    ("deliver_subject", "--target", str, "Push messages to this subject."),
-    ("ack_wait", "--wait", DURATION, "How long an acknowledgement may take."),
-    ("max_deliver", "--max-deliver", int, "How often a message is delivered at most; -1 for ever."),
-    ("max_ack_pending", "--max-pending", int, "How many messages may wait for acknowledgement; -1 for any."),
-    ("max_batch", "--max-pull-batch", click.IntRange(min=1), "How many messages one pull may ask for."),
-    ("max_expires", "--max-pull-expire", DURATION, "How long one pull may wait."),
-    ("max_bytes", "--max-pull-bytes", SIZE, "How many bytes one pull may ask for."),
-    ("inactive_threshold", "--inactive-threshold", DURATION, "Remove it when nobody uses it for so long."),
-    ("num_replicas", "--replicas", click.IntRange(0, 5), "How many servers of a cluster hold its state."),
+    ("description", "--description", str, "Description of the consumer."),
+    ("deliver_subject", "--target", str, "Subject to push messages to."),
+    ("ack_wait", "--wait", DURATION, "Time to acknowledge a message before it is redelivered."),
+    ("max_deliver", "--max-deliver", int, "Maximum deliveries of a message; -1 for no limit."),
+    ("max_ack_pending", "--max-pending", int, "Maximum unacknowledged messages; -1 for no limit."),
+    ("max_batch", "--max-pull-batch", click.IntRange(min=1), "Maximum messages of one pull."),
+    ("max_expires", "--max-pull-expire", DURATION, "Maximum expiry of one pull."),
+    ("max_bytes", "--max-pull-bytes", SIZE, "Maximum bytes of one pull."),
+    ("inactive_threshold", "--inactive-threshold", DURATION, "Delete the consumer if unused for this long."),
+    ("num_replicas", "--replicas", click.IntRange(0, 5), "Number of replicas."),
     ("headers_only", "--headers-only", bool, "Deliver headers without data."),
 )
 _FIXED: tuple[tuple[str, str, Any, str], ...] = (
-    ("ack_policy", "--ack", click.Choice(ACKS), "What settles a message."),
-    ("replay_policy", "--replay", click.Choice(REPLAYS), "How fast stored messages are delivered."),
-    ("deliver_group", "--deliver-group", str, "Push to subscribers of this queue group."),
-    ("rate_limit_bps", "--bps", click.IntRange(min=0), "Push no more bits a second than this."),
-    ("idle_heartbeat", "--heartbeat", DURATION, "Push a sign of life when idle for so long."),
-    ("flow_control", "--flow-control", bool, "Push no faster than the subscriber takes it."),
-    ("max_waiting", "--max-waiting", click.IntRange(min=1), "How many pulls may wait."),
-    ("mem_storage", "--memory", bool, "Keep its state in memory."),
-    ("priority_timeout", "--pinned-ttl", DURATION, "How long a pinned client may rest."),
+    ("ack_policy", "--ack", click.Choice(ACKS), "Acknowledgement policy."),
+    (
+        "replay_policy",
+        "--replay",
+        click.Choice(REPLAYS),
+        "Replay policy: as fast as possible, or at the original pace.",
+    ),
+    ("deliver_group", "--deliver-group", str, "Queue group to push to."),
+    ("rate_limit_bps", "--bps", click.IntRange(min=0), "Rate limit of pushes in bits per second."),
+    ("idle_heartbeat", "--heartbeat", DURATION, "Interval of idle heartbeats."),
+    ("flow_control", "--flow-control", bool, "Use flow control."),
+    ("max_waiting", "--max-waiting", click.IntRange(min=1), "Maximum waiting pulls."),
+    ("mem_storage", "--memory", bool, "Keep the consumer's state in memory."),
+    ("priority_timeout", "--pinned-ttl", DURATION, "Time after which an idle pinned client loses its pin."),
 )
 
 
 def config_flags(command: Command, *, new: bool = True) -> Command:
-    """Give a command the flags of a consumer's config; those that are fixed once it exists only if new."""
+    """Give a command the flags of a consumer's config; `new` adds those that cannot be edited."""
     if new:
         for kind in ("prioritized", "overflow", "pinned"):
-            command = _listed(command, f"--{kind}-groups", f"{kind}_groups", "GROUP", f"Its {kind} groups.")
-        command = click.option("--pause", metavar="TIME", help="Begin paused for so long, or until.")(command)
-        command = click.option("--pull", is_flag=True, help="Let clients ask for messages.")(command)
-        command = click.option("--ephemeral", is_flag=True, help="Let it go when nobody uses it.")(command)
-        start = "Where to begin: all, new, last, subject, a sequence, or an age such as 1h."
+            command = _listed(
+                command,
+                f"--{kind}-groups",
+                f"{kind}_groups",
+                "GROUP",
+                f"Priority groups with the {kind} policy.",
+            )
+        command = click.option(
+            "--pause", metavar="TIME", help="Start paused until this time, or for this long."
+        )(command)
+        command = click.option("--pull", is_flag=True, help="Create a pull consumer.")(command)
+        command = click.option(
+            "--ephemeral", is_flag=True, help="Create an ephemeral consumer, which is deleted when unused."
+        )(command)
+        start = "Start: all, new, last, subject, a sequence, or an age such as 1h."
         command = click.option("--deliver", metavar="START", help=start)(command)
-    command = click.option("--backoff-max", type=DURATION, default="20m", help="Longest retry.")(command)
-    command = click.option("--backoff-min", type=DURATION, default="1m", help="Shortest retry.")(command)
-    command = click.option("--backoff-steps", type=click.IntRange(min=1), default=10, help="Retries.")(
+    command = click.option("--backoff-max", type=DURATION, default="20m", help="Longest redelivery delay.")(
         command
     )
-    command = click.option("--backoff", type=click.Choice(["linear", "none"]), help="Retry later and later.")(
+    command = click.option("--backoff-min", type=DURATION, default="1m", help="Shortest redelivery delay.")(
         command
     )
-    command = click.option("--sample", type=click.IntRange(0, 100), help="Percent of acks to tell of.")(
+    command = click.option(
+        "--backoff-steps", type=click.IntRange(min=1), default=10, help="Number of delays."
+    )(command)
+    command = click.option(
+        "--backoff", type=click.Choice(["linear", "none"]), help="Increase the redelivery delay in steps."
+    )(command)
+    command = click.option("--sample", type=click.IntRange(0, 100), help="Percent of acks to sample.")(
         command
     )
-    command = _listed(command, "--metadata", "metadata", "KEY=VALUE", "Note to keep with it; repeat.")
-    command = _listed(command, "--filter", "filters", "SUBJECT", "Only these subjects; repeat.")
+    command = _listed(command, "--metadata", "metadata", "KEY=VALUE", "Metadata; repeatable.")
+    command = _listed(command, "--filter", "filters", "SUBJECT", "Filter subject; repeatable.")
     for name, flag, kind, about in reversed((*_CHANGEABLE, *(_FIXED if new else ()))):
         if kind is bool:
             option = click.option(f"{flag}/--no-{flag.removeprefix('--')}", name, default=None, help=about)
@@ -89,7 +108,7 @@ def config_flags(command: Command, *, new: bool = True) -> Command:
 
 
 def with_flags(config: Json, flags: Mapping[str, Any], now: Callable[[], int] = time.time_ns) -> Json:
-    """Return the config changed by the flags that were given."""
+    """Return the config changed by the given flags."""
     changed = dict(config)
     for name, _, _, _ in (*_CHANGEABLE, *_FIXED):
         if flags.get(name) is not None:
@@ -115,7 +134,7 @@ def with_flags(config: Json, flags: Mapping[str, Any], now: Callable[[], int] = 
 
 
 def set_filters(config: Json, subjects: Sequence[str]) -> None:
-    """Let the config take these subjects; none for all."""
+    """Set the filter subjects; none for all."""
     config.pop("filter_subject", None)
     config.pop("filter_subjects", None)
     if len(subjects) == 1:
@@ -125,7 +144,7 @@ def set_filters(config: Json, subjects: Sequence[str]) -> None:
 
 
 def set_start(config: Json, start: str, now: Callable[[], int] = time.time_ns) -> None:
-    """Let the config begin at a word, a sequence, or so long ago."""
+    """Set the start from a policy, a sequence, or an age."""
     for key in ("opt_start_seq", "opt_start_time"):
         config.pop(key, None)
     if start in _START_WORDS:
@@ -137,13 +156,13 @@ def set_start(config: Json, start: str, now: Callable[[], int] = time.time_ns) -
             age = read_duration(start)
         except ValueError:
             raise SettingsError(
-                f"--deliver {start!r} is unknown: say all, new, last, subject, a sequence or an age like 1h"
+                f"--deliver {start!r} is invalid: pass all, new, last, subject, a sequence or an age (1h)"
             ) from None
         config |= {"deliver_policy": "by_start_time", "opt_start_time": format_time(now() - age)}
 
 
 def set_backoff(config: Json, steps: int, shortest: int, longest: int) -> None:
-    """Let the config redeliver later and later, in even steps; it must be allowed as many deliveries."""
+    """Set evenly growing redelivery delays; `max_deliver` must allow that many."""
     if shortest >= longest:
         raise SettingsError("--backoff-min must be shorter than --backoff-max")
     config["backoff"] = [shortest + (longest - shortest) * step // steps for step in range(steps)]
@@ -153,7 +172,7 @@ def set_backoff(config: Json, steps: int, shortest: int, longest: int) -> None:
 
 
 def read_pause(text: str, now: Callable[[], int] = time.time_ns) -> str:
-    """Return the API's form of a time that was given as such, or as how long from now."""
+    """Return the API's form of a time, or of a duration from now."""
     try:
         return read_moment(text)
     except ValueError:
@@ -167,26 +186,26 @@ def read_pause(text: str, now: Callable[[], int] = time.time_ns) -> str:
 
 
 def read_file(path: Path) -> Json:
-    """Return the config in a JSON file; the answer of `consumer info --json` serves as well."""
+    """Return the config in a JSON file, which may also be the output of `consumer info --json`."""
     try:
         held = msgspec.json.decode(path.read_bytes(), type=Json)
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except msgspec.DecodeError as error:
-        raise SettingsError(f"{path} is not a consumer's config: {error}") from None
+        raise SettingsError(f"{path} is not a consumer config: {error}") from None
     inner = held.get("config")
     return unreserved(inner if isinstance(inner, dict) else held)
 
 
 def unreserved(config: Json) -> Json:
-    """Return the config without the notes that the server keeps in its metadata."""
+    """Return the config without the server's own metadata."""
     notes = {k: v for k, v in (config.get("metadata") or {}).items() if not k.startswith(RESERVED)}
     rest = {key: value for key, value in config.items() if key != "metadata"}
     return {**rest, "metadata": notes} if notes else rest
 
 
 def with_defaults(config: Json) -> Json:
-    """Return the config with a default for what was left open."""
+    """Return the config with defaults for missing keys."""
     pushes = bool(config.get("deliver_subject"))
     settled = {"deliver_policy": "all", "ack_policy": "none" if pushes else "explicit", **config}
     settled.setdefault("replay_policy", "instant")
@@ -198,18 +217,20 @@ def with_defaults(config: Json) -> Json:
 
 
 def check(config: Json) -> None:
-    """Refuse a config with unknown fields or values of the wrong kind, before any server sees it."""
+    """Refuse a config with unknown fields or values of the wrong type, without a server."""
     try:
         decode_config(msgspec.json.encode(config))
     except ApiError as error:
-        raise SettingsError(f"the config is not valid: {error.description}") from None
+        raise SettingsError(f"invalid config: {error.description}") from None
 
 
 def _set_groups(changed: Json, flags: Mapping[str, Any]) -> None:
     given = {kind: _words(flags.get(f"{kind}_groups") or ()) for kind in _POLICIES}
     kinds = [kind for kind, groups in given.items() if groups]
     if len(kinds) > 1:
-        raise SettingsError(f"a consumer has one kind of groups, not {' and '.join(kinds)}: leave one out")
+        raise SettingsError(
+            f"a consumer has one kind of priority groups, not {' and '.join(kinds)}: leave one out"
+        )
     if kinds:
         changed |= {"priority_policy": _POLICIES[kinds[0]], "priority_groups": given[kinds[0]]}
 
@@ -227,6 +248,6 @@ def _pairs(given: Iterable[str]) -> Json:
     for text in given:
         found = re.fullmatch(r"([^=:]+)[=:](.*)", text)
         if found is None:
-            raise SettingsError(f"--metadata {text!r} is not KEY=VALUE")
+            raise SettingsError(f"--metadata {text!r} is invalid: pass KEY=VALUE")
         pairs[found[1]] = found[2]
     return pairs

@@ -1,4 +1,4 @@
-"""`headwater consumer`: list consumers, look at one, hold it, let it go on, remove it."""
+"""`headwater consumer`: list consumers, show, pause, resume and remove one."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ Examples:
 @click.group(cls=AliasedGroup, epilog=_EPILOG)
 @group_flags
 def consumer() -> None:
-    """Consumers: who reads a stream, and how far they have come.
+    """Manage the consumers of a stream.
 
-    Every command also takes the connection flags of `headwater --help`.
+    Every command also accepts the connection flags of `headwater --help`.
     """
 
 
 def both(caller: Caller, stream: str | None, name: str | None, *, select: bool = True) -> tuple[str, str]:
-    """Return the stream and the consumer that were named, or that the person picks."""
+    """Return the named stream and consumer, or those that the user selects."""
     if not select and not (stream and name):
-        raise SettingsError("which consumer? give stream and name, or leave --no-select out")
+        raise SettingsError("missing consumer: pass STREAM and CONSUMER, or leave out --no-select")
     which = chosen(caller, stream)
     if name:
         return which, name
     if not ask.possible():
-        raise SettingsError(f"which consumer? give its name; `headwater consumer ls {which}` lists them")
+        raise SettingsError(
+            f"missing consumer name: pass CONSUMER; `headwater consumer ls {which}` lists them"
+        )
     return which, ask.one_of("consumer", caller.run(lambda session: names_of(session, which)))
 
 
@@ -61,7 +63,7 @@ async def info_of(session: Session, stream: str, name: str) -> Json:
 
 @consumer.command()
 @click.argument("stream", required=False)
-@click.option("-n", "--names", is_flag=True, help="Only the names.")
+@click.option("-n", "--names", is_flag=True, help="Show only names.")
 @click.option("--no-select", is_flag=True, hidden=True)
 @client_command
 def ls(caller: Caller, stream: str | None, names: bool, no_select: bool) -> None:
@@ -86,7 +88,7 @@ def ls(caller: Caller, stream: str | None, names: bool, no_select: bool) -> None
 @consumer.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("--no-select", is_flag=True, help="Do not ask which consumer.")
+@click.option("--no-select", is_flag=True, help="Do not ask for the consumer.")
 @client_command
 def info(caller: Caller, stream: str | None, name: str | None, no_select: bool) -> None:
     """Show a consumer's config and state."""
@@ -101,10 +103,10 @@ def info(caller: Caller, stream: str | None, name: str | None, no_select: bool) 
 @consumer.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("--no-select", is_flag=True, help="Do not ask which consumer.")
+@click.option("--no-select", is_flag=True, help="Do not ask for the consumer.")
 @client_command
 def state(caller: Caller, stream: str | None, name: str | None, no_select: bool) -> None:
-    """Show how far a consumer has come."""
+    """Show a consumer's state."""
     which = both(caller, stream, name, select=not no_select)
     held = caller.run(lambda session: info_of(session, *which))
     if caller.as_json:
@@ -115,10 +117,10 @@ def state(caller: Caller, stream: str | None, name: str | None, no_select: bool)
 
 @consumer.command()
 @click.argument("stream", required=False)
-@click.option("-r", "--raw", is_flag=True, help="Plain numbers.")
+@click.option("-r", "--raw", is_flag=True, help="Show plain numbers.")
 @client_command
 def report(caller: Caller, stream: str | None, raw: bool) -> None:
-    """Show how far each consumer of a stream has come."""
+    """Show the progress of a stream's consumers."""
     which = chosen(caller, stream)
 
     async def work(session: Session) -> tuple[Json, list[Json]]:
@@ -137,10 +139,10 @@ def report(caller: Caller, stream: str | None, raw: bool) -> None:
 @consumer.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def rm(caller: Caller, stream: str | None, name: str | None, force: bool) -> None:
-    """Remove a consumer; the stream keeps its messages."""
+    """Remove a consumer. The stream keeps its messages."""
     which = both(caller, stream, name)
     if ask.allowed(f"Really delete Consumer {' > '.join(which)}", force=force):
         answer = caller.run(lambda session: session.request(f"CONSUMER.DELETE.{'.'.join(which)}"))
@@ -152,14 +154,16 @@ def rm(caller: Caller, stream: str | None, name: str | None, force: bool) -> Non
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
 @click.argument("until", metavar="[TIME|DURATION]", required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def pause(caller: Caller, stream: str | None, name: str | None, until: str | None, force: bool) -> None:
-    """Deliver nothing until a time (UTC), or for so long."""
+    """Pause a consumer until a time (UTC), or for a duration."""
     which = both(caller, stream, name)
     if until is None:
         if not ask.possible():
-            raise SettingsError("until when? give a time (2026-01-31 12:00:00) or a duration (1h30m)")
+            raise SettingsError(
+                "missing end of the pause: pass a time (2026-01-31 12:00:00) or a duration (1h30m)"
+            )
         until = str(ask.text("Pause until (time or duration)", "1h"))
     deadline = read_pause(until)
     if not ask.allowed(f"Really pause Consumer {' > '.join(which)} until {moment(deadline)}", force=force):
@@ -167,7 +171,9 @@ def pause(caller: Caller, stream: str | None, name: str | None, until: str | Non
     request = {"pause_until": deadline}
     answer = caller.run(lambda session: session.request(f"CONSUMER.PAUSE.{'.'.join(which)}", request))
     if not answer.get("paused"):
-        raise Error(f"{' > '.join(which)} was not paused: {moment(deadline)} has passed; give a later time")
+        raise Error(
+            f"{' > '.join(which)} was not paused: {moment(deadline)} is in the past; pass a later time"
+        )
     if caller.as_json:
         show_json(answer)
         return
@@ -178,10 +184,10 @@ def pause(caller: Caller, stream: str | None, name: str | None, until: str | Non
 @consumer.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def resume(caller: Caller, stream: str | None, name: str | None, force: bool) -> None:
-    """Let a paused consumer go on."""
+    """Resume a paused consumer."""
     which = both(caller, stream, name)
     held = caller.run(lambda session: info_of(session, *which))
     if not held.get("paused"):
@@ -200,14 +206,14 @@ def resume(caller: Caller, stream: str | None, name: str | None, force: bool) ->
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
 @click.argument("group", required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def unpin(caller: Caller, stream: str | None, name: str | None, group: str | None, force: bool) -> None:
-    """Let another client be pinned to a priority group."""
+    """Unpin the client of a priority group, so that another can be pinned."""
     which = both(caller, stream, name)
     held = caller.run(lambda session: info_of(session, *which))
     if held["config"].get("priority_policy") != "pinned_client":
-        raise Error(f"{' > '.join(which)} pins no clients: make one with --pinned-groups")
+        raise Error(f"{' > '.join(which)} has no pinned groups: create a consumer with --pinned-groups")
     pins = {
         g["group"]: g["pinned_client_id"]
         for g in held.get("priority_groups") or ()
@@ -218,7 +224,7 @@ def unpin(caller: Caller, stream: str | None, name: str | None, group: str | Non
     if group is None:
         group = next(iter(pins)) if len(pins) == 1 or not ask.possible() else ask.one_of("group", list(pins))
     if group not in pins:
-        raise Error(f'no client is pinned to "{group}"; those with one are {", ".join(pins)}')
+        raise Error(f'no client is pinned to "{group}": groups with a pinned client are {", ".join(pins)}')
     if not ask.allowed(f"Really unpin client from group {' > '.join((*which, group))}", force=force):
         return
     answer = caller.run(

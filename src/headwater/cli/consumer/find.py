@@ -1,4 +1,4 @@
-"""`consumer find`: the consumers of a stream that meet all conditions given, or none of them."""
+"""`consumer find`: the consumers of a stream that match all given conditions, or none of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Condition = Callable[[Json], bool]
 
 @dataclass(frozen=True)
 class ConsumerCriteria:
-    """What consumers are looked for; what is None or empty does not count."""
+    """The conditions on consumers; None and empty values are ignored."""
 
     pull: bool = False
     push: bool = False
@@ -43,7 +43,7 @@ class ConsumerCriteria:
 
 
 def conditions(wanted: ConsumerCriteria, now: int) -> list[Condition]:
-    """Return one test for each thing that is wanted."""
+    """Return one test for each condition."""
     tests: list[Condition] = []
     if wanted.pull:
         tests.append(lambda info: not info["config"].get("deliver_subject"))
@@ -79,24 +79,32 @@ def conditions(wanted: ConsumerCriteria, now: int) -> list[Condition]:
 
 @click.command()
 @click.argument("stream", required=False)
-@click.option("--pull", is_flag=True, help="Whose clients ask for messages.")
-@click.option("--push", is_flag=True, help="Whose messages are pushed.")
-@click.option("--bound", is_flag=True, help="That somebody uses: bound, or with waiting pulls.")
-@click.option("--pinned", is_flag=True, help="With a pinned client in every priority group.")
-@click.option("--waiting", type=click.IntRange(min=0), help="With fewer waiting pulls than this.")
-@click.option("--ack-pending", type=click.IntRange(min=0), help="With fewer unacknowledged messages.")
-@click.option("--pending", type=click.IntRange(min=0), help="With fewer undelivered messages.")
-@click.option("--idle", type=DURATION, default=0, help="Without a delivery for so long.")
-@click.option("--created", type=DURATION, default=0, help="Created longer ago than this.")
-@click.option("--replicas", type=int, default=0, help="With this many replicas or fewer.")
-@click.option("--leader", default="", help="Led by a server whose name matches this pattern.")
-@click.option("--api-level", type=int, default=0, help="That need at least this API level.")
-@click.option("--expression", default="", help="For which a condition over config, state and info holds.")
-@click.option("-n", "--names", is_flag=True, help="Only the names.")
-@click.option("--invert", is_flag=True, help="Those for which the conditions do not hold.")
+@click.option("--pull", is_flag=True, help="Pull consumers.")
+@click.option("--push", is_flag=True, help="Push consumers.")
+@click.option("--bound", is_flag=True, help="Consumers in use: bound, or with waiting pulls.")
+@click.option("--pinned", is_flag=True, help="Consumers with a pinned client in every priority group.")
+@click.option("--waiting", type=click.IntRange(min=0), help="Consumers with fewer waiting pulls than this.")
+@click.option(
+    "--ack-pending",
+    type=click.IntRange(min=0),
+    help="Consumers with fewer unacknowledged messages than this.",
+)
+@click.option(
+    "--pending", type=click.IntRange(min=0), help="Consumers with fewer undelivered messages than this."
+)
+@click.option("--idle", type=DURATION, default=0, help="Consumers without a delivery for this long.")
+@click.option("--created", type=DURATION, default=0, help="Consumers created longer ago than this.")
+@click.option("--replicas", type=int, default=0, help="Consumers with this many replicas or fewer.")
+@click.option("--leader", default="", help="Consumers whose leader's name matches this pattern.")
+@click.option("--api-level", type=int, default=0, help="Consumers that require at least this API level.")
+@click.option(
+    "--expression", default="", help="Consumers for which this condition over config, state and info is true."
+)
+@click.option("-n", "--names", is_flag=True, help="Show only names.")
+@click.option("--invert", is_flag=True, help="Invert the conditions.")
 @client_command
 def find(caller: Caller, stream: str | None, names: bool, invert: bool, **wanted: object) -> None:
-    """Find consumers of a stream by what they are."""
+    """Find consumers of a stream that match all given conditions."""
     tests = conditions(ConsumerCriteria(**wanted), time.time_ns())  # type: ignore[arg-type]
     which = chosen(caller, stream)
     infos = caller.run(lambda session: session.pages(f"CONSUMER.LIST.{which}", "consumers"))

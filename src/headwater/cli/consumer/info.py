@@ -1,4 +1,4 @@
-"""What is said of consumers: one in full, all of a stream in a list, and how far each has come."""
+"""Consumers as text: one in full, all of a stream as a list, and a report of their progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LIST_COLUMNS = (
 
 
 def info_rows(info: Json) -> LabelledRows:
-    """Return all that is known of a consumer."""
+    """Return a consumer's config and state."""
     rows = LabelledRows(f"Information for Consumer {_title(info)}")
     _config(info, rows.section("Configuration"))
     notes = info["config"].get("metadata") or {}
@@ -52,7 +52,7 @@ def info_rows(info: Json) -> LabelledRows:
 
 
 def state_rows(info: Json) -> LabelledRows:
-    """Return how far a consumer has come."""
+    """Return a consumer's state."""
     rows = LabelledRows(f"State for Consumer {_title(info)}")
     _state(info, rows.section("State"))
     return rows
@@ -65,7 +65,7 @@ def list_sheet(infos: Iterable[Json]) -> Sheet:
 
 
 def report_sheet(stream: Json, infos: Iterable[Json], *, raw: bool = False) -> Sheet:
-    """Return how far each consumer of a stream has come."""
+    """Return the progress of a stream's consumers."""
     name, held = stream["config"]["name"], stream["state"].get("messages", 0)
     ordered = sorted(infos, key=lambda info: str(info["name"]))
     title = f"Consumer report for {name} with {number(len(ordered))} consumers"
@@ -178,7 +178,7 @@ def _report_row(info: Json, held: int, raw: bool) -> list[Cell]:
         "Push" if config.get("deliver_subject") else "Pull",
         _words(config.get("ack_policy", "none")),
         str(config.get("ack_wait", 0)) if raw else duration(config.get("ack_wait", 0)),
-        # A consumer that may not deliver more until something is acknowledged stands still.
+        # At the limit, the consumer delivers nothing until a message is acknowledged.
         Text(say(pending), "bold red" if 0 < most <= pending else ""),
         Text(say(info.get("num_redelivered", 0)), "yellow" if info.get("num_redelivered") else ""),
         unprocessed,
@@ -258,7 +258,7 @@ def _backoff(steps: list[int]) -> str:
 
 
 def _now(info: Json) -> int:
-    """Return the server's time when it gave the info, so that both clocks need not agree."""
+    """Return the server's time of the info, so that the clocks need not agree."""
     return parse_time(info.get("ts", "")) or 0
 
 

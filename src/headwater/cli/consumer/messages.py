@@ -1,4 +1,4 @@
-"""`consumer next` and `consumer sub`: take messages from a consumer and settle them."""
+"""`consumer next` and `consumer sub`: receive messages of a consumer and acknowledge them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SETTLED = {
 
 @dataclass(frozen=True)
 class Taker:
-    """How messages are shown and settled; no body settles nothing."""
+    """How messages are shown and acknowledged; an empty body sends no acknowledgement."""
 
     raw: bool
     as_json: bool
@@ -40,7 +40,7 @@ class Taker:
     delay: float = 0.0
 
     async def take(self, session: Session, message: Msg) -> None:
-        """Show one message, then settle it."""
+        """Show one message, then acknowledge it."""
         received = Received.of(message)
         if self.as_json:
             write_json_line(received.as_json())
@@ -60,23 +60,27 @@ class Taker:
 @click.command("next")
 @click.argument("stream")
 @click.argument("name", metavar="CONSUMER")
-@click.option("--ack/--no-ack", default=None, help="Acknowledge each message (the default).")
-@click.option("--nak", is_flag=True, help="Have each message delivered again.")
-@click.option("--term", is_flag=True, help="Have each message never delivered again.")
+@click.option("--ack/--no-ack", default=None, help="Acknowledge each message (default).")
+@click.option("--nak", is_flag=True, help="Reject each message, so that it is redelivered.")
+@click.option("--term", is_flag=True, help="Terminate each message, so that it is not redelivered.")
 @click.option("-r", "--raw", is_flag=True, help="Show only the data.")
 @click.option(
-    "--wait", type=DURATION, default=0, metavar="MAX", help="Settle after a random time up to this."
+    "--wait",
+    type=DURATION,
+    default=0,
+    metavar="MAX",
+    help="Wait a random time up to this before acknowledging.",
 )
-@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many messages.")
-@click.option("--group", default="", help="Ask as a member of this priority group.")
+@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True, help="Number of messages.")
+@click.option("--group", default="", help="Priority group to pull with.")
 @client_command
 def next_(
     caller: Caller, stream: str, name: str, ack: bool | None, nak: bool, term: bool, raw: bool, wait: int,
     count: int, group: str,
 ) -> None:  # fmt: skip
-    """Take messages from a pull consumer; waits for them as long as --timeout says."""
+    """Pull messages from a consumer. Waits for each up to --timeout."""
     if [bool(ack), nak, term].count(True) > 1:
-        raise SettingsError("settle in one way: --ack, --nak or --term")
+        raise SettingsError("choose one of --ack, --nak and --term")
     body = b"-NAK" if nak else b"+TERM" if term else b"" if ack is False else b"+ACK"
 
     async def work(session: Session) -> int:
@@ -95,7 +99,7 @@ def next_(
     if taken < count:
         waited = format_duration(int(caller.connection.timeout * SECOND))
         had = f"after {taken} of {count} no further" if taken else "no"
-        raise Error(f"{had} message came within {waited}: wait longer with --timeout, or come again")
+        raise Error(f"{had} message arrived within {waited}: pass a longer --timeout, or try again")
 
 
 @click.command()
@@ -103,15 +107,17 @@ def next_(
 @click.argument("name", metavar="[CONSUMER]", required=False)
 @click.option("--ack/--no-ack", default=True, help="Acknowledge each message.")
 @click.option("-r", "--raw", is_flag=True, help="Show only the data.")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
-@click.option("--wait", type=DURATION, default=0, metavar="DURATION", help="Stop after so long a silence.")
-@click.option("--deliver-group", default="", help="Queue group to listen in, if not the consumer's own.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many messages.")
+@click.option(
+    "--wait", type=DURATION, default=0, metavar="DURATION", help="Stop after this long without a message."
+)
+@click.option("--deliver-group", default="", help="Queue group to subscribe with (the consumer's).")
 @client_command
 def sub(
     caller: Caller, stream: str | None, name: str | None, ack: bool, raw: bool, count: int | None, wait: int,
     deliver_group: str,
 ) -> None:  # fmt: skip
-    """Take messages from a consumer, pull or push, until Ctrl-C."""
+    """Receive messages of a pull or push consumer until Ctrl-C."""
     which = both(caller, stream, name)
 
     async def work(session: Session) -> None:
@@ -132,10 +138,10 @@ def sub(
 async def _taken(
     session: Session, info: Json, end: End, group: str, *, quiet: bool
 ) -> AsyncGenerator[Msg, None]:
-    """Yield a consumer's messages, asked for or pushed."""
+    """Yield a consumer's pulled or pushed messages."""
     config = info["config"]
     target = config.get("deliver_subject")
-    words = f"Taking messages of {info['stream_name']} > {info['name']}"
+    words = f"Receiving messages of {info['stream_name']} > {info['name']}"
     if not target:
         if not quiet:
             say(words)
@@ -155,7 +161,7 @@ async def _taken(
 
 
 async def _answered(session: Session, message: Msg) -> bool:
-    """Return whether a message was a heartbeat or asked whether we keep up; if it asked, it is answered."""
+    """Return whether a message was a heartbeat or a flow control request, which is answered."""
     if Received.of(message).status != "100":
         return False
     stalled = (message.headers or {}).get("Nats-Consumer-Stalled", "")
@@ -165,7 +171,7 @@ async def _answered(session: Session, message: Msg) -> bool:
 
 
 def _settling(info: Json, body: bytes) -> bytes:
-    """Return the body that settles, none for a consumer that expects no acknowledgements."""
+    """Return the body of the acknowledgement; empty for a consumer without acknowledgements."""
     return b"" if info["config"].get("ack_policy", "none") == "none" else body
 
 

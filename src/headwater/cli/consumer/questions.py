@@ -1,4 +1,4 @@
-"""What is asked about a new consumer when its flags leave it open."""
+"""Questions about a new consumer, for options that no flag sets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def ask_name() -> str:
 
     def read(name: str) -> str:
         if not valid_asset_name(name):
-            raise ValueError("a name without spaces, dots and wildcards")
+            raise ValueError("enter a name without spaces, dots and wildcards")
         return name
 
     return str(ask.text("Consumer name", read=read))
 
 
 def complete(config: Json, *, pull: bool = False) -> Json:
-    """Return the config with an answer to everything that was left open, in the nats command's order."""
+    """Return the config with answers for all missing keys, in the nats command's order."""
     answered = dict(config)
     if not pull and not answered.get("deliver_subject"):
         answered["deliver_subject"] = ask.text("Delivery target (empty for Pull Consumers)")

@@ -1,4 +1,4 @@
-"""The reference page of the command line, written from the commands themselves."""
+"""The reference page of the command line, generated from the commands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _HEAD = """\
 
 <!-- Written by `make docs-pages` from src/headwater/cli; edit there. -->
 
-`headwater` follows the `nats` command: the same commands, flags, variables and context files. Commands that
-look at streams and consumers speak the JetStream API, to Headwater and to a plain nats-server alike.
+`headwater` follows the `nats` command: it has the same commands, flags, variables and context files.
+Commands for streams and consumers use the JetStream API and work with Headwater and with nats-server.
 
 ## Where a command connects
 
-These flags stand before the command or after it. A flag wins over its variable, that over the context
-(`--context`, else the one that `headwater context select` chose), that over the default.
+You can write these flags before or after the command. Flags take precedence over variables, variables
+over the context (`--context`, else the one selected with `headwater context select`), and the context
+over defaults.
 
 | flag | variable | key in a context file | meaning |
 |---|---|---|---|"""
@@ -31,35 +32,36 @@ _TAIL = """\
 
 ## What a command writes
 
-- Tables fit the terminal, or the number in `COLUMNS`. Where they do not, columns that say nothing go first;
-  a column that is left out although it says something is named below the table. In a pipe nothing is wrapped
-  and nothing is coloured; `NO_COLOR` takes the colour off a terminal too.
-- In reports lag, the time since an origin was heard of, and errors are coloured: yellow from one message of
-  lag or 30 seconds of silence, red from 1,000 messages or 2 minutes. `never` means that the origin has not
-  been heard of since the server or the stream began.
-- `--json` (`-j`) answers with what the JetStream API said. Questions, progress and errors go to standard
-  error, so that a pipe gets the answer alone.
-- Questions are asked only when standard input and standard error are a terminal; else defaults are taken,
-  and what cannot be undone wants `--force`.
-- Long work shows a bar with rate and time left; without a terminal a line every two seconds.
-- `stream report --svg` and `--png` draw with the program `dot` of GraphViz where it is installed. Without it
-  SVG is drawn by Headwater itself, and PNG is refused.
-- A backup is a directory with `backup.json` and `stream.tar.s2`, which the `nats` command reads and writes
-  as well. What is inside is the server's own: an archive of Headwater is restored by Headwater, one of
-  nats-server by nats-server. Until all has arrived the files end in `.unfinished`; a backup that fails or is
-  stopped removes them.
+- Tables fit the width of the terminal, or `COLUMNS`. In a narrow terminal, columns without information
+  are dropped first. Other dropped columns are named below the table. In a pipe, output is neither wrapped
+  nor coloured. `NO_COLOR` turns colours off on a terminal as well.
+- Reports colour the lag, the time since an origin was last seen, and errors: yellow from one message of
+  lag or 30 seconds, red from 1,000 messages or 2 minutes. `never` means that the origin has not been seen
+  since the server started or the stream was created.
+- `--json` (`-j`) prints the answer of the JetStream API. Questions, progress and errors go to standard
+  error, so that a pipe contains only the answer.
+- Questions are asked only if standard input and standard error are a terminal. Otherwise defaults are
+  used, and actions that cannot be undone need `--force`.
+- Long operations show a bar with rate and time left, or without a terminal, a line every two seconds.
+- `stream report --svg` and `--png` draw with GraphViz's `dot` if it is installed. Without it, Headwater
+  draws the SVG itself and refuses PNG.
+- A backup is a directory with `backup.json` and `stream.tar.s2`, which the `nats` command reads and
+  writes as well. The format of the archive is the server's own: Headwater restores archives of Headwater,
+  nats-server those of nats-server. Files end in `.unfinished` until they are complete. A backup that
+  fails or is stopped removes them.
 
 ## Exit codes
 
 | code | means |
 |---|---|
-| 0 | the command did its work |
-| 1 | an error, said in one sentence on standard error |
-| 2 | a flag, a variable or an answer is missing or has no sense |
-| 130 | Ctrl-C stopped the command; what it had begun was undone |
+| 0 | success |
+| 1 | an error, described in one sentence on standard error |
+| 2 | a flag, a variable or an answer is missing or invalid |
+| 130 | Ctrl-C stopped the command; unfinished work was undone |
 
-Views that end no other way than by Ctrl-C (`stream report --watch`, `stream graph`) leave with 0.
-`headwater check` has the codes of Nagios instead: 0 fine, 1 warning, 2 critical, 3 unknown.
+Commands that run until Ctrl-C (`stream report --watch`, `stream graph`) exit with 0. `edit --dry-run`
+exits with 1 if there are differences. `headwater check` has the exit codes of Nagios: 0 OK, 1 warning, 2
+critical, 3 unknown.
 """
 
 
@@ -101,7 +103,7 @@ def _command(command: click.Command, path: str, others: list[str], level: str) -
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield a command's help; what stands below a `\\b` is laid out by hand and stays so."""
+    """Yield a command's help; paragraphs after a `\\b` are preformatted."""
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         lines = paragraph.strip("\n").split("\n")
         if lines[0] == "\b":

@@ -1,4 +1,4 @@
-"""The reference page of the settings, written from the settings themselves."""
+"""The reference page of the settings, generated from the settings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def settings_page() -> str:
         "<!-- Written by `make docs-pages` from src/headwater/settings.py; edit there. -->",
         "",
         "Each setting is a flag of `headwater serve`, an environment variable, and a key of a TOML file",
-        f"named by `--config` or `{CONFIG_VARIABLE}`. Flags win over the environment, that over the",
-        "file, the file over the default. A key that is not in this list is refused by name. Sizes may be",
-        "written `64MiB`. `headwater settings` prints the values in effect and where each came from; secrets",
-        "are never printed. An engine that serves several accounts has a table `[[seat]]` for each:",
+        f"named by `--config` or `{CONFIG_VARIABLE}`. Flags take precedence over variables, variables over",
+        "the file, and the file over defaults. Unknown keys are refused. Sizes may be written `64MiB`.",
+        "`headwater settings` prints the values in effect and where each comes from, but never secrets.",
+        "An engine that serves several accounts has a table `[[seat]]` for each:",
         "[accounts, users and secrets](accounts.md).",
     ]
     group = None
@@ -42,7 +42,7 @@ def settings_page() -> str:
 
 
 def _default_text(setting: Field[Any]) -> str:
-    """Return the default as the reference shows it."""
+    """Return the default as shown in the reference."""
     if "default_text" in setting.metadata:
         return str(setting.metadata["default_text"])
     assert setting.default is not MISSING
@@ -54,7 +54,7 @@ def _default_text(setting: Field[Any]) -> str:
 
 
 def _values_text(setting: Field[Any]) -> str:
-    """Return the values that make sense as the reference shows them."""
+    """Return the valid values as shown in the reference."""
     about = setting.metadata
     if "choices" in about:
         return ", ".join(f"`{choice}`" for choice in about["choices"])

@@ -1,4 +1,4 @@
-"""`headwater site`: hub and spokes from one file, on this machine or as files for real hosts."""
+"""`headwater site`: run hub and spokes from one file on this machine, or write files for real hosts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import msgspec
 from headwater.cli.client import AliasedGroup, json_flag
 from headwater.cli.contexts import ContextFolder
 from headwater.cli.render import show, show_json
-from headwater.cli.serve import run_until_told
+from headwater.cli.serve import run_until_signalled
 from headwater.errors import Error
 
-# The rest of `headwater.site` is imported where it is used: other commands need not wait for it.
+# The rest of `headwater.site` is imported where it is used, so that other commands start faster.
 if TYPE_CHECKING:
     from headwater.site.topology import Topology
 
@@ -33,48 +33,49 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 _EPILOG = """\b
 Examples:
   headwater site up cinemas.yaml
-      servers, engines, streams and one Spark, until Ctrl-C
+      run servers, engines, streams and one Spark until Ctrl-C
   headwater site up cinemas.yaml --detach && headwater --context hub stream report
   headwater site status cinemas.yaml
   headwater site down cinemas.yaml
   headwater site config cinemas.yaml ./hosts --at /etc/headwater
-      files for real hosts
+      write files for real hosts
   headwater site up headquarter.yaml cinema-a.yaml cinema-b.yaml --nodes 1
-      the values files of three releases of the nats Helm chart
+      from values files of three releases of the nats Helm chart
 """
 
 
 @click.group(cls=AliasedGroup, epilog=_EPILOG)
 def site() -> None:
-    """Sites joined by leaf nodes, from one file."""
+    """Run sites that are connected by leaf nodes, from one file."""
 
 
 def _site_files(command: Command) -> Command:
-    """Give a command its files, its folder, and how many nodes a site has."""
+    """Give a command its files, its directory, and the number of nodes."""
     command = click.option(
         "--nodes",
         type=click.Choice(["1", "3"]),
-        help="Nodes of every site, whatever the file says.",
+        help="Number of nodes of every site; overrides the file.",
     )(command)
     command = click.option(
-        "--dir", "directory", type=_FOLDER, help="Where everything lies; .headwater/NAME beside the file."
+        "--dir",
+        "directory",
+        type=_FOLDER,
+        help="Directory for logs, stores and keys (.headwater/NAME next to the file).",
     )(command)
     return click.argument("files", nargs=-1, required=True, type=_FILE)(command)
 
 
 @site.command()
 @_site_files
-@click.option("-d", "--detach", is_flag=True, help="Return when all is ready; `site down` ends it.")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background; `site down` stops it.")
 @click.option("--spark/--no-spark", default=True, help="Also run the replicator.")
-@click.option("--streams/--no-streams", default=True, help="Make the streams that the file declares.")
-@click.option("--spark-master", "master", default="local[2]", show_default=True, help="What Spark runs on.")
+@click.option("--streams/--no-streams", default=True, help="Create the streams that the file declares.")
+@click.option("--spark-master", "master", default="local[2]", show_default=True, help="Spark master.")
 @click.option(
-    "--spark-driver-memory", "memory", default="512m", show_default=True, help="Memory of its Java machine."
+    "--spark-driver-memory", "memory", default="512m", show_default=True, help="Memory of Spark's driver."
 )
-@click.option(
-    "--context-prefix", default="", metavar="TEXT", help="What contexts are called before the site."
-)
-@click.option("--contexts/--no-contexts", default=True, help="Write contexts for --context SITE.")
+@click.option("--context-prefix", default="", metavar="TEXT", help="Prefix of context names.")
+@click.option("--contexts/--no-contexts", default=True, help="Write a context for each site.")
 def up(
     files: tuple[Path, ...],
     directory: Path | None,
@@ -102,17 +103,15 @@ def up(
     from headwater.site.layout import SiteFolders
 
     options = FleetOptions(master, memory, spark, streams, tuple(map(str, files)))
-    run_until_told(Fleet(SiteFolders(topology, where), options, _say).run())
-    _say("all processes have ended")
+    run_until_signalled(Fleet(SiteFolders(topology, where), options, _say).run())
+    _say("all processes have stopped")
 
 
 @site.command()
 @_site_files
-@click.option(
-    "--context-prefix", default="", metavar="TEXT", help="What contexts are called before the site."
-)
+@click.option("--context-prefix", default="", metavar="TEXT", help="Prefix of context names.")
 def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, context_prefix: str) -> None:
-    """End the sites of FILES that run on this machine; what they have stored stays."""
+    """Stop the sites of FILES that run on this machine. Their data is kept."""
     from headwater.cli.site.contexts import remove_contexts
     from headwater.site.run_record import lives, read_record, remove_record
 
@@ -123,8 +122,8 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
         remove_record(where)
         click.echo("nothing is running")
         return
-    _say(f"ending process {record.keeper.pid} and the {len(record.children)} that it keeps")
-    # Asked about again right before: a number can have gone to somebody else meanwhile.
+    _say(f"stopping process {record.keeper.pid} and its {len(record.children)} child processes")
+    # Checked again right before the kill: the process id may have been reused.
     if lives(record.keeper):
         os.kill(record.keeper.pid, signal.SIGTERM)
     deadline = time.monotonic() + END_WAIT_S
@@ -134,7 +133,7 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
             names = ", ".join(f"{process.name} ({process.pid})" for process in left)
             raise Error(f"still running after {END_WAIT_S:g} s: {names}; see {where / 'site.log'}")
         time.sleep(0.05)
-    click.echo("all processes have ended")
+    click.echo("all processes have stopped")
 
 
 @site.command()
@@ -158,27 +157,25 @@ def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, a
 @site.command()
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.argument("directory", type=_FOLDER)
-@click.option("--at", type=_FOLDER, help="Where the folder will lie on the hosts; where it is written.")
+@click.option("--at", type=_FOLDER, help="Path of the directory on the hosts (DIRECTORY).")
 @click.option(
     "--stores",
     type=_FOLDER,
     default=Path("/var/lib/headwater"),
     show_default=True,
-    help="Where stores will lie there.",
+    help="Directory of the stores on the hosts.",
 )
 def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Path) -> None:
-    """Write the configuration of the sites of FILES into DIRECTORY, for hosts of their own."""
+    """Write the configuration of the sites of FILES to DIRECTORY, for separate hosts."""
     from headwater.site.hosts import unreachable, write_hosts
 
     topology = _topology(files, None)
     for name in unreachable(topology):
-        _say(f"warning: links go to {name} at 127.0.0.1: give that site its host")
+        _say(f"warning: links connect to {name} at 127.0.0.1: set the host of that site")
     written = write_hosts(topology, directory, at or directory.absolute(), stores)
     for path in written:
         click.echo(str(path))
-    _say(
-        f"{len(written)} files, those for nats-server accepted by it; some hold secrets, so keep them private"
-    )
+    _say(f"{len(written)} files, checked by nats-server; some contain secrets, so keep them private")
 
 
 def _say(text: str) -> None:
@@ -186,7 +183,7 @@ def _say(text: str) -> None:
 
 
 def _topology(files: Sequence[Path], nodes: str | None) -> Topology:
-    """Return the sites, what is passed over said aloud."""
+    """Return the sites, and print warnings about ignored keys."""
     from headwater.site.site_file import read_topology, resized
 
     topology = read_topology(files)
@@ -206,7 +203,7 @@ def _write_contexts(topology: Topology, prefix: str) -> None:
     if written:
         _say(f"contexts: {', '.join(written)}")
     for name in foreign:
-        _say(f"warning: the context {name} is not ours and stays; --context-prefix gives ours other names")
+        _say(f"warning: the context {name} was not written by `site` and is kept: pass --context-prefix")
 
 
 def _up_detached(files: Sequence[Path], where: Path, how: Sequence[str]) -> None:
@@ -232,15 +229,15 @@ def _up_detached(files: Sequence[Path], where: Path, how: Sequence[str]) -> None
         record = read_record(where)
         if record is not None and record.keeper.pid == process.pid and record.is_ready:
             _show_from(log, shown)
-            click.echo(f"running in the background as process {process.pid}; its words go to {log}")
+            click.echo(f"running in the background as process {process.pid}; its log is {log}")
             return
         if ended is not None:
-            raise Error(f"the sites could not be brought up; see {log}")
+            raise Error(f"the sites could not be started: see {log}")
         time.sleep(0.1)
 
 
 def _show_from(log: Path, place: int) -> int:
-    """Show the whole lines of a log from a place on; return where the next one will begin."""
+    """Show the complete lines of a log from an offset; return the offset of the next line."""
     with log.open("rb") as file:
         file.seek(place)
         whole, end, _ = file.read().rpartition(b"\n")

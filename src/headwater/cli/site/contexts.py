@@ -1,4 +1,4 @@
-"""Contexts for the sites of a file, so that `--context hub` reaches the hub; others stay as they are."""
+"""Contexts for the sites of a file, so that `--context hub` connects to the hub. Other contexts are kept."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from headwater.errors import Error
 from headwater.site.topology import Account, Site, Topology, User
 
 MARK = "headwater site"
-"""What the description of a context begins with that was written here."""
+"""Prefix of the descriptions of contexts that this module writes."""
 
 
 def contexts_of(topology: Topology, prefix: str = "") -> Iterator[tuple[str, SavedContext]]:
-    """Yield a context for each account that somebody can log in to; the first one has the site's own name."""
+    """Yield a context for each account with a login; the first one has the site's name."""
     for site in topology.sites:
         first = True
         for account in (*site.business, *filter(None, (site.system,))):
@@ -29,7 +29,7 @@ def contexts_of(topology: Topology, prefix: str = "") -> Iterator[tuple[str, Sav
 def write_contexts(
     folder: ContextFolder, topology: Topology, prefix: str = ""
 ) -> tuple[list[str], list[str]]:
-    """Write the contexts; return the names of those written, and of those that belong to somebody else."""
+    """Write the contexts; return the names written, and the names that exist and are not ours."""
     written: list[str] = []
     foreign: list[str] = []
     for name, context in contexts_of(topology, prefix):

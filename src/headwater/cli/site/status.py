@@ -1,4 +1,4 @@
-"""`headwater site status` as tables: servers, links, streams, and what they are copied from."""
+"""`headwater site status` as tables: servers, links, streams and upstreams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.site.status import SitesStatus, UpstreamStatus
 
 
 def sheets(status: SitesStatus, now: float) -> Iterator[Sheet]:
-    """Yield the tables that have something to say."""
+    """Yield the tables that are not empty."""
     yield _servers(status)
     if status.links:
         yield _links(status.links, now)
@@ -39,7 +39,7 @@ def _servers(status: SitesStatus) -> Sheet:
                 (site.name, f"engine {site.engine}", f"{domain.account}, domain {domain.domain}", said)
             )
     columns = [Column("Site"), Column("Process"), Column("Where", wraps=True), Column("State", wraps=True)]
-    kept = f"kept by process {status.keeper}" if status.keeper else "not kept by anybody"
+    kept = f"supervised by process {status.keeper}" if status.keeper else "not supervised"
     return Sheet(f"Sites, {kept}", columns, rows)
 
 
@@ -90,12 +90,12 @@ def _lag(upstream: UpstreamStatus) -> Cell:
 
 def _silence(upstream: UpstreamStatus, now: float) -> Cell:
     if upstream.silent_since < 0:
-        return Text("never heard of", "red")
+        return Text("never seen", "red")
     return Text(_when(upstream.silent_since, now), "red") if upstream.silent_since else ""
 
 
 def _when(since: float, now: float) -> str:
     if not since:
         return ""
-    told = datetime.fromtimestamp(since).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{told} ({duration(max(int(now - since), 0) * SECOND)})"
+    shown = datetime.fromtimestamp(since).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{shown} ({duration(max(int(now - since), 0) * SECOND)})"

@@ -1,4 +1,4 @@
-"""`stream add`, `stream edit` and `stream copy`: declare a stream, change it, declare another like it."""
+"""`stream add`, `stream edit` and `stream copy`: create a stream, change it, copy its config."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ cli/stream_command.go and cli/consumer_command.go: `editAction` calls `os.Exit(1
 
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("--config", "file", type=_FILE, help="JSON file with the config; flags win over it.")
-@click.option("--validate", is_flag=True, help="Only say whether the config is valid.")
+@click.option("--config", "file", type=_FILE, help="JSON file with the config. Flags take precedence.")
+@click.option("--validate", is_flag=True, help="Only check whether the config is valid.")
 @click.option("--output", type=_FILE, help="Write the config to a file instead of creating the stream.")
-@click.option("--defaults", is_flag=True, help="Ask nothing: take the default for what is not given.")
+@click.option("--defaults", is_flag=True, help="Do not ask: use defaults for missing flags.")
 @config_flags
 @client_command
 def add(
@@ -48,14 +48,14 @@ def add(
     defaults: bool,
     **flags: Any,
 ) -> None:
-    """Create a stream; on a terminal, what the flags leave open is asked."""
+    """Create a stream. On a terminal, you are asked for missing options."""
     config = with_flags(read_file(file) if file else {}, flags)
     asking = ask.possible() and not defaults and file is None
     config["name"] = name or config.get("name") or (ask_name() if asking else "")
     if not config["name"]:
-        raise SettingsError("how is the stream called? give its name, or --config FILE with one")
+        raise SettingsError("missing stream name: pass STREAM or --config FILE")
     if not valid_stream_name(config["name"]):
-        raise SettingsError(f"{config['name']!r} is no name for a stream: give {STREAM_NAME}")
+        raise SettingsError(f"{config['name']!r} is not a valid stream name: pass {STREAM_NAME}")
     if asking:
         config = complete(config)
     elif file is None:
@@ -71,13 +71,13 @@ def add(
 
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("--config", "file", type=_FILE, help="JSON file with the config to have from now on.")
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
-@click.option("-i", "--interactive", is_flag=True, help="Change the config in your editor.")
+@click.option("--config", "file", type=_FILE, help="JSON file with the new config.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-i", "--interactive", is_flag=True, help="Edit the config in your editor.")
 @click.option("--dry-run", is_flag=True, help=f"Only show the differences; exit code {DIFFERENT} if any.")
-@click.option("--no-mirror", is_flag=True, help="Stop mirroring: the stream stands alone.")
+@click.option("--no-mirror", is_flag=True, help="Stop mirroring. The stream keeps its messages.")
 @click.option("--no-transform", is_flag=True, help="Stop transforming subjects.")
-@click.option("--no-republish", is_flag=True, help="Stop publishing again.")
+@click.option("--no-republish", is_flag=True, help="Stop republishing.")
 @config_flags
 @client_command
 def edit(
@@ -92,7 +92,7 @@ def edit(
     no_republish: bool,
     **flags: Any,
 ) -> None:
-    """Change a stream's config; shows the differences and asks first."""
+    """Change a stream's config. The differences are shown and must be confirmed."""
     which = chosen(caller, name)
     before: Json = caller.run(lambda session: session.stream_info(which))["config"]
     after = with_flags(read_file(file) if file else before, flags)
@@ -121,7 +121,7 @@ def edit(
 @config_flags
 @client_command
 def copy(caller: Caller, source: str, destination: str, **flags: Any) -> None:
-    """Create the stream DESTINATION with the config of SOURCE, changed by the flags; messages stay."""
+    """Create the stream DESTINATION with the config of SOURCE, changed by the flags, without its messages."""
     like = caller.run(lambda session: session.stream_info(source))["config"]
     if flags["mirror"] and not flags["subjects"]:
         like.pop("subjects", None)
@@ -131,7 +131,7 @@ def copy(caller: Caller, source: str, destination: str, **flags: Any) -> None:
 
 
 def differences(before: Json, after: Json) -> Text:
-    """Return the lines of the config that change, those that go and those that come."""
+    """Return the removed and added lines of the config."""
     old, new = (json.dumps(each, indent=2, sort_keys=True).splitlines() for each in (before, after))
     lines = [
         line for line in difflib.unified_diff(old, new, lineterm="", n=0) if line[:2] not in ("--", "++")
@@ -144,9 +144,9 @@ def differences(before: Json, after: Json) -> Text:
 
 
 def _by_default(config: Json) -> Json:
-    """Return the config with a default for what was left open."""
+    """Return the config with defaults for missing keys."""
     if not any(config.get(key) for key in ("subjects", "sources", "mirror")):
-        raise SettingsError("what does the stream take? give --subjects, --source or --mirror")
+        raise SettingsError("missing subjects: pass --subjects, --source or --mirror")
     return {**DEFAULTS, **config}
 
 
@@ -163,12 +163,12 @@ def _shown(caller: Caller, info: Json, sentence: str) -> None:
 
 
 def _edited(config: Json) -> Json:
-    """Return the config as the person's editor leaves it."""
+    """Return the config as changed in the user's editor."""
     text = click.edit(json.dumps(config, indent=2), extension=".json")
     if text is None:
-        raise SettingsError("the editor left without saving: nothing was changed")
+        raise SettingsError("the editor did not save: nothing was changed")
     try:
         changed: Json = json.loads(text)
     except ValueError as error:
-        raise SettingsError(f"what the editor left is not JSON: {error}; nothing was changed") from None
+        raise SettingsError(f"the edited text is not JSON: {error}; nothing was changed") from None
     return changed

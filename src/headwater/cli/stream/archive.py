@@ -1,4 +1,4 @@
-"""`stream backup` and `stream restore`: a stream as two files, the same that the nats command writes."""
+"""`stream backup` and `stream restore`: a stream as two files, in the layout of the nats command."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RESTORE_CHUNK = 128 << 10
 @click.command()
 @click.argument("stream")
 @click.argument("target", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--progress/--no-progress", default=True, help="Show how far it has come.")
-@click.option("--check", is_flag=True, help="Let the server check its files first.")
-@click.option("--consumers/--no-consumers", default=False, help="Take the consumers along.")
-@click.option("--chunk-size", type=SIZE, default="128KB", help="Size of the pieces that the server sends.")
-@click.option("--window-size", type=SIZE, help="How much may be under way unacknowledged.")
+@click.option("--progress/--no-progress", default=True, help="Show progress.")
+@click.option("--check", is_flag=True, help="Have the server check its files first.")
+@click.option("--consumers/--no-consumers", default=False, help="Include consumers.")
+@click.option("--chunk-size", type=SIZE, default="128KB", help="Size of the chunks that the server sends.")
+@click.option("--window-size", type=SIZE, help="How many unacknowledged bytes the server may send.")
 @client_command
 def backup(
     caller: Caller,
@@ -44,9 +44,9 @@ def backup(
     chunk_size: int,
     window_size: int | None,
 ) -> None:
-    """Copy a stream into the directory TARGET.
+    """Back up a stream to the directory TARGET.
 
-    The files carry the ending .unfinished until all has arrived; a backup that is interrupted leaves none.
+    Files end in .unfinished until they are complete. An interrupted backup removes its files.
     """
     asked: Json = {"no_consumers": not consumers, "chunk_size": chunk_size, "jsck": check}
     if window_size:
@@ -61,13 +61,15 @@ def backup(
 
 @click.command()
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--progress/--no-progress", default=True, help="Show how far it has come.")
+@click.option("--progress/--no-progress", default=True, help="Show progress.")
 @click.option(
-    "--config", type=click.Path(dir_okay=False, path_type=Path), help="Config to restore with, as JSON."
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="JSON file with the config to restore with.",
 )
-@click.option("--cluster", help="Cluster that holds the stream.")
-@click.option("--tag", multiple=True, help="Tag of the servers that may hold it; repeat.")
-@click.option("--replicas", type=click.IntRange(1, 5), help="How many servers hold the data.")
+@click.option("--cluster", help="Cluster for the stream.")
+@click.option("--tag", multiple=True, help="Tag of the servers to place it on; repeatable.")
+@click.option("--replicas", type=click.IntRange(1, 5), help="Number of replicas.")
 @client_command
 def restore(
     caller: Caller,
@@ -78,7 +80,7 @@ def restore(
     tag: tuple[str, ...],
     replicas: int | None,
 ) -> None:
-    """Bring back a stream from the directory SOURCE that `stream backup` wrote."""
+    """Restore a stream from the directory SOURCE, which `stream backup` wrote."""
     held = _read_meta(source)
     declared = read_file(config) if config else dict(held["config"])
     if cluster or tag:
@@ -94,19 +96,19 @@ def restore(
 
 
 async def _take(session: Session, stream: str, target: Path, asked: Json, shown: bool) -> Json:
-    """Receive the archive into files that get their names when all of it is there."""
+    """Receive the archive into files that are renamed once it is complete."""
     inbox = session.nats.new_inbox()
     chunks: asyncio.Queue[Msg] = asyncio.Queue()
     subscription = await session.nats.subscribe(inbox, cb=chunks.put)
     with _new_files(target) as (meta, data):
         answer = await session.request(f"STREAM.SNAPSHOT.{stream}", {**asked, "deliver_subject": inbox})
-        # How large the archive gets is not known; what the stream holds comes near.
+        # The size of the archive is unknown; the size of the stream is an estimate.
         about = int(answer["state"].get("bytes") or 0)
         with data.open("wb") as file, Meter(f"Backing up {stream}", about, say=size, shown=shown) as meter:
             while (chunk := await _next(chunks, session.timeout)).data:
                 file.write(chunk.data)
                 meter.advance(len(chunk.data))
-                # The last chunk is not waited for and so has nothing to answer.
+                # The server does not wait for an answer to the last chunk, so that it has no reply subject.
                 if chunk.reply:
                     await chunk.respond(b"")
             _check_end(chunk, stream)
@@ -117,7 +119,7 @@ async def _take(session: Session, stream: str, target: Path, asked: Json, shown:
 
 
 async def _give(session: Session, source: Path, config: Json, state: Json, shown: bool) -> Json:
-    """Send the archive; what arrives half is thrown away by the server."""
+    """Send the archive. The server discards an incomplete one."""
     name = config["name"]
     path = source / DATA
     total = path.stat().st_size
@@ -129,7 +131,7 @@ async def _give(session: Session, source: Path, config: Json, state: Json, shown
             if reply.data:
                 return answer_of(reply.data, "STREAM.RESTORE")
             meter.advance(len(chunk))
-    # The server unpacks and checks everything before it answers.
+    # The server unpacks and checks the archive before it answers.
     last = await session.ask(subject, b"", wait=max(session.timeout, 60.0))
     return answer_of(last.data, "STREAM.RESTORE")
 
@@ -140,28 +142,32 @@ async def _next(chunks: asyncio.Queue[Msg], seconds: float) -> Msg:
         require_wanted()
         return chunk
     except TimeoutError:
-        raise UnreachableError("the server stopped sending: nothing was kept; try again") from None
+        raise UnreachableError(
+            "the server stopped sending: the incomplete backup was removed; try again"
+        ) from None
 
 
 def _check_end(message: Msg, stream: str) -> None:
-    """Refuse an archive that the server did not finish."""
+    """Raise if the server did not finish the archive."""
     status = (message.headers or {}).get("Status", "204")
     if not status.startswith("204"):
         why = (message.headers or {}).get("Description", status)
-        raise Error(f"the server gave up the backup of {stream}: {why}; nothing was kept, try again")
+        raise Error(
+            f"the server stopped the backup of {stream}: {why}; the incomplete backup was removed, try again"
+        )
 
 
 @contextmanager
 def _new_files(target: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield two files to write; they get their names when all went well and are removed when not."""
+    """Yield two files to write. They are renamed on success and removed on failure."""
     if (target / META).exists() or (target / DATA).exists():
-        raise Error(f"{target} holds a backup already: choose another directory, or remove that one")
+        raise Error(f"{target} contains a backup already: choose another directory, or remove it")
     made = not target.exists()
     meta, data = target / (META + UNFINISHED), target / (DATA + UNFINISHED)
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
         yield meta, data
-        # The list of what is inside comes last: without it a directory is no backup.
+        # The metadata is renamed last: a directory without it is not a backup.
         data.rename(target / DATA)
         meta.rename(target / META)
     except OSError as error:
@@ -184,9 +190,9 @@ def _read_meta(source: Path) -> Json:
         held = msgspec.json.decode((source / META).read_bytes(), type=Json)
         held["config"]["name"], held["state"]
     except FileNotFoundError:
-        raise Error(f"{source} holds no finished backup: {META} is missing") from None
+        raise Error(f"{source} is not a complete backup: {META} is missing") from None
     except (msgspec.DecodeError, KeyError, TypeError):
         raise Error(f"{source / META} is damaged: restore from another backup") from None
     if not (source / DATA).exists():
-        raise Error(f"{source} holds no finished backup: {DATA} is missing")
+        raise Error(f"{source} is not a complete backup: {DATA} is missing")
     return held

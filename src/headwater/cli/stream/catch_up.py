@@ -1,4 +1,4 @@
-"""`stream catch-up`: wait until a stream has all that its sources or its mirror held when the wait began."""
+"""`stream catch-up`: wait until a stream has all messages that its origins had when the command started."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ def upstreams_of(info: Json) -> list[Json]:
 
 
 def behind(info: Json) -> int:
-    """Return by how many messages a stream is behind what it copies, as far as that is known."""
+    """Return the known lag of a stream's upstreams in messages."""
     return sum(int(upstream.get("lag", 0)) for upstream in upstreams_of(info))
 
 
 class Asks(Protocol):
-    """Whoever asks a JetStream."""
+    """A client of a JetStream API."""
 
     async def request(self, endpoint: str) -> Json:
-        """Return the answer of an endpoint; its errors are raised."""
+        """Return the answer of an endpoint, or raise its error."""
 
 
 @click.command(name="catch-up")
 @click.argument("stream", required=False)
-@click.option("--within", type=DURATION, default=0, metavar="DURATION", help="Give up after so long.")
-@click.option("--progress/--no-progress", default=True, help="Show how far it has come.")
+@click.option("--within", type=DURATION, default=0, metavar="DURATION", help="Fail after this time.")
+@click.option("--progress/--no-progress", default=True, help="Show progress.")
 @client_command
 def catch_up(caller: Caller, stream: str | None, within: int, progress: bool) -> None:
-    """Wait until a stream has all that its sources or its mirror held when this command began.
+    """Wait until a stream has all messages that its origins had when the command started.
 
-    Every origin must have been seen since then, and no source may report an error; what is waited for is
-    written to standard error. The command fails when --within has passed, or when an origin does not exist.
+    Every origin must have been seen since then, and no upstream may report an error. The reasons for waiting
+    are written to standard error. The command fails after --within, or if an origin does not exist.
 
     \b
     Examples:
@@ -65,14 +65,14 @@ def catch_up(caller: Caller, stream: str | None, within: int, progress: bool) ->
 
 
 async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Json:
-    """Return the stream's info once nothing is left to copy."""
+    """Return the stream's info once it has caught up."""
     began = asked = time.monotonic()
     wait, most, said, pause_s = CatchUp(began), 0, "", ASK_S / 10
     with Meter(f"Catching up {name}", shown=shown) as meter:
         while True:
             info = await session.request(f"STREAM.INFO.{name}")
             if not upstreams_of(info):
-                raise Error(f"stream {name} copies from nobody: it has neither sources nor a mirror")
+                raise Error(f"stream {name} has neither sources nor a mirror")
             lag = behind(info)
             most = meter.total = max(most, lag)
             if all(map(is_known, upstreams_of(info))):
@@ -92,5 +92,5 @@ async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Js
 
 
 def _kind(reasons: list[str]) -> str:
-    """Return reasons without their figures, which change all the time."""
+    """Return reasons without their numbers, which change all the time."""
     return "".join(letter for letter in "; ".join(reasons) if letter not in "0123456789,")

@@ -1,4 +1,4 @@
-"""The commands of `headwater stream`, put together, with the other names that people know them by."""
+"""The commands of `headwater stream` and their aliases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.cli.stream.report import report
 from headwater.cli.stream.streams import stream
 
 NAMES = ("s", "str", "st")
-"""What `headwater stream` may be called as well."""
+"""Aliases of `headwater stream`."""
 
 _ALIASES = {
     "add": ("create", "new"),

@@ -1,4 +1,4 @@
-"""A stream's config as flags: what each flag sets, and the config that flags and a file make together."""
+"""A stream's config as flags, and the config that results from flags and a file."""
 
 from __future__ import annotations
 
@@ -34,63 +34,70 @@ _WHOLE = click.IntRange(min=-1)
 
 # The key of the config, the flag, and its type: None for text, bool for a pair of flags.
 _FLAGS: tuple[tuple[str, str, Any, str], ...] = (
-    ("description", "--description", None, "What the stream is for."),
-    ("storage", "--storage", click.Choice(["file", "memory"]), "Where messages are kept."),
-    ("compression", "--compression", click.Choice(["none", "s2"]), "How messages are packed."),
-    ("num_replicas", "--replicas", click.IntRange(1, 5), "How many servers of a cluster hold the data."),
-    ("retention", "--retention", click.Choice(list(RETENTIONS)), "What lets a message go."),
-    ("discard", "--discard", click.Choice(["old", "new"]), "Which message goes at a limit."),
-    ("discard_new_per_subject", "--discard-per-subject", bool, "Refuse new messages subject by subject."),
+    ("description", "--description", None, "Description of the stream."),
+    ("storage", "--storage", click.Choice(["file", "memory"]), "Storage backend."),
+    ("compression", "--compression", click.Choice(["none", "s2"]), "Compression of stored messages."),
+    ("num_replicas", "--replicas", click.IntRange(1, 5), "Number of replicas."),
+    ("retention", "--retention", click.Choice(list(RETENTIONS)), "Retention policy."),
+    (
+        "discard",
+        "--discard",
+        click.Choice(["old", "new"]),
+        "At a limit, remove old messages or refuse new ones.",
+    ),
+    ("discard_new_per_subject", "--discard-per-subject", bool, "Apply --discard new to each subject."),
     ("first_seq", "--first-sequence", click.IntRange(min=0), "Sequence of the first message."),
-    ("max_age", "--max-age", DURATION, "How long a message stays."),
-    ("max_bytes", "--max-bytes", SIZE, "How much the stream holds."),
-    ("max_consumers", "--max-consumers", _WHOLE, "How many consumers it may have."),
-    ("max_msg_size", "--max-msg-size", SIZE, "How large a message may be."),
-    ("max_msgs", "--max-msgs", _WHOLE, "How many messages it holds."),
-    ("max_msgs_per_subject", "--max-msgs-per-subject", _WHOLE, "How many of each subject."),
-    ("duplicate_window", "--dupe-window", DURATION, "How long message ids are remembered."),
+    ("max_age", "--max-age", DURATION, "Maximum age of messages."),
+    ("max_bytes", "--max-bytes", SIZE, "Maximum size of the stream."),
+    ("max_consumers", "--max-consumers", _WHOLE, "Maximum number of consumers."),
+    ("max_msg_size", "--max-msg-size", SIZE, "Maximum size of a message."),
+    ("max_msgs", "--max-msgs", _WHOLE, "Maximum number of messages."),
+    ("max_msgs_per_subject", "--max-msgs-per-subject", _WHOLE, "Maximum number of messages per subject."),
+    ("duplicate_window", "--dupe-window", DURATION, "Window for detecting duplicates by message id."),
     ("allow_atomic", "--allow-batch", bool, "Allow atomic batches."),
     ("allow_batched", "--allow-fast", bool, "Allow fast batches."),
     ("allow_msg_counter", "--allow-counter", bool, "Make every subject a counter."),
-    ("allow_rollup_hdrs", "--allow-rollup", bool, "Allow roll-ups by header."),
-    ("deny_delete", "--deny-delete", bool, "Refuse to delete single messages."),
-    ("deny_purge", "--deny-purge", bool, "Refuse to purge."),
+    ("allow_rollup_hdrs", "--allow-rollup", bool, "Allow roll-up headers."),
+    ("deny_delete", "--deny-delete", bool, "Deny deleting single messages."),
+    ("deny_purge", "--deny-purge", bool, "Deny purging."),
     ("allow_direct", "--allow-direct", bool, "Answer direct gets."),
     ("mirror_direct", "--allow-mirror-direct", bool, "Answer direct gets of the mirrored stream."),
-    ("allow_msg_ttl", "--allow-msg-ttl", bool, "Allow a time to live for each message."),
+    ("allow_msg_ttl", "--allow-msg-ttl", bool, "Allow per-message TTLs."),
     ("allow_msg_schedules", "--allow-schedules", bool, "Allow scheduled messages."),
-    ("subject_delete_marker_ttl", "--subject-del-markers-ttl", DURATION, "How long delete markers stay."),
+    ("subject_delete_marker_ttl", "--subject-del-markers-ttl", DURATION, "TTL of subject delete markers."),
     (
         "persist_mode",
         "--persist-mode",
         click.Choice(["default", "async"]),
-        "Acknowledge when stored, or before.",
+        "Acknowledge publishes after (default) or before (async) they are stored.",
     ),
 )
 _LISTS = (
-    ("subjects", "--subjects", "SUBJECT", "Subjects that the stream takes; repeat, or separate by commas."),
-    ("tags", "--tag", "TAG", "Tags of the servers that may hold it; repeat."),
-    ("sources", "--source", "STREAM", "Stream to copy from: a name, or a JSON object; repeat."),
-    ("metadata", "--metadata", "KEY=VALUE", "Note to keep with the stream; repeat."),
+    ("subjects", "--subjects", "SUBJECT", "Subjects of the stream; repeatable, or separated by commas."),
+    ("tags", "--tag", "TAG", "Tags of the servers to place it on; repeatable."),
+    ("sources", "--source", "STREAM", "Source: a stream name or a JSON object; repeatable."),
+    ("metadata", "--metadata", "KEY=VALUE", "Metadata; repeatable."),
 )
 _TEXTS = (
-    ("cluster", "--cluster", "Cluster that holds it."),
-    ("mirror", "--mirror", "Stream to mirror: a name, or a JSON object."),
+    ("cluster", "--cluster", "Cluster for the stream."),
+    ("mirror", "--mirror", "Stream to mirror: a name or a JSON object."),
     ("transform_source", "--transform-source", "Subjects to transform before they are stored."),
-    ("transform_destination", "--transform-destination", "What they become."),
-    ("republish_source", "--republish-source", "Subjects to publish again once stored."),
-    ("republish_destination", "--republish-destination", "Where to."),
+    ("transform_destination", "--transform-destination", "Subjects after the transform."),
+    ("republish_source", "--republish-source", "Subjects to republish once stored."),
+    ("republish_destination", "--republish-destination", "Subjects to republish to."),
 )
 
 
 def config_flags(command: Command) -> Command:
-    """Give a command one flag for each field of a stream's config; what is not given stays None."""
-    pending = click.option("--limit-consumer-max-pending", type=int, help="Most pending acks of a consumer.")
-    idle = click.option("--limit-consumer-inactive", type=DURATION, help="Longest idle time of a consumer.")
-    command = pending(idle(command))
-    command = click.option("--republish-headers", is_flag=True, help="Publish again without the data.")(
-        command
+    """Give a command one flag for each field of a stream's config; flags that are not given are None."""
+    pending = click.option(
+        "--limit-consumer-max-pending", type=int, help="Limit of --max-pending for consumers."
     )
+    idle = click.option(
+        "--limit-consumer-inactive", type=DURATION, help="Limit of --inactive-threshold for consumers."
+    )
+    command = pending(idle(command))
+    command = click.option("--republish-headers", is_flag=True, help="Republish only headers.")(command)
     command = click.option("--ack/--no-ack", default=None, help="Acknowledge publishes.")(command)
     for name, flag, help_text in reversed(_TEXTS):
         command = click.option(flag, name, help=help_text)(command)
@@ -106,7 +113,7 @@ def config_flags(command: Command) -> Command:
 
 
 def with_flags(config: Json, flags: Mapping[str, Any]) -> Json:
-    """Return the config changed by the flags that were given."""
+    """Return the config changed by the given flags."""
     changed = dict(config)
     for name, _, _, _ in _FLAGS:
         if flags[name] is not None:
@@ -131,7 +138,7 @@ def with_flags(config: Json, flags: Mapping[str, Any]) -> Json:
 
 
 def read_upstream(text: str, flag: str) -> Json:
-    """Return a source or mirror from its name or its JSON; `domain` becomes the API prefix that it means."""
+    """Return a source or mirror from its name or its JSON; `domain` is converted to an API prefix."""
     if not text.lstrip().startswith("{"):
         return {"name": text}
     try:
@@ -139,30 +146,30 @@ def read_upstream(text: str, flag: str) -> Json:
     except msgspec.DecodeError as error:
         raise SettingsError(f"{flag} is not a JSON object: {error}") from None
     if not upstream.get("name"):
-        raise SettingsError(f'{flag} needs a "name", the stream to copy from')
+        raise SettingsError(f'{flag} has no "name": add the name of the stream to copy from')
     if domain := upstream.pop("domain", ""):
         upstream["external"] = {"api": f"$JS.{domain}.API", "deliver": ""} | (upstream.get("external") or {})
     return upstream
 
 
 def read_file(path: Path) -> Json:
-    """Return the config in a JSON file; the answer of `stream info --json` serves as well."""
+    """Return the config in a JSON file, which may also be the output of `stream info --json`."""
     try:
         held = msgspec.json.decode(path.read_bytes(), type=Json)
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except msgspec.DecodeError as error:
-        raise SettingsError(f"{path} is not a stream's config: {error}") from None
+        raise SettingsError(f"{path} is not a stream config: {error}") from None
     inner = held.get("config")
     return inner if isinstance(inner, dict) else held
 
 
 def check(config: Json) -> None:
-    """Refuse a config with unknown fields or values of the wrong kind, before any server sees it."""
+    """Refuse a config with unknown fields or values of the wrong type, without a server."""
     try:
         decode_config(msgspec.json.encode(config))
     except ApiError as error:
-        raise SettingsError(f"the config is not valid: {error.description}") from None
+        raise SettingsError(f"invalid config: {error.description}") from None
 
 
 def _place(changed: Json, flags: Mapping[str, Any]) -> None:
@@ -196,7 +203,7 @@ def _rewrite(changed: Json, flags: Mapping[str, Any]) -> None:
             "headers_only": flags["republish_headers"],
         }
     elif source or flags["republish_headers"]:
-        raise SettingsError("say where to publish again with --republish-destination")
+        raise SettingsError("missing republish destination: pass --republish-destination")
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, str]:
@@ -204,6 +211,6 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not key:
-            raise SettingsError(f"--metadata must be KEY=VALUE, not {text!r}")
+            raise SettingsError(f"--metadata {text!r} is invalid: pass KEY=VALUE")
         pairs[key] = value
     return pairs

@@ -1,4 +1,4 @@
-"""`stream find`: the streams that meet all conditions given, or none of them."""
+"""`stream find`: the streams that match all given conditions, or none of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Condition = Callable[[Json], bool]
 
 @dataclass(frozen=True)
 class StreamCriteria:
-    """What streams are looked for; what is None or empty does not count."""
+    """The conditions on streams; None and empty values are ignored."""
 
     server_name: str = ""
     cluster: str = ""
@@ -41,7 +41,7 @@ class StreamCriteria:
 
 
 def conditions(wanted: StreamCriteria, now: int) -> list[Condition]:
-    """Return one test for each thing that is wanted."""
+    """Return one test for each condition."""
     tests: list[Condition] = []
     if wanted.server_name:
         server = _pattern(wanted.server_name, "--server-name")
@@ -80,35 +80,35 @@ def conditions(wanted: StreamCriteria, now: int) -> list[Condition]:
 
 
 def matching(infos: list[Json], tests: list[Condition], *, invert: bool) -> list[Json]:
-    """Return the streams that pass every test; inverted, those that fail every one."""
+    """Return the streams that pass every test, or if inverted, fail every test."""
     return [info for info in infos if all(test(info) != invert for test in tests)]
 
 
 @click.command()
-@click.option("--server-name", default="", help="On a server whose name matches this pattern.")
-@click.option("--cluster", default="", help="In a cluster whose name matches this pattern.")
-@click.option("--empty", is_flag=True, help="Without messages.")
-@click.option("--idle", type=DURATION, default=0, help="Without a new message for so long.")
-@click.option("--created", type=DURATION, default=0, help="Created longer ago than this.")
-@click.option("--consumers", type=click.IntRange(min=0), help="With fewer consumers than this.")
-@click.option("--subject", default="", help="That take a subject, wildcards allowed.")
-@click.option("--replicas", type=int, default=0, help="With this many replicas or fewer.")
-@click.option("--sourced", is_flag=True, help="That copy from sources.")
-@click.option("--mirrored", is_flag=True, help="That mirror another.")
-@click.option("--leader", default="", help="Led by a server whose name matches this pattern.")
-@click.option("--api-level", type=int, default=0, help="That need at least this API level.")
-@click.option("--expression", default="", help="For which a condition over config, state and info holds.")
-@click.option("-n", "--names", is_flag=True, help="Only the names.")
+@click.option("--server-name", default="", help="Streams on a server whose name matches this pattern.")
+@click.option("--cluster", default="", help="Streams in a cluster whose name matches this pattern.")
+@click.option("--empty", is_flag=True, help="Streams without messages.")
+@click.option("--idle", type=DURATION, default=0, help="Streams without new messages for this long.")
+@click.option("--created", type=DURATION, default=0, help="Streams created longer ago than this.")
+@click.option("--consumers", type=click.IntRange(min=0), help="Streams with fewer consumers than this.")
+@click.option("--subject", default="", help="Streams that listen on this subject; wildcards allowed.")
+@click.option("--replicas", type=int, default=0, help="Streams with this many replicas or fewer.")
+@click.option("--sourced", is_flag=True, help="Streams with sources.")
+@click.option("--mirrored", is_flag=True, help="Mirrors.")
+@click.option("--leader", default="", help="Streams whose leader's name matches this pattern.")
+@click.option("--api-level", type=int, default=0, help="Streams that require at least this API level.")
 @click.option(
-    "-a", "--all", "everything", is_flag=True, help="Also streams of key-value stores and the like."
+    "--expression", default="", help="Streams for which this condition over config, state and info is true."
 )
-@click.option("--invert", is_flag=True, help="Those for which the conditions do not hold.")
+@click.option("-n", "--names", is_flag=True, help="Show only names.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include internal streams (KV_, OBJ_, MQTT).")
+@click.option("--invert", is_flag=True, help="Invert the conditions.")
 @client_command
 def find(caller: Caller, names: bool, everything: bool, invert: bool, **wanted: object) -> None:
-    """Find streams by what they are.
+    """Find streams that match all given conditions.
 
     \b
-    A condition over all that `stream info --json` shows:
+    --expression can use every field of `stream info --json`:
       headwater stream find --expression 'state.messages > 10 and config.storage == "file"'
     """
     tests = conditions(StreamCriteria(**wanted), time.time_ns())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`stream graph`: how many messages a stream holds, takes and loses, drawn while it happens."""
+"""`stream graph`: a live chart of a stream's messages and of the stored and removed messages per second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headwater.cli.stream.streams import chosen
 from headwater.model.times import SECOND
 
 KEPT = 240
-"""Samples kept: more than any terminal is wide in practice."""
+"""Number of samples kept: more than the width of a terminal."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -35,7 +35,7 @@ class History:
     _before: tuple[float, int, int] | None = None
 
     def note(self, at: float, state: Json) -> None:
-        """Take in a stream's state at a time in seconds."""
+        """Add a sample: a stream's state at a time in seconds."""
         held, last = int(state["messages"]), int(state["last_seq"])
         if self._before is not None:
             then, held_then, last_then = self._before
@@ -47,14 +47,14 @@ class History:
         self._before = (at, held, last)
 
     def line(self) -> str:
-        """Return the last sample in words."""
+        """Return the last sample as text."""
         stored, removed = (int(values[-1]) if values else 0 for values in (self.stored, self.removed))
         held = int(self.messages[-1])
         return f"{number(held)} messages, {number(stored)} stored/s, {number(removed)} removed/s"
 
 
 def plot(values: Sequence[float], width: int, height: int) -> list[str]:
-    """Return the last values as a bar chart, the highest as high as the plot, its numbers on the left."""
+    """Return the last values as a bar chart, scaled to the highest, with numbers on the left."""
     shown = list(values)[-max(width - 12, 1) :]
     top = max([1.0, *shown])
     eighths = [round(value / top * height * 8) for value in shown]
@@ -68,13 +68,13 @@ def plot(values: Sequence[float], width: int, height: int) -> list[str]:
 
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("--interval", type=DURATION, default="1s", help="How often to look.")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after this many looks.")
+@click.option("--interval", type=DURATION, default="1s", help="Time between samples.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many samples.")
 @client_command
 def graph(caller: Caller, name: str | None, interval: int, count: int | None) -> None:
-    """Draw a stream's messages, what is stored and what is removed each second, until Ctrl-C.
+    """Chart a stream's messages and the messages stored and removed per second, until Ctrl-C.
 
-    Without a terminal one line is written at each look.
+    Without a terminal, one line is written per sample.
     """
     which = chosen(caller, name)
     try:

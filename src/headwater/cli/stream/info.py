@@ -1,4 +1,4 @@
-"""What is said of one stream: its config, how its upstreams fare, and what it holds."""
+"""One stream in full: its config, the status of its upstreams, and its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Lines = list[tuple[str, Cell]]
 
 
 def info_rows(info: Json) -> LabelledRows:
-    """Return all that is known of a stream."""
+    """Return a stream's config, upstreams and state."""
     config = info["config"]
     rows = LabelledRows(f"Information for Stream {config['name']} created {moment(info.get('created', ''))}")
     _about(config, rows.section(""))
@@ -39,7 +39,7 @@ def info_rows(info: Json) -> LabelledRows:
 
 
 def state_rows(info: Json) -> LabelledRows:
-    """Return what a stream holds."""
+    """Return a stream's state."""
     rows = LabelledRows(
         f"State for Stream {info['config']['name']} created {moment(info.get('created', ''))}"
     )
@@ -196,7 +196,7 @@ def _sequence(sequence: int, time: str) -> str:
 
 
 def _said(*lines: tuple[str, Cell | None]) -> Lines:
-    """Return the lines that say something."""
+    """Return the lines whose value is not empty."""
     return [(label, value) for label, value in lines if value]
 
 

@@ -1,4 +1,4 @@
-"""`stream get|view|rmm|purge|gaps`: single messages of a stream, and what is missing between them."""
+"""`stream get|view|rmm|purge|gaps`: single messages of a stream, and gaps between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headwater.cli.reports import upstreams
 from headwater.cli.session import Json, RequestRefusedError, Session, UnreachableError
 from headwater.cli.stream.info import state_rows
 from headwater.cli.stream.streams import chosen
-from headwater.cli.stream.upstream_progress import told, upstream_gaps_sheet
+from headwater.cli.stream.upstream_progress import extension, upstream_gaps_sheet
 from headwater.errors import Error, SettingsError
 from headwater.model.times import format_time
 
@@ -32,13 +32,15 @@ PURGE_SECONDS = 600.0
 QUIET_SECONDS = 1.0
 POLL_SECONDS = 0.5
 _SEQUENCE = click.IntRange(min=1)
-_TRANSLATE = click.option("--translate", metavar="COMMAND", help="Show the data as this command turns it.")
+_TRANSLATE = click.option(
+    "--translate", metavar="COMMAND", help="Pass the data through this command before showing it."
+)
 
 
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
 @click.argument("sequence", metavar="[SEQUENCE]", type=_SEQUENCE, required=False)
-@click.option("-S", "--last-for", metavar="SUBJECT", help="The last message of a subject.")
+@click.option("-S", "--last-for", metavar="SUBJECT", help="Show the last message of this subject.")
 @_TRANSLATE
 @client_command
 def get(
@@ -59,11 +61,11 @@ def get(
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
 @click.argument("page", metavar="[SIZE]", type=click.IntRange(1, PAGE), default=10)
-@click.option("--id", "sequence", type=_SEQUENCE, help="Begin at this sequence.")
-@click.option("--since", "age", type=DURATION, help="Begin with messages of this age, such as 1d3h.")
-@click.option("--raw", is_flag=True, help="Only the data, as it was stored.")
+@click.option("--id", "sequence", type=_SEQUENCE, help="Start at this sequence.")
+@click.option("--since", "age", type=DURATION, help="Start at messages of this age, such as 1d3h.")
+@click.option("--raw", is_flag=True, help="Show only the stored data.")
 @_TRANSLATE
-@click.option("--subject", default=">", help="Only messages of these subjects.")
+@click.option("--subject", default=">", help="Only messages that match this subject.")
 @client_command
 def view(
     caller: Caller,
@@ -75,7 +77,7 @@ def view(
     translate: str | None,
     subject: str,
 ) -> None:
-    """Show the messages of a stream page by page; without a terminal, one page."""
+    """Show the messages of a stream page by page. Without a terminal, one page is shown."""
     which = chosen(caller, name)
     first: Json = {"next_by_subj": subject, "seq": sequence or 1}
     if age:
@@ -100,10 +102,10 @@ def view(
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
 @click.argument("sequence", metavar="[SEQUENCE]", type=_SEQUENCE, required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def rmm(caller: Caller, name: str | None, sequence: int | None, force: bool) -> None:
-    """Erase one message of a stream."""
+    """Delete one message of a stream."""
     which = chosen(caller, name)
     number_of = sequence or _asked_sequence("Message Sequence to remove")
     if ask.allowed(f"Really remove message {number_of} from Stream {which}", force=force):
@@ -114,18 +116,18 @@ def rmm(caller: Caller, name: str | None, sequence: int | None, force: bool) -> 
 
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
-@click.option("--subject", help="Only messages of these subjects.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--subject", help="Only messages that match this subject.")
 @click.option("--seq", type=_SEQUENCE, help="Only messages before this sequence.")
-@click.option("--keep", type=click.IntRange(min=0), help="Leave this many, the newest.")
+@click.option("--keep", type=click.IntRange(min=0), help="Keep this many of the newest messages.")
 @client_command
 def purge(
     caller: Caller, name: str | None, force: bool, subject: str | None, seq: int | None, keep: int | None
 ) -> None:
-    """Remove many messages of a stream at once."""
+    """Remove all messages of a stream, or those that match."""
     which = chosen(caller, name)
     if seq and keep:
-        raise SettingsError("--seq and --keep exclude each other: give one of them")
+        raise SettingsError("--seq and --keep exclude each other: pass one of them")
     asked = {key: value for key, value in (("filter", subject), ("seq", seq), ("keep", keep)) if value}
     if not ask.allowed(f"Really purge Stream {which}", force=force):
         return
@@ -139,14 +141,14 @@ def purge(
 
 @click.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("-f", "--force", is_flag=True, help="Nothing is asked; kept for scripts of the nats command.")
+@click.option("-f", "--force", is_flag=True, help="Accepted for scripts of the nats command; without effect.")
 @click.option("--progress/--no-progress", default=True, hidden=True)
-@click.option("--upstream", is_flag=True, help="Only what origins lost before it was copied.")
+@click.option("--upstream", is_flag=True, help="Only sequences that origins removed before they were copied.")
 @client_command
 def gaps(caller: Caller, name: str | None, force: bool, progress: bool, upstream: bool) -> None:
-    """Show the sequences between a stream's first and last message that hold none.
+    """Show the sequences between a stream's first and last message that have no message.
 
-    Of a mirror or a stream with sources also what its origins had no longer when it should have been copied.
+    For mirrors and sources, also show the sequences that origins removed before they were copied.
     """
     which = chosen(caller, name)
     info = caller.run(lambda session: session.stream_info(which, deleted_details=not upstream))
@@ -154,7 +156,9 @@ def gaps(caller: Caller, name: str | None, force: bool, progress: bool, upstream
     copied = [each for _, each in upstreams(info)]
     if caller.as_json:
         show_json(
-            [{"name": each["name"], **told(each).get("gaps", {})} for each in copied] if upstream else found
+            [{"name": each["name"], **extension(each).get("gaps", {})} for each in copied]
+            if upstream
+            else found
         )
         return
     if found:
@@ -164,11 +168,11 @@ def gaps(caller: Caller, name: str | None, force: bool, progress: bool, upstream
     if (lost := upstream_gaps_sheet(copied)) is not None:
         show(lost)
     elif upstream:
-        click.echo(f"No gaps of replication in {which}")
+        click.echo(f"No replication gaps in {which}")
 
 
 def ranges(sequences: Iterable[int]) -> list[list[int]]:
-    """Return sequences as runs without a break: [first, last] of each."""
+    """Return consecutive sequences as ranges of [first, last]."""
     runs: list[list[int]] = []
     for sequence in sorted(sequences):
         if runs and runs[-1][1] + 1 == sequence:
@@ -187,7 +191,7 @@ def gaps_sheet(stream: str, found: list[list[int]]) -> Sheet:
 
 
 async def _purge(session: Session, stream: str, asked: Json) -> tuple[Json, Json]:
-    """Purge, and tell how it goes on when it takes longer than a moment."""
+    """Purge, and show progress if it takes long."""
     before = (await session.stream_info(stream))["state"]["messages"]
     request = session.request(
         f"STREAM.PURGE.{stream}", asked or None, wait=max(session.timeout, PURGE_SECONDS)
@@ -213,7 +217,7 @@ async def _messages(session: Session, stream: str, otherwise: int) -> int:
 
 
 async def _page(session: Session, stream: str, first: Json, size: int) -> list[Json]:
-    """Return the next messages, fewer than asked for at the end of the stream."""
+    """Return the next messages; fewer than requested at the end of the stream."""
     messages: list[Json] = []
     asked = first
     while len(messages) < size:
@@ -250,7 +254,7 @@ def _data(message: Json, translate: str | None) -> bytes:
     try:
         return subprocess.run(shlex.split(translate), input=data, check=True, stdout=subprocess.PIPE).stdout
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        raise Error(f"--translate does not work on message {message['seq']}: {error}") from None
+        raise Error(f"--translate failed on message {message['seq']}: {error}") from None
 
 
 def _write_raw(data: bytes) -> None:
@@ -263,11 +267,11 @@ def _write_raw(data: bytes) -> None:
 
 def _asked_sequence(question: str) -> int:
     if not ask.possible():
-        raise SettingsError("which message? give its sequence")
+        raise SettingsError("missing message sequence: pass SEQUENCE")
 
     def read(text: str) -> int:
         if not text.isdigit() or not int(text):
-            raise ValueError("a sequence, from 1")
+            raise ValueError("enter a sequence of at least 1")
         return int(text)
 
     return int(ask.text(question, read=read))

@@ -1,4 +1,4 @@
-"""What is asked about a new stream when its flags leave it open, and about each of its upstreams."""
+"""Questions about a new stream and its upstreams, for options that no flag sets."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def _whole(text: str) -> int:
     try:
         return max(int(text), -1)
     except ValueError:
-        raise ValueError("a whole number, -1 for no limit") from None
+        raise ValueError("enter a whole number, -1 for no limit") from None
 
 
 def _sequence(text: str) -> int:
     if not text.isdigit():
-        raise ValueError("a sequence, 0 for the first message there is")
+        raise ValueError("enter a sequence, 0 for the first message")
     return int(text)
 
 
 def _replicas(text: str) -> int:
     if text not in ("1", "2", "3", "4", "5"):
-        raise ValueError("a number from 1 to 5")
+        raise ValueError("enter a number from 1 to 5")
     return int(text)
 
 
-# In the order in which they are asked; a key that is in the config already is not asked for.
+# In the order of the questions; keys that are in the config already are skipped.
 _OF_EVERY_STREAM: Mapping[str, Question] = {
     "storage": lambda: ask.choice("Storage backend", ("file", "memory"), "file"),
     "retention": lambda: RETENTIONS[
@@ -67,12 +67,12 @@ def ask_name() -> str:
 
 
 def complete(config: Json, upstreams: bool = True) -> Json:
-    """Return the config with an answer to everything that was left open."""
+    """Return the config with answers for all missing keys."""
     answered = dict(config)
     if not any(answered.get(key) for key in ("subjects", "sources", "mirror")):
         answered["subjects"] = ask.text("Subjects", read=_subjects)
     for key, question in _OF_EVERY_STREAM.items():
-        # A mirror takes messages as they come: it does not look for duplicates.
+        # A mirror copies all messages and does not detect duplicates.
         if key not in answered and not (key == "duplicate_window" and answered.get("mirror")):
             answered[key] = question()
     if upstreams and answered.get("mirror"):
@@ -86,7 +86,7 @@ def complete(config: Json, upstreams: bool = True) -> Json:
 
 
 def _about(upstream: Json, what: str, prefix: str) -> Json:
-    """Return an upstream with its start, filter, domain and account; one given as JSON has said all that."""
+    """Return an upstream with start, filter, domain and account; one given as JSON is complete."""
     if len(upstream) > 1:
         return upstream
     about = dict(upstream)
@@ -105,7 +105,7 @@ def _about(upstream: Json, what: str, prefix: str) -> Json:
 
 
 def _start(prefix: str, kind: str) -> Json:
-    """Return where copying begins and what is copied."""
+    """Return the start and the filter of an upstream."""
     start: Json = {}
     if sequence := ask.text(f"{prefix} Start Sequence", "0", _sequence):
         start["opt_start_seq"] = sequence
@@ -123,11 +123,11 @@ def _start(prefix: str, kind: str) -> Json:
 def _subjects(text: str) -> list[str]:
     subjects = [each.strip() for each in text.replace(",", " ").split()]
     if not subjects:
-        raise ValueError("at least one subject, such as ORDERS.>")
+        raise ValueError("enter at least one subject, such as ORDERS.>")
     return subjects
 
 
 def _needed(text: str) -> str:
     if not text:
-        raise ValueError("this cannot be left empty")
+        raise ValueError("enter a value")
     return text

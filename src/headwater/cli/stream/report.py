@@ -1,4 +1,4 @@
-"""`stream report`: all streams and their upstreams in two tables, once or again and again, and as a map."""
+"""`stream report`: streams and their upstreams as tables, once or repeatedly, and as a graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @dataclass
 class FoundStreams:
-    """The streams of a JetStream, and those that did not answer."""
+    """The streams of a JetStream API, and those that did not answer."""
 
     infos: list[Json]
     missing: list[str]
@@ -36,7 +36,7 @@ class FoundStreams:
 
 @dataclass(frozen=True)
 class ReportScope:
-    """Which streams to report on, and how."""
+    """The streams to report on, and the format."""
 
     subject: str = ""
     cluster: str = ""
@@ -47,22 +47,22 @@ class ReportScope:
 
 
 @click.command()
-@click.option("--subject", default="", help="Only streams that take this subject.")
-@click.option("--cluster", default="", help="Only streams of this cluster.")
+@click.option("--subject", default="", help="Only streams that listen on this subject.")
+@click.option("--cluster", default="", help="Only streams in this cluster.")
 @click.option("-o", "--consumers", "sort", flag_value="consumers", help="Sort by consumers.")
 @click.option("-m", "--messages", "sort", flag_value="messages", help="Sort by messages.")
 @click.option("-n", "--name", "sort", flag_value="name", help="Sort by name.")
 @click.option("-t", "--storage", "sort", flag_value="storage", help="Sort by storage.")
-@click.option("-r", "--raw", is_flag=True, help="Numbers as they are.")
-@click.option("-l", "--leaders", "by_leader", is_flag=True, help="Also which server leads how many.")
+@click.option("-r", "--raw", is_flag=True, help="Show plain numbers.")
 @click.option(
-    "-a", "--all", "everything", is_flag=True, help="Also streams of key-value stores and the like."
+    "-l", "--leaders", "by_leader", is_flag=True, help="Also show how many streams each server leads."
 )
-@click.option("--dot", type=_FILE, help="Write the map of the replication as GraphViz text.")
-@click.option("--svg", type=_FILE, help="Draw the map of the replication as SVG.")
-@click.option("--png", type=_FILE, help="Draw the map of the replication as PNG (needs GraphViz).")
-@click.option("-w", "--watch", is_flag=True, help="Keep the report up to date until Ctrl-C.")
-@click.option("--interval", type=DURATION, default="2s", help="How often with --watch.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include internal streams (KV_, OBJ_, MQTT).")
+@click.option("--dot", type=_FILE, help="Write the replication graph as GraphViz text.")
+@click.option("--svg", type=_FILE, help="Draw the replication graph as SVG.")
+@click.option("--png", type=_FILE, help="Draw the replication graph as PNG (needs GraphViz).")
+@click.option("-w", "--watch", is_flag=True, help="Update the report until Ctrl-C.")
+@click.option("--interval", type=DURATION, default="2s", help="Interval of --watch.")
 @client_command
 def report(
     caller: Caller,
@@ -78,7 +78,7 @@ def report(
     watch: bool,
     interval: int,
 ) -> None:
-    """Report on all streams: what they hold, and how far behind their mirrors and sources are."""
+    """Report on all streams: their messages and sizes, and the lag of their mirrors and sources."""
     view = ReportScope(subject, cluster, sort or "bytes", raw, by_leader, everything)
     if watch:
         try:
@@ -95,7 +95,7 @@ def report(
 
 
 async def find_streams(session: Session, view: ReportScope) -> FoundStreams:
-    """Return the streams that the view is about."""
+    """Return the streams in the scope."""
     found = FoundStreams([], [], [])
     async for page in session.each_page("STREAM.LIST", {"subject": view.subject} if view.subject else None):
         found.infos += page.get("streams") or ()
@@ -110,7 +110,7 @@ async def find_streams(session: Session, view: ReportScope) -> FoundStreams:
 
 
 def sheets(found: FoundStreams, view: ReportScope, *, bars: bool = False) -> list[Sheet | Text]:
-    """Return the tables of a report; with `bars` progress is drawn, too."""
+    """Return the tables of a report, with progress bars if `bars`."""
     if not found.infos:
         return [Text("No Streams defined")]
     tables: list[Sheet | Text] = [stream_report(found.infos, view.sort, raw=view.raw)]
@@ -129,7 +129,7 @@ def sheets(found: FoundStreams, view: ReportScope, *, bars: bool = False) -> lis
 
 
 async def _watch(session: Session, view: ReportScope, seconds: float) -> None:
-    """Write the report again and again: in one place on a terminal, one after another elsewhere."""
+    """Write the report repeatedly: in place on a terminal, otherwise one after another."""
     out = console()
     if not out.is_terminal:
         while True:
@@ -144,7 +144,9 @@ async def _watch(session: Session, view: ReportScope, seconds: float) -> None:
 
 
 def _stacked(tables: Sequence[RenderableType]) -> Group:
-    return Group(*[part for table in tables for part in (table, Text(""))], Text("Ctrl-C ends", "dim"))
+    return Group(
+        *[part for table in tables for part in (table, Text(""))], Text("Press Ctrl-C to stop", "dim")
+    )
 
 
 def _write_maps(infos: list[Json], dot: Path | None, svg: Path | None, png: Path | None) -> None:
@@ -152,13 +154,11 @@ def _write_maps(infos: list[Json], dot: Path | None, svg: Path | None, png: Path
     if not (dot or svg or png):
         return
     if not graph.edges:
-        click.echo("Nothing is replicated: no map was written", err=True)
+        click.echo("There are no sources or mirrors: no graph was written", err=True)
         return
     if dot:
         write(dot, dot_text(graph))
-        click.echo(f"Wrote the map of the replication to {dot}", err=True)
+        click.echo(f"Wrote the replication graph to {dot}", err=True)
     for path, form in ((svg, "svg"), (png, "png")):
         if path:
-            click.echo(
-                f"Wrote the map of the replication to {path}, drawn by {draw(graph, path, form)}", err=True
-            )
+            click.echo(f"Wrote the replication graph to {path}, drawn by {draw(graph, path, form)}", err=True)

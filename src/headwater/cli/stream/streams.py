@@ -1,4 +1,4 @@
-"""`headwater stream`: list streams, look at one, remove it, seal it."""
+"""`headwater stream`: list streams, show one, remove it, seal it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.cli.stream.info import info_rows, state_rows
 from headwater.errors import SettingsError
 
 INTERNAL = ("KV_", "OBJ_", "MQTT_", "$MQTT_")
-"""How the streams begin that other tools make for themselves; lists leave them out."""
+"""Prefixes of internal streams, which lists hide."""
 _LIST_COLUMNS = (
     Column("Name", wraps=True),
     Column("Description", wraps=True, gives_way=2),
@@ -39,36 +39,36 @@ Examples:
 @click.group(cls=AliasedGroup, epilog=_EPILOG)
 @group_flags
 def stream() -> None:
-    """Streams: declare them, look at them, see how their copies fare.
+    """Manage streams and their sources and mirrors.
 
-    Every command also takes the connection flags of `headwater --help`.
+    Every command also accepts the connection flags of `headwater --help`.
     """
 
 
 def chosen(caller: Caller, name: str | None) -> str:
-    """Return the stream that was named, or the one that the person picks."""
+    """Return the named stream, or the one that the user selects."""
     if name:
         return name
     if not ask.possible():
-        raise SettingsError("which stream? give its name; `headwater stream ls` lists them")
+        raise SettingsError("missing stream name: pass STREAM; `headwater stream ls` lists them")
     return ask.one_of("stream", caller.run(lambda session: session.stream_names()))
 
 
 def visible(infos: Iterable[Json], everything: bool) -> list[Json]:
-    """Return the streams that people made, or all of them."""
+    """Return the streams that are not internal, or all of them."""
     return [info for info in infos if everything or not info["config"]["name"].startswith(INTERNAL)]
 
 
 def list_sheet(infos: Iterable[Json], now: int) -> Sheet:
-    """Return the table of streams, the smallest first."""
+    """Return the table of streams, smallest first."""
     ordered = sorted(infos, key=lambda info: (info["state"].get("bytes", 0), info["config"]["name"]))
     return Sheet("Streams", _LIST_COLUMNS, [_list_row(info, now) for info in ordered])
 
 
 @stream.command()
-@click.option("--subject", default="", help="Only streams that take this subject.")
-@click.option("-n", "--names", is_flag=True, help="Only the names.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Also those of key-value stores and the like.")
+@click.option("--subject", default="", help="Only streams that listen on this subject.")
+@click.option("-n", "--names", is_flag=True, help="Show only names.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include internal streams (KV_, OBJ_, MQTT).")
 @client_command
 def ls(caller: Caller, subject: str, names: bool, everything: bool) -> None:
     """List streams."""
@@ -92,8 +92,8 @@ def show_list(caller: Caller, infos: list[Json], names: bool, everything: bool =
 
 @stream.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("--state", "state_only", is_flag=True, help="Only what it holds.")
-@click.option("--no-select", is_flag=True, help="Do not ask which stream.")
+@click.option("--state", "state_only", is_flag=True, help="Show only the state.")
+@click.option("--no-select", is_flag=True, help="Do not ask for the stream.")
 @client_command
 def info(caller: Caller, name: str | None, state_only: bool, no_select: bool) -> None:
     """Show a stream's config, its upstreams and its state."""
@@ -102,16 +102,16 @@ def info(caller: Caller, name: str | None, state_only: bool, no_select: bool) ->
 
 @stream.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("--no-select", is_flag=True, help="Do not ask which stream.")
+@click.option("--no-select", is_flag=True, help="Do not ask for the stream.")
 @client_command
 def state(caller: Caller, name: str | None, no_select: bool) -> None:
-    """Show what a stream holds."""
+    """Show a stream's state: messages, bytes, sequences, consumers."""
     _show_info(caller, name, True, no_select)
 
 
 def _show_info(caller: Caller, name: str | None, state_only: bool, no_select: bool) -> None:
     if no_select and not name:
-        raise SettingsError("which stream? give its name, or leave --no-select out")
+        raise SettingsError("missing stream name: pass STREAM, or leave out --no-select")
     which = chosen(caller, name)
     held = caller.run(lambda session: session.stream_info(which))
     if caller.as_json:
@@ -127,15 +127,15 @@ def _show_info(caller: Caller, name: str | None, state_only: bool, no_select: bo
     "--sort",
     type=click.Choice(["name", "subjects", "messages", "count"]),
     default="messages",
-    help="By subject, or by messages (the default).",
+    help="Sort by subject, or by messages (default).",
 )
-@click.option("-R", "--reverse", is_flag=True, help="The other way round.")
-@click.option("--names", is_flag=True, help="Only the subjects.")
+@click.option("-R", "--reverse", is_flag=True, help="Reverse the order.")
+@click.option("--names", is_flag=True, help="Show only subjects.")
 @client_command
 def subjects(
     caller: Caller, name: str | None, filter_subject: str, sort: str, reverse: bool, names: bool
 ) -> None:
-    """Show the subjects that a stream holds, and how many messages of each."""
+    """Show a stream's subjects and the number of messages of each."""
     which = chosen(caller, name)
     counts = caller.run(lambda session: session.subject_counts(which, filter_subject))
     by_name = sort in ("name", "subjects")
@@ -153,7 +153,7 @@ def subjects(
 
 
 def subjects_sheet(stream_name: str, counts: Sequence[tuple[str, int]], width: int) -> Sheet:
-    """Return the table of subjects, in as many pairs of columns as the width takes, at most three."""
+    """Return the table of subjects in up to three pairs of columns, as the width allows."""
     longest = max(len(subject) for subject, _ in counts)
     pairs = max(1, min(3, (min(width, 200) - 1) // (longest + 16), len(counts)))
     per_pair = -(-len(counts) // pairs)
@@ -169,7 +169,7 @@ def subjects_sheet(stream_name: str, counts: Sequence[tuple[str, int]], width: i
 
 @stream.command()
 @click.argument("name", metavar="[STREAM]", required=False)
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def rm(caller: Caller, name: str | None, force: bool) -> None:
     """Remove a stream with all its messages and consumers."""
@@ -182,10 +182,10 @@ def rm(caller: Caller, name: str | None, force: bool) -> None:
 
 @stream.command()
 @click.argument("name", metavar="STREAM")
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @client_command
 def seal(caller: Caller, name: str, force: bool) -> None:
-    """Seal a stream: nothing can be added, removed or changed any more, ever."""
+    """Seal a stream. Messages and config can then never be changed again."""
     if not ask.allowed(
         f"Really seal Stream {name}, sealed streams can not be unsealed or modified", force=force
     ):

@@ -1,4 +1,4 @@
-"""`sub --report-subjects`: which subjects carry how much, counted instead of shown."""
+"""`sub --report-subjects`: messages and bytes counted by subject."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class SubjectCounts:
         self._bytes[subject] += nbytes
 
     def as_json(self, top: int) -> list[dict[str, int | str]]:
-        """Return the busiest subjects, the busiest first."""
+        """Return the subjects with the most messages."""
         return [
             {"subject": subject, "messages": messages, "bytes": self._bytes[subject]}
             for subject, messages in self._busiest(top)
         ]
 
     def sheet(self, top: int) -> Sheet:
-        """Return the busiest subjects as a table."""
+        """Return the subjects with the most messages as a table."""
         rows = [
             (subject, number(messages), size(self._bytes[subject]))
             for subject, messages in self._busiest(top)
@@ -50,10 +50,10 @@ class SubjectCounts:
         return sorted(self._messages.items(), key=lambda each: (-each[1], each[0]))[:top]
 
 
-async def tallied_until_told(
+async def counted_until_cancelled(
     source: AsyncGenerator[Msg, None], tally: SubjectCounts, top: int, *, live: bool
 ) -> None:
-    """Count messages until they end or Ctrl-C; on a terminal the table is kept up to date meanwhile."""
+    """Count messages until they end or Ctrl-C; on a terminal, update the table meanwhile."""
     out = console()
     shown_at = 0.0
     with Live(console=out, auto_refresh=False, transient=True) as table:

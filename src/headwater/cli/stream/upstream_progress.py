@@ -1,4 +1,4 @@
-"""How upstreams come along: what Headwater tells of them beyond nats-server, in words and as tables."""
+"""Progress of upstreams, which Headwater reports in addition to nats-server's fields, as text and tables."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ _GAP_COLUMNS = (
     Column("First Sequence"),
     Column("Last Sequence"),
     Column("Sequences"),
-    Column("Noted"),
+    Column("Recorded"),
     Column("Reason"),
 )
 
 
-def told(upstream: Json) -> Json:
-    """Return what is told of an upstream beyond nats-server, nothing if another server tells of it."""
+def extension(upstream: Json) -> Json:
+    """Return Headwater's additional fields of an upstream; empty from other servers."""
     found: Json = upstream.get(EXTENSION) or {}
     return found
 
 
 def is_known(upstream: Json) -> bool:
-    """Return whether it is known how far behind an upstream is: its origin was seen, and did not go away."""
+    """Return whether the lag of an upstream is known: its origin was seen and is reachable."""
     if int(upstream.get("active") or -1) < 0:
         return False
-    progress = told(upstream)
+    progress = extension(upstream)
     return "done" in progress if progress else not upstream.get("error")
 
 
 def progress_sheet(upstreams: Iterable[tuple[str, Json]], *, bars: bool = False) -> Sheet | None:
-    """Return the table of the upstreams that have something before or behind them, each with its stream.
+    """Return the table of upstreams that have not caught up or have gaps, each with its stream.
 
-    None where there are no such upstreams, or nobody tells.
+    None if there are no such upstreams, or if the server does not report progress.
     """
     rows = [
-        _row(stream, upstream, told(upstream), bars)
+        _row(stream, upstream, extension(upstream), bars)
         for stream, upstream in upstreams
-        if told(upstream) and (_is_busy(told(upstream)) or told(upstream).get("gaps"))
+        if extension(upstream) and (_is_busy(extension(upstream)) or extension(upstream).get("gaps"))
     ]
     return Sheet("Replication Progress", _COLUMNS, rows) if rows else None
 
 
 def progress_lines(upstream: Json) -> Lines:
-    """Return what is told of one upstream, a label with each."""
-    progress = told(upstream)
+    """Return the progress of one upstream as labelled lines."""
+    progress = extension(upstream)
     if not progress:
         return []
     lines: Lines = [("Phase", _phase(progress))]
@@ -83,25 +83,25 @@ def progress_lines(upstream: Json) -> Lines:
     lines.append(("Next Attempt", moment(progress.get("next_attempt", ""))))
     if restarts := progress.get("restarts"):
         said = f"{number(restarts['count'])}, last {moment(restarts['time'])}"
-        lines.append(("Origin Made Anew", Text(said, "yellow")))
+        lines.append(("Origin Re-created", Text(said, "yellow")))
     if _gap_count(progress):
         lines.append(("Gaps", Text(_gaps(progress), "bold red")))
     return [(label, value) for label, value in lines if value]
 
 
 def upstream_gaps_sheet(upstreams: Sequence[Json]) -> Sheet | None:
-    """Return the table of what was gone at the origins before it could be copied; None where nothing was."""
+    """Return the table of sequences that origins removed before they were copied, or None."""
     rows: list[list[Cell]] = []
     count = sequences = 0
     for upstream in upstreams:
-        found = told(upstream).get("gaps") or {}
+        found = extension(upstream).get("gaps") or {}
         count += found.get("count", 0)
         sequences += found.get("sequences", 0)
         rows += [_gap_row(upstream["name"], gap) for gap in found.get("recent") or ()]
     if not rows:
         return None
     word = "gap" if count == 1 else "gaps"
-    title = f"{number(count)} {word} of replication, {number(sequences)} sequences"
+    title = f"{number(count)} {word} in replication, {number(sequences)} sequences"
     return Sheet(title if len(rows) == count else f"{title}, the last {len(rows)}", _GAP_COLUMNS, rows)
 
 
@@ -132,7 +132,7 @@ def _gap_row(name: str, gap: Json) -> list[Cell]:
 
 
 def _is_busy(progress: Json) -> bool:
-    """Return whether there is more to say than that all is copied."""
+    """Return whether an upstream has not caught up."""
     return progress.get("phase") != "live"
 
 
@@ -149,7 +149,7 @@ def _share(progress: Json) -> str:
 
 def _percent(progress: Json) -> str:
     done = progress.get("done")
-    # Rounded up it would claim to be done.
+    # Rounding up could show 100% too early.
     return UNKNOWN if done is None else f"{int(float(done) * 1000) / 10:.1f}%"
 
 
@@ -174,7 +174,7 @@ def _of_rate(progress: Json, what: str) -> float:
 
 
 def _seconds(progress: Json, name: str) -> str:
-    """Return a time in whole seconds, or that nobody knows."""
+    """Return a time in whole seconds, or that it is unknown."""
     seconds = progress.get(name)
     return UNKNOWN if seconds is None else duration(round(seconds) * SECOND)
 
