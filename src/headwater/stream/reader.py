@@ -125,22 +125,14 @@ class Reader:
     async def _runs(
         self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None
     ) -> AsyncIterator[tuple[Run, list[int]]]:
-        """Yield runs with their rows that are alive, match, and lie between the sequences."""
+        """Yield runs with their rows that are alive, match, and are between the sequences."""
         ledger = self._store.ledger
         is_filtered = bool(patterns) and ">" not in patterns
         stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
-        seq = max(start_seq, ledger.first_seq)
-        while seq <= stop_seq:
-            run = await self._store.view.run_at(seq)
-            if run is None:
-                return
-            rows = self._store.ledger.live_rows(run, seq).tolist()
-            seqs = run.seqs
-            if seqs[-1] > stop_seq:
-                rows = [row for row in rows if seqs[row] <= stop_seq]
+        async for run, live in self._store.live_runs(start_seq, stop_seq):
+            rows = live.tolist()
             if is_filtered:
                 subjects = run.subjects
                 wanted = await select(patterns, {subjects[row] for row in rows})
                 rows = [row for row in rows if subjects[row] in wanted]
-            seq = int(seqs[-1]) + 1
             yield run, rows

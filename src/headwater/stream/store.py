@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from headwater.settings import Settings
 from headwater.stream import coverage
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
+from headwater.stream.live_runs import LiveRun, live_part, read_live_runs
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.replica.adoptions import Adoptions
 from headwater.stream.retention.account_room import FreeBytes
@@ -244,17 +245,22 @@ class Store:
 
     def _last_between(self, subject: bytes, start_seq: int, stop_seq: int) -> int:
         newest = 0
-        seq = start_seq
-        while seq <= stop_seq:
-            run = self.view.read_run_at(seq)
-            if run is None:
-                break
+        for run, rows in read_live_runs(self.ledger, self.view.read_run_at, start_seq, stop_seq):
             subjects, seqs = run.subjects, run.seqs
-            for row in self.ledger.live_rows(run, seq).tolist():
-                if subjects[row] == subject and seqs[row] <= stop_seq:
+            for row in rows.tolist():
+                if subjects[row] == subject:
                     newest = int(seqs[row])
-            seq = int(seqs[-1]) + 1
         return newest
+
+    async def live_runs(self, start_seq: int, stop_seq: int | None = None) -> AsyncIterator[LiveRun]:
+        """Yield the runs of a range in order, each with its live rows when the walk gets there."""
+        seq = max(start_seq, self.ledger.first_seq)
+        while stop_seq is None or seq <= stop_seq:
+            run = await self.view.run_at(seq)
+            if run is None:
+                return
+            yield live_part(self.ledger, run, seq, stop_seq)
+            seq = int(run.seqs[-1]) + 1
 
     async def build_history(self) -> None:
         """Have the ledger keep the sequences of each subject, found by reading the stream once."""
@@ -262,16 +268,14 @@ class Store:
         seq = self.ledger.first_seq
         while seq <= self.ledger.last_seq:
             known = self.ledger.last_seq
-            run = await self.view.run_at(seq)
-            if run is None and known == self.ledger.last_seq:
-                break
-            if run is None:
-                continue  # a message came while we asked
-            subjects, seqs, sizes = run.subjects, run.seqs, self.overhead.sizes(run)
-            for row in self.ledger.live_rows(run, seq).tolist():
-                history.setdefault(subjects[row], []).append((int(seqs[row]), int(sizes[row])))
-            seq = int(seqs[-1]) + 1
-        # What was removed while this read the rest is in it, too.
+            async for run, rows in self.live_runs(seq):
+                subjects, seqs, sizes = run.subjects, run.seqs, self.overhead.sizes(run)
+                for row in rows.tolist():
+                    history.setdefault(subjects[row], []).append((int(seqs[row]), int(sizes[row])))
+                seq = int(seqs[-1]) + 1
+            if known == self.ledger.last_seq:
+                break  # otherwise a message arrived during the last read
+        # It also has messages that were removed during the walk.
         is_live = self.ledger.is_live
         self.ledger.subjects.history = {
             subject: kept

@@ -123,20 +123,20 @@ class StreamReplica:
     async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
         """Return the next live messages as bytes, about so many, and the last sequence they cover."""
         store = self._store
-        seq, size, parts = start_seq, 0, []
-        while seq <= store.durable_seq and size < max_bytes:
-            run = await store.view.run_at(seq)
-            if run is None:
-                break
-            rows = store.ledger.live_rows(run, seq)
-            wanted = rows[run.seqs[rows] <= store.durable_seq].tolist()
+        stop_seq, size, parts = store.durable_seq, 0, []
+        # Everything before the first message was removed, so the tail covers it.
+        seq = max(start_seq, min(store.ledger.first_seq, stop_seq + 1))
+        async for run, rows in store.live_runs(start_seq, stop_seq):
+            wanted = rows.tolist()
             taken, size = _fitting(run, wanted, size, max_bytes)
             if taken:
                 parts.append(OfferedRun.chosen(run, taken).columns())
             if len(taken) < len(wanted):
                 seq = int(run.seqs[taken[-1]]) + 1
                 break
-            seq = min(int(run.seqs[-1]), store.durable_seq) + 1
+            seq = min(int(run.seqs[-1]), stop_seq) + 1
+            if size >= max_bytes:
+                break
         return column_bytes.encode(concat(parts)) if parts else b"", seq - 1
 
     def cursor(self, upstream: str) -> bytes:

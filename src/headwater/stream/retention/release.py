@@ -1,4 +1,4 @@
-"""Which messages leave because nobody holds them any more, found run by run so that the stream goes on."""
+"""Which messages leave because no consumer and no copy needs them, found one run at a time."""
 
 from __future__ import annotations
 
@@ -13,22 +13,14 @@ from headwater.stream.store import Store
 
 Rows = npt.NDArray[np.intp]
 Released = Callable[[Run, Rows], Rows]
-"""Returns which of these live rows nobody holds any more."""
+"""Returns which of these live rows no consumer and no copy needs any more."""
 
 
 async def removals(store: Store, released: Released, start_seq: int, stop_seq: int) -> AsyncIterator[Removal]:
-    """Yield what leaves of a range; each removal must be applied before the next is asked for."""
-    seq = max(start_seq, store.ledger.first_seq)
-    while seq <= stop_seq:
-        run = await store.view.run_at(seq)
-        if run is None:
-            return
-        rows = store.ledger.live_rows(run, seq)
-        rows = rows[run.seqs[rows] <= stop_seq]
-        if len(rows):
-            rows = released(run, rows)
-        seq = int(run.seqs[-1]) + 1
-        if len(rows):
+    """Yield what leaves of a range; apply each removal before you ask for the next."""
+    async for run, rows in store.live_runs(start_seq, stop_seq):
+        free = released(run, rows) if len(rows) else rows
+        if len(free):
             removal = Removal()
-            removal.take(run, rows, store.overhead)
+            removal.take(run, free, store.overhead)
             yield removal

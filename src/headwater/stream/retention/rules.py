@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +10,11 @@ import numpy as np
 from headwater.model.run import Run
 from headwater.model.stream import StreamConfig
 from headwater.stream.ledger import Ledger
+from headwater.stream.live_runs import ReadRun, read_live_runs
 from headwater.stream.retention.removal import Removal
 from headwater.stream.subjects import Located
 
 MAX_TIME = (1 << 63) - 1
-
-ReadRun = Callable[[int], Run | None]
-"""Returns the first run with a row at or after a sequence."""
 
 
 def over_limits(config: StreamConfig, ledger: Ledger, read: ReadRun) -> Removal:
@@ -24,19 +22,17 @@ def over_limits(config: StreamConfig, ledger: Ledger, read: ReadRun) -> Removal:
     removal = Removal()
     excess = ledger.messages - config.max_msgs if config.max_msgs > 0 else 0
     excess_size = ledger.size - config.max_bytes if config.max_bytes > 0 else 0
-    seq = ledger.first_seq
-    while len(removal.seqs) < excess or removal.size < excess_size:
-        run = read(seq)
-        if run is None:
-            break
-        rows = ledger.live_rows(run, seq)
+    if excess <= 0 and excess_size <= 0:
+        return removal
+    for run, rows in read_live_runs(ledger, read, ledger.first_seq):
         sizes = ledger.overhead.sizes(run)[rows]
         by_count = max(0, excess - len(removal.seqs))
         by_size = 0
         if removal.size < excess_size:
             by_size = int(np.searchsorted(np.cumsum(sizes), excess_size - removal.size)) + 1
         removal.take(run, rows[: max(by_count, by_size)], ledger.overhead)
-        seq = int(run.seqs[-1]) + 1
+        if len(removal.seqs) >= excess and removal.size >= excess_size:
+            break
     return removal
 
 
@@ -80,15 +76,14 @@ def _take_located(removal: Removal, ledger: Ledger, excess: dict[bytes, int]) ->
 def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, excess: dict[bytes, int]) -> None:
     """Take the oldest so many messages of each subject, in one pass from the front."""
     oldest = ledger.subjects.oldest
-    seq = max(ledger.first_seq, min((oldest.get(subject, 0) for subject in excess), default=0))
+    start = min((oldest.get(subject, 0) for subject in excess), default=0)
     passed: dict[bytes, int] = {}
-    while excess:
-        run = read(seq)
-        if run is None:
-            break
+    if not excess:
+        return
+    for run, live in read_live_runs(ledger, read, start):
         names, seqs = run.subjects, run.seqs
         rows = []
-        for row in ledger.live_rows(run, seq).tolist():
+        for row in live.tolist():
             left = excess.get(names[row])
             if left is None:
                 continue
@@ -100,7 +95,8 @@ def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, excess: dict[b
                 if not excess:
                     break
         removal.take(run, np.array(rows, dtype=np.intp), ledger.overhead)
-        seq = int(seqs[-1]) + 1
+        if not excess:
+            break
     oldest.update(passed)
 
 
