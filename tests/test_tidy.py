@@ -59,7 +59,7 @@ def constants(path: Path) -> Iterator[str]:
             yield node.value if isinstance(node.value, str) else node.value.decode("latin-1")
 
 
-@pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo"), ids=named)
+@pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo", "docs_site"), ids=named)
 def test_every_module_begins_with_a_sentence(path: Path) -> None:
     if path.name == "__init__.py" and not path.read_text() and "tests" in path.parts:
         return
@@ -90,7 +90,7 @@ def test_every_package_has_a_door() -> None:
     assert [named(p.parent) for p in python_files("src") if not (p.parent / "__init__.py").exists()] == []
 
 
-@pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo"), ids=named)
+@pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo", "docs_site"), ids=named)
 def test_names_say_what_a_thing_is(path: Path) -> None:
     assert not {path.stem, path.parent.name} & BANNED_MODULES
     classes = [n.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ClassDef)]

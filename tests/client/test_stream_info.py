@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.client.stream_info import UpstreamGap, stream_info, upstream_infos
+from headwater.errors import Error
 from headwater.model.progress import Phase
 from headwater.model.times import SECOND
 from stream_infos import info
@@ -112,3 +113,22 @@ def test_a_phase_of_a_newer_engine_is_unknown() -> None:
 
 def test_a_stream_that_cannot_store_says_why() -> None:
     assert stream_info(info("S", headwater={"error": "the disk is full"})).error == "the disk is full"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        {"config": None, "state": {}},
+        {"config": {"name": "S"}, "state": {"messages": "many"}},
+        info("S", mirror={"lag": 3}),
+        info("S", mirror=[1]),
+        info("S", sources=[upstream(active="x")]),
+        info("S", sources=[upstream(active=10**30)]),
+        info("S", sources=[upstream(headwater={"gaps": {"recent": [{}]}})]),
+    ],
+    ids=range(8),
+)
+def test_what_is_no_info_is_an_error_of_headwater(reply: dict[str, Any]) -> None:
+    with pytest.raises(Error, match="is not a stream's info"):
+        stream_info(reply)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
+from headwater.errors import Error
 from headwater.model.progress import Phase
 from headwater.model.times import SECOND, ZERO_TIME, parse_time
 from headwater.wire.progress_json import EXTENSION
@@ -111,7 +112,14 @@ class StreamInfo:
 
 
 def stream_info(info: Json, now: datetime | None = None) -> StreamInfo:
-    """Return the value of a STREAM.INFO reply that arrived now."""
+    """Return the value of a STREAM.INFO reply that arrived now; `Error` if it is none."""
+    try:
+        return _stream_info(info, now)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Error(f"the answer is not a stream's info, {type(error).__name__}: {error}") from error
+
+
+def _stream_info(info: Json, now: datetime | None) -> StreamInfo:
     config, state = info["config"], info["state"]
     return StreamInfo(
         name=str(config["name"]),
