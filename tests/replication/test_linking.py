@@ -241,7 +241,7 @@ def test_a_row_group_of_it_tells_what_is_asked_for(tmp_path: Path) -> None:
     footer = parquet.read_footer(Path(file.path), None)
     with StoredFile(Path(file.path), footer, file.base_seq, copied=file.copied) as stored:
         group = stored.group(0)
-        told, untold = group.rows(), group.rows(told=False)
+        told, untold = group.rows(), group.rows(add_source=False)
         assert told.headers.to_pylist() == [m.headers for m in messages[: len(told)]]
         assert untold.headers.to_pylist() == [message(seq).headers or None for seq in range(1, len(told) + 1)]
         assert set(told.ts.tolist()) == set(untold.ts.tolist()) == {NOW}

@@ -133,7 +133,7 @@ def encode(batch: Batch) -> bytes:
 
 
 def read_head(encoded: bytes) -> BatchHeader | None:
-    """Return the head of these bytes if it is intact, whatever lies in the body."""
+    """Return the header of these bytes if it is intact, whatever the body holds."""
     if len(encoded) < HEAD_SIZE or not encoded.startswith(MAGIC):
         return None
     head = encoded[: _HEAD.size]

@@ -194,7 +194,7 @@ class Log:
         self._failed = False
 
     def _create(self) -> tuple[int, AppendFile]:
-        """Return a file that nobody had before, and its number.
+        """Return a new file that did not exist before, and its number.
 
         One that is there already was made by another owner since open. If that one was deposed, its segment
         is void, since our header names the one before it.

@@ -139,7 +139,7 @@ def scan(
 
 
 def _stamp(position: Position) -> bytes:
-    """Return what precedes a batch, so that no copy of it elsewhere is taken for a record."""
+    """Return what precedes a batch, so that no copy of it in another place is taken for a record."""
     return _CRC.pack(crc32(_PLACE.pack(*position)))
 
 

@@ -137,7 +137,7 @@ class StreamCheck:
                 self._say(kind, self._home, _what(error), _OFFLINE)
             return
         try:
-            for what in store.mended:
+            for what in store.repaired:
                 self._say(Kind.TABLE, self._home / "table", what, "It is used when the stream is opened")
             for damage in store.log.damage:
                 if not damage.torn:

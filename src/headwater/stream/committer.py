@@ -1,12 +1,12 @@
 """Makes groups of changes durable, one sync at a time, and sends their answers.
 
-1. The group is taken: what is offered from now on joins the next one.
-2. Its batches are appended to the log and synced, on a thread.
-3. The head learns where they lie, and the answers go out.
+1. Take the group. What is offered from now on joins the next one.
+2. Append its batches to the log and sync, on a thread.
+3. Record their positions in the head and send the answers.
 
-A crash before step 2 ends: nobody was answered. After it: the messages are there on restart.
-When the disk refuses, the stream goes back to what is durable and every publisher of the group gets an error.
-When the store was taken over by another engine, the stream ends: nothing is acknowledged or written any more.
+A crash before step 2 ends: no publisher was answered. After it: the messages are there on restart.
+When the disk refuses a write, the stream rolls back to what is durable and every publisher of the group gets
+an error. When another engine took over the store (fencing), the stream ends and acknowledges nothing more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Committer:
         self._rebuilding: asyncio.Future[None] | None = None
         """Resolved once the ledger holds nothing that was refused; None while it does not."""
         self._distrusted: Error | None = None
-        """The exception that left the ledger in doubt, until the stream went back to what is durable."""
+        """The exception that left the ledger in doubt, until the stream is rolled back."""
         self._closing = False
         self._is_broken = False
         """Whether the task ended while the ledger held changes that are not durable."""
@@ -74,12 +74,12 @@ class Committer:
         return self._in_flight is None and not self._sequencer.group and self.failure is None
 
     def wake(self) -> None:
-        """Have the current group made durable soon."""
+        """Make the current group durable soon."""
         self._wake.set()
         self._events.changed()
 
     def distrust(self, error: Error) -> None:
-        """Go back to what is durable: an exception cut a change short, so the ledger may hold half of it."""
+        """Roll back to what is durable: after an exception the ledger may hold half a change."""
         if self.failure is not None:
             return
         self.failure = self._distrusted = error
@@ -115,7 +115,7 @@ class Committer:
         return self._rebuilding is not None or self._is_broken
 
     def promise(self) -> asyncio.Future[None]:
-        """Return what is done once all just offered is durable, and fails if it cannot be made so."""
+        """Return a future that is done once everything offered so far is durable, and fails if that fails."""
         group = self._sequencer.group or self._in_flight
         if self.failure is None and group is not None:
             return group.done
@@ -159,12 +159,12 @@ class Committer:
                 if self._closing:
                     self._wake.set()
         except FencedError as error:
-            # Final: what was not acknowledged before may be in the log or not, and its new owner decides.
+            # Final: what was not acknowledged may be in the log or not; the new owner's replay decides.
             logger.error("stream %s: %s", self._store.config.name, error)
             self.failure = error
         except Exception as error:
             logger.exception(
-                "stream %s can store nothing more until it is opened anew", self._store.config.name
+                "stream %s failed and stores nothing until it is opened again", self._store.config.name
             )
             self.failure = Error(f"the stream failed: {error!r}")
             raise
@@ -172,7 +172,7 @@ class Committer:
             self._end()
 
     def _end(self) -> None:
-        """Leave nobody waiting."""
+        """Fail everything that still waits."""
         self._is_broken = bool(self._in_flight or self._rebuilding or self._sequencer.group.encoded)
         self.failure = self.failure or Error("the stream is closed")
         if self._in_flight is not None:
@@ -248,12 +248,12 @@ class Committer:
             rotated.set_result((segment, dumped))
 
     async def _recover(self, group: Group, error: Error) -> None:
-        """Go back to what is durable, refusing everything, for as long as the disk does not let us.
+        """Roll back to what is durable, and refuse everything for as long as the disk fails.
 
         Readers are served again as soon as the ledger is rebuilt, publishers once the log can be written.
         """
         self.failure = error
-        logger.error("stream %s: %s; going back to what is durable", self._store.config.name, error)
+        logger.error("stream %s: %s; rolling back to what is durable", self._store.config.name, error)
         if self._rebuilding is None:
             self._rebuilding = asyncio.get_running_loop().create_future()
         self._refuse(group, error)
@@ -278,10 +278,10 @@ class Committer:
             pause_s = min(pause_s * 2, RETRY_MOST_S)
         if rolled_back and self._rebuilding is None:
             self.failure = None
-            logger.info("stream %s: stores again", self._store.config.name)
+            logger.info("stream %s: storing again", self._store.config.name)
 
     async def _roll_back(self) -> bool:
-        """Return whether the log can be written again; what was not synced is not in it, either way."""
+        """Return whether the log can be written again; it holds nothing unsynced, either way."""
         try:
             await self._on_disk(self._store.log.rollback)
         except DiskError as error:
@@ -290,7 +290,7 @@ class Committer:
         return True
 
     async def _rebuild(self) -> None:
-        # While it reads checkpoint and segments, nobody may replace the one and trim the others.
+        # A fold must neither replace the checkpoint nor trim segments while this reads them.
         async with self._store.trimming:
             replayed = await self._on_disk(self._store.replay)
         assert self.failure is not None
@@ -312,7 +312,7 @@ class Committer:
             _fail(rebuilding, _refusal(error))
 
     def _refuse_waiting(self, error: Error) -> None:
-        """Refuse what was offered, and whoever waits for a rotation."""
+        """Refuse what was offered, and fail a rotation that waits."""
         group, self._sequencer.group = self._sequencer.group, Group()
         self._refuse(group, error)
         rotation, self._rotation = self._rotation, None
@@ -336,4 +336,4 @@ def _refusal(error: Error) -> ApiError:
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # nobody need be waiting
+        future.exception()  # mark it as read: no task may be waiting

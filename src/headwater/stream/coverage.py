@@ -111,7 +111,7 @@ def _salvage(store: Store, fold: str, adoption: str) -> None:
     table.commit(add=chosen.add, remove=chosen.remove, transactions=transactions)
     store.head.release_through(transactions[fold])
     what = f"its Delta log was behind; {len(chosen.add)} files that it did not name hold what was missing"
-    store.mended.append(what)
+    store.repaired.append(what)
     logger.error("stream %s: %s", store.config.name, what)
 
 

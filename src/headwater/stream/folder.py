@@ -71,7 +71,7 @@ class Fold:
         if head.nbytes >= settings.fold_bytes or head.messages >= settings.fold_messages:
             return True
         age_ns = now_ns - (head.first_ts or now_ns)
-        # What seems to come from the future has been there for nobody knows how long.
+        # A time in the future says nothing about the age, so fold.
         return age_ns >= settings.fold_interval_s * 1e9 or age_ns < -AHEAD_NS
 
     @property
@@ -206,7 +206,7 @@ class Fold:
             try:
                 files = table.rewrite(run, deleted, first_seq, max_bytes=self._limits.target_file_bytes)
             except CorruptionError as error:
-                # It stays as it is, for whoever can mend it; the others must not wait for that.
+                # The damaged file stays, so that it can be repaired. The other files must not wait for that.
                 logger.error("stream %s: %s", self._store.config.name, error)
                 continue
             try:
@@ -239,7 +239,7 @@ class Fold:
 
 
 def _unbroken(entries: list[HeadEntry]) -> Iterator[list[HeadEntry]]:
-    """Yield the entries in runs without a gap: what lies in a gap may be a file of its own."""
+    """Yield the entries in runs without a gap: an adopted file may fill the gap."""
     run: list[HeadEntry] = []
     for entry in entries:
         if run and entry.first_seq != run[-1].last_seq + 1:

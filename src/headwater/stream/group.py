@@ -15,7 +15,7 @@ from headwater.wire.pub_ack import PubAcks
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What publishers are told: consecutive sequences, or one with further fields, or an error."""
+    """The answer to publishers: consecutive sequences, or one with further fields, or an error."""
 
     replies: Sequence[bytes]
     first_seq: int = 0
@@ -48,7 +48,7 @@ class Group:
         """What is known of upstreams once this is durable."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.after: list[bytes] = []
-        """Frames to send once durable that answer nobody, such as republished messages."""
+        """Frames to send once durable that are no answers, such as republished messages."""
         self._answers: list[_Answer] = []
 
     def __bool__(self) -> bool:
@@ -62,30 +62,30 @@ class Group:
         self.nbytes += len(encoded)
 
     def acknowledge_run(self, replies: Sequence[bytes], first_seq: int) -> None:
-        """Have consecutive sequences acknowledged."""
+        """Acknowledge consecutive sequences."""
         self._answers.append(_Answer(replies, first_seq))
 
     def acknowledge(self, reply: bytes, seq: int, more: Mapping[str, object]) -> None:
-        """Have one message acknowledged, with further fields such as `duplicate`."""
+        """Acknowledge one message, with further fields such as `duplicate`."""
         if reply:
             self._answers.append(_Answer((reply,), seq, more))
 
     def hold(self, reply: bytes) -> None:
-        """Have the publisher told that its message waits for the rest of its batch."""
+        """Answer that a message waits for the rest of its batch."""
         if reply:
             self._answers.append(_Answer((reply,), body=b""))
 
     def tell(self, reply: bytes, body: Mapping[str, object]) -> None:
-        """Have a publisher told how its batch fares."""
+        """Answer with the status of a batch."""
         self._answers.append(_Answer((reply,), body=msgspec.json.encode(body)))
 
     def refuse(self, reply: bytes, error: ApiError) -> None:
-        """Have one message refused, after the answers to all that came before it."""
+        """Refuse one message, after the answers to the messages before it."""
         if reply:
             self._answers.append(_Answer((reply,), error=error))
 
     def replies(self) -> set[bytes]:
-        """Return to whom the group has something to say."""
+        """Return the reply subjects that the group answers."""
         return {reply for answer in self._answers for reply in answer.replies}
 
     def answers(self, acks: PubAcks) -> bytes:

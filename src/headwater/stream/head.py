@@ -62,7 +62,7 @@ class Head:
 
     @property
     def first_seq(self) -> int | None:
-        """Return the first sequence that lies in the head, if any does."""
+        """Return the first sequence in the head, None if it is empty."""
         entries = self._entries
         return entries[0].first_seq if entries else None
 
@@ -134,7 +134,7 @@ class Head:
         return self._log.read(entry.position)
 
     def below(self, segment: int) -> list[HeadEntry]:
-        """Return the entries that lie in segments below this one."""
+        """Return the entries that are in segments below this one."""
         return list(
             takewhile(lambda e: e.position is not None and e.position.segment < segment, self._entries)
         )

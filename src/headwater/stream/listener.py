@@ -1,4 +1,4 @@
-"""Who follows a stream: told what happens to it, and asked what it must keep."""
+"""The protocol of a stream's consumers: what the stream reports to them and asks them."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from headwater.stream.retention.removal import Removal
 
 
 class Listener(Protocol):
-    """Who follows a stream: its consumers."""
+    """The consumers of one stream."""
 
     def on_stored(self, entries: Sequence[HeadEntry]) -> None:
         """These messages are durable now."""
         ...
 
     def on_adopted(self, adopted: Adopted) -> None:
-        """The messages of this file are there now."""
+        """The messages of this file can be read now."""
         ...
 
     def on_removed(self, removal: Removal) -> None:
-        """These messages are gone."""
+        """These messages were removed."""
         ...
 
     def on_rebuilt(self) -> None:
-        """The stream has gone back to what is durable; the consumers' recorded states with it."""
+        """The stream was rolled back to what is durable, with the consumers' recorded states."""
         ...
 
     def wants(self, subject: bytes) -> bool:
-        """Return whether anyone needs the messages of a subject."""
+        """Return whether a consumer needs the messages of a subject."""
         ...
 
     def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return which of these messages nobody holds any more, as the retention has it."""
+        """Return which of these messages the retention policy removes now."""
         ...
 
     def is_done_with(self, first_seq: int, last_seq: int) -> bool:
-        """Return whether it is plain that nobody holds anything of a range any more."""
+        """Return whether it is certain, without a look at messages, that nothing in a range is needed."""
         ...
 
     def dump(self) -> dict[str, list[bytes]]:

@@ -97,7 +97,7 @@ class OlderMessages:
     def promises(self) -> list[asyncio.Future[None]]:
         """Return what is done once each of those held back now is durable, and fails if it cannot be made so.
 
-        What came behind may be offered much later. By then nobody could tell any more.
+        Collect them now: later publishes may be offered much later, when earlier results are forgotten.
         """
         return [self._promised(held) for held in self._held]
 
@@ -249,7 +249,7 @@ def _keep(promises: Sequence[asyncio.Future[None]], stored: asyncio.Future[None]
             promise.set_result(None)
         else:
             promise.set_exception(error)
-            promise.exception()  # nobody need be waiting
+            promise.exception()  # mark it as read: no task may be waiting
 
 
 def _nbytes(items: Sequence[Item]) -> int:

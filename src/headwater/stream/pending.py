@@ -18,7 +18,7 @@ class PendingGroup:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin again with no message."""
         self.seqs: list[int] = []
         self.timestamps: list[int] = []
         self.subjects: list[bytes] = []

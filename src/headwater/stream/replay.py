@@ -1,4 +1,4 @@
-"""The ledger and the head that checkpoint and log amount to, made anew at open and after a refused write.
+"""Rebuilds ledger and head from checkpoint and log, at open and after a refused write.
 
 Where the log is damaged, what the table does not have either is recorded as lost, and the sums are counted
 again from what can be read: a damaged batch may have held removals that later sums rely on.
@@ -203,7 +203,7 @@ class Replay:
             return None
 
     def _count_again(self) -> None:
-        """Make the sums anew from what can be read; what should be there and is not, is no more."""
+        """Compute the sums again from what can be read; record as lost what cannot."""
         ledger = self.ledger
         expected = live_seqs(ledger)
         found, size, subjects = BitMap64(), 0, SubjectIndex(history=keeps_history(self._config))

@@ -118,7 +118,7 @@ class Sequencer:
         return 1
 
     def _pass_over(self, pending: PendingGroup, admitted: Admitted, now: int) -> None:
-        """Consume the sequence of a message that nobody wants."""
+        """Consume the sequence of a message that no consumer and no copy wants."""
         ledger = self._ledger
         ledger.skip_to(ledger.last_seq + 1)
         ledger.last_message_id = admitted.message_id
@@ -181,7 +181,7 @@ class Sequencer:
         self._add(None, None, removal)
 
     def record(self, consumers: Mapping[str, bytes], removal: Removal | None = None) -> None:
-        """Have changes of consumers made durable, with what they let go in the same change."""
+        """Record changes of consumers, and the removals they cause, in one change."""
         if removal:
             self._ledger.remove(removal)
         self._add(None, None, removal, consumers)
@@ -286,7 +286,7 @@ class Sequencer:
         self._add(None, None, None, upstreams=known)
 
     def _unwanted(self, run: OfferedRun, sizes: Sequence[int]) -> Removal:
-        """Take out copied messages that nobody is interested in, where they stay only for those who are."""
+        """Remove copied messages that no consumer wants, if retention is by interest."""
         removal = Removal()
         if self._keeps_only_interest:
             for seq, subject, size in zip(run.seq_list, run.subjects, sizes, strict=True):

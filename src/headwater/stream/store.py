@@ -1,4 +1,4 @@
-"""The parts that one stream is kept in: log, table, head, ledger; opened, replayed, rolled back."""
+"""The storage of one stream: log, table, head and ledger; opened, replayed and rolled back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FOLD = "headwater-fold"
 """The application transaction in the table that names the last sequence folded."""
 
 MOST_THREADS = 3
-"""So many threads may work for one stream at a time: what hangs there leaves others to the rest."""
+"""Threads that may work for one stream at a time, so that a hanging disk leaves threads to other streams."""
 
 _T = TypeVar("_T")
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Services:
     atomic_quota: Quota = field(default_factory=Quota)
     fast_quota: Quota = field(default_factory=Quota)
     fence: Fence = NO_FENCE
-    """Says whether the store is still ours."""
+    """Whether this engine still owns the store."""
 
 
 class Store:
@@ -97,8 +97,8 @@ class Store:
         self.staging = directory / "staging"
         self.table = self.open_table()
         self.forgiving = forgiving
-        self.mended: list[str] = []
-        """What opening put right that was damaged."""
+        self.repaired: list[str] = []
+        """What opening repaired."""
         taken = self._read_checkpoint()
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         start = taken.segment if taken else 0
@@ -106,9 +106,9 @@ class Store:
         self.trimming = asyncio.Lock()
         """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
         self.identity = f"{uuid4().hex[:12]}" if memory else ""
-        """What a memory stream is told by from the one that had its name before a restart."""
+        """Distinguishes a memory stream from the one that had its name before a restart."""
         self.generation = 0
-        """Changes when ledger and head are made anew: what was read before may have been taken back."""
+        """Changes when ledger and head are rebuilt: what was read before may have been undone."""
         self.synced_seq = 0
         """The last sequence of the stream as far as the log is synced."""
         self.durable_upstreams: dict[str, bytes] = {}
@@ -137,7 +137,7 @@ class Store:
             return taken
 
     def _sweep_staging(self) -> None:
-        """Remove what transfers left behind: nobody waits for their receipts since the engine ended."""
+        """Remove files that transfers left: their receipts are refused since the engine restarted."""
         if self.staging.exists():
             for name in self.disk.list(self.staging):
                 self.disk.remove(self.staging / name)
@@ -150,7 +150,7 @@ class Store:
             self.adoptions.done(self.ledger.last_seq)
 
     def replay(self) -> Replay:
-        """Return ledger and head made anew; blocking, and nobody sees them before they are adopted."""
+        """Return rebuilt ledger and head; blocking. The stream uses them once they are passed to `adopt`."""
         config, services = self.config, self.services
         ledger = Ledger(
             self.overhead, dedupe_window_ns=config.duplicate_window, history=keeps_history(config)
@@ -288,5 +288,5 @@ class Store:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self.log.close()

@@ -1,4 +1,4 @@
-"""Head and body of a stream read as one run."""
+"""Finds and reads the messages of a stream, in its head (the log) or in its body (the table)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ids = count()
 
 
 class RunCache:
-    """Decoded runs of all streams, least recently used first out; safe on any thread."""
+    """Decoded runs of all streams; evicts the least recently used. Safe on any thread."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
@@ -33,7 +33,7 @@ class RunCache:
         self.nbytes = 0
 
     def get(self, key: tuple[object, ...]) -> Run | None:
-        """Return a run that is held."""
+        """Return a cached run, None if it is not cached."""
         with self._lock:
             run = self._runs.get(key)
             if run is not None:
@@ -41,7 +41,7 @@ class RunCache:
             return run
 
     def put(self, key: tuple[object, ...], run: Run) -> None:
-        """Hold a run, letting go of the least recently used ones."""
+        """Cache a run and evict the least recently used ones beyond the limit."""
         with self._lock:
             if key in self._runs:
                 return
@@ -71,7 +71,7 @@ class View:
         return run if run is not None else await self._on_thread(self.read_run_at, seq)
 
     def resident_run_at(self, seq: int) -> Run | None:
-        """Return the same as `run_at` if that run lies in memory."""
+        """Return the same as `run_at` if that run is in memory, else None."""
         place = self._place_of(seq)
         if isinstance(place, HeadEntry):
             return place.run or self._cache.get((self._id, place.position))
@@ -93,8 +93,8 @@ class View:
     def _place_of(self, seq: int) -> HeadEntry | DataFile | None:
         """Return what holds this sequence, or the first one behind it that is stored.
 
-        One look at the head, before the table: what a fold releases after it is in the table by then, while
-        a second look would take the entries behind the released ones for the next.
+        Looks at the head once, and before the table: what a fold releases afterwards is in the table by then.
+        A second look would mistake the entries behind the released ones for the next ones.
         """
         entry = self.head.entry_at(seq)
         if entry is not None and entry.first_seq <= seq:
@@ -105,7 +105,7 @@ class View:
         return file if file.first_seq < entry.first_seq else entry
 
     def _retrying(self, read: Callable[[int], _T], wanted: int) -> _T:
-        """Return what is read; what was trimmed or swept between the look and the read is elsewhere now."""
+        """Return what is read. Look again if a fold or a sweep moved it between the look and the read."""
         for _ in range(_MOVED_RETRIES):
             try:
                 return read(wanted)
@@ -114,7 +114,7 @@ class View:
         return read(wanted)
 
     def reach(self, seq: int) -> int:
-        """Return the last sequence of the batch or file in which this sequence would lie."""
+        """Return the last sequence of the batch or file that holds this sequence, or would."""
         place = self._place_of(seq)
         return seq if place is None else place.last_seq
 
@@ -142,17 +142,17 @@ class View:
     async def seq_at(self, ts: int, start_seq: int = 0) -> int | None:
         """Return the first stored sequence from `start_seq` on whose time is not before `ts`, alive or not.
 
-        Times ascend but where a clock was set back or a mirror's origin has others: nothing is left out then.
+        Times ascend unless a clock was set back or a mirror's origin has other times; then none is missed.
         """
         return await self._on_thread(self._retrying, partial(self._read_seq_at, ts), start_seq)
 
     def _read_seq_at(self, ts: int, start_seq: int) -> int | None:
-        # The head first: what a fold takes from it meanwhile is in the table by then.
+        # The head first: what a fold moves meanwhile is in the table by then.
         found = self._seq_in_head(ts, start_seq)
         for file in self.table.files:
             if file.last_seq < start_seq or (found is not None and file.first_seq > found):
                 continue
-            # A file tells its last time rounded up, so it may promise what it does not hold.
+            # The last time of a file is rounded up, so the file may have no such message.
             if file.last_ts >= ts and (older := self._seq_in_file(file, ts, start_seq)) is not None:
                 return older if found is None else min(older, found)
         return found

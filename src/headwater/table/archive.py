@@ -1,6 +1,6 @@
 """The archive of a stream: a tar of a manifest, the messages as Parquet parts, consumers, and an end mark.
 
-`docs/internals/archive.md` says what lies in it. Writer and reader hold one part in memory, never a stream.
+`docs/internals/archive.md` describes its content. Writer and reader hold one part in memory, never a stream.
 """
 
 from __future__ import annotations

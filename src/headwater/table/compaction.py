@@ -35,7 +35,7 @@ class CompactionSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Files that go by metadata alone, and runs of neighbours to be written anew, each as one commit."""
+    """Files to drop by metadata alone, and runs of neighbours to rewrite, each in one commit."""
 
     drop: tuple[DataFile, ...]
     rewrite: tuple[tuple[DataFile, ...], ...]

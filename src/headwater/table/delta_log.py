@@ -126,7 +126,7 @@ class DeltaLog:
     ) -> None:
         """Return once all of it is one durable commit; on an error none of it is."""
         if self._broken:
-            raise ConflictError(f"{self._directory} must be opened anew: a commit could not be taken back")
+            raise ConflictError(f"{self._directory} must be opened again: a commit could not be undone")
         self._shelf.require_ready()
         self._loaded()  # where that fails, there is nothing to take back
         commit_id = uuid.uuid4().hex
@@ -161,7 +161,7 @@ class DeltaLog:
             self._delta = _newest(self._shelf)
 
     def _write(self, commit_id: str, actions: Sequence[Any], transactions: Mapping[str, int]) -> None:
-        """Write the next commit, if and only if nobody else did."""
+        """Write the next commit, if and only if no other writer did."""
         delta = self._loaded()
         if delta.version() != self._version:
             delta.update_incremental()
@@ -189,7 +189,7 @@ class DeltaLog:
                 self._broken = True
                 raise ConflictError(
                     f"{self._directory} is at version {delta.version()}, not at {self._version}: "
-                    "somebody else has committed to it"
+                    "another writer has committed to it"
                 )
             self._delta = delta
         return self._delta

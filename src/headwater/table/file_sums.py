@@ -15,7 +15,7 @@ from headwater.table.schema import subject_bytes
 from headwater.table.source_header import ends_well
 
 MOST_SUBJECTS = 4096
-"""A footer tells of up to so many subjects; of a file that has more, whoever needs the sums reads it."""
+"""The most subjects that a footer lists; the sums of a file with more are computed from its rows."""
 MOST_BYTES = 256 << 10
 _SPARSE = 64
 """Gaps of a file whose offsets spread out further than so many times its rows are not summed up unasked."""
@@ -42,7 +42,7 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     gaps: bytes = b""
     """Serialized BitMap64 of the offsets between first and last that hold no message."""
     tidy: bool = False
-    """Whether every header block ends as it should and none tells of an origin: one can be added to each."""
+    """Whether every header block is complete and none names an origin, so that one can be added to each."""
     ids: bool = True
     """Whether a message may carry a `Nats-Msg-Id`; of a file written before this field, each may."""
 

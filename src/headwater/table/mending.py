@@ -123,7 +123,7 @@ def _make_durable(path: Path, content: bytes, disk: Disk) -> None:
     """Return once a file that is whole is so on the medium, too; it is written again only if it must be.
 
     A process that died between commit and sync leaves a commit that is visible but maybe not durable. After
-    a failed sync that nobody lived to see, the next one may succeed without having written anything.
+    a failed sync that the process did not survive, the next one may succeed without writing anything.
     """
     try:
         disk.sync_file(path)

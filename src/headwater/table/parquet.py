@@ -106,7 +106,7 @@ class FileWriter:
 
         Without `may_demand` no header makes demands on the stream, as in a copy, and none is looked for;
         the same with `may_have_ids` and message ids.
-        A `spliced` file also takes data as it lies in other files; a `direct` one passes by the cache.
+        A `spliced` file also takes data pages of other files; a `direct` one bypasses the page cache.
         """
         self._path = path
         self.packs_data = False
@@ -168,12 +168,12 @@ class FileWriter:
         """Write what waits and the footer, close the file and return what it holds."""
         self._write_rest()
         assert self.rows > 0, "a file holds at least one message"
-        told = {_VERSION: str(FILE_VERSION), _GROUP_CRCS: json.dumps(self._group_crcs)}
+        metadata = {_VERSION: str(FILE_VERSION), _GROUP_CRCS: json.dumps(self._group_crcs)}
         sums = self._tally.sums()
         if sums is not None and len(sums.subjects) <= MOST_SUBJECTS:
             encoded = file_sums.encode(sums)
-            told |= {_SUMS: encoded.decode()} if len(encoded) <= MOST_BYTES else {}
-        self._writer.add_key_value_metadata(told)
+            metadata |= {_SUMS: encoded.decode()} if len(encoded) <= MOST_BYTES else {}
+        self._writer.add_key_value_metadata(metadata)
         self._close()
         footer, _ = read_footer_bytes(self._path)
         return FileStats(
@@ -360,8 +360,8 @@ def damaged(name: Path | str, footer: Footer, index: int, problem: str) -> Corru
 
 def read_sums(footer: Footer) -> FileSums | None:
     """Return the sums over a file's messages, if its footer tells them."""
-    told = (footer.metadata.metadata or {}).get(_SUMS.encode())
-    return file_sums.decode(told) if told else None
+    encoded = (footer.metadata.metadata or {}).get(_SUMS.encode())
+    return file_sums.decode(encoded) if encoded else None
 
 
 def _codec(compression: str, packed: Mapping[str, str]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class LogState:
 
 
 def read(directory: Path, disk: Disk) -> tuple[LogState, list[DataFile]] | None:
-    """Return the state and the files of a mended log; None if delta-rs must tell."""
+    """Return the state and the files of a repaired log; None if only delta-rs can read it."""
     commits = directory / "_delta_log"
     names = disk.list(commits)
     covered = max(checkpoints(names), default=-1)

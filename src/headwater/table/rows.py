@@ -203,7 +203,7 @@ def _joined(values: pa.BinaryArray) -> tuple[Lengths, memoryview]:
 
 
 def _recoded(texts: pa.StringArray, codes: Int64s) -> pa.DictionaryArray:
-    """Return codes into only those texts that they name, so that a file tells of no subject it has not."""
+    """Return codes into only the texts that they use, so that a file lists no subject that it lacks."""
     used = np.zeros(len(texts), np.bool_)
     used[codes] = True
     if np.count_nonzero(used) < len(used):

@@ -26,16 +26,16 @@ class Salvage(NamedTuple):
 
 
 def plan(
-    live: BitMap64, elsewhere: BitMap64, referenced: Sequence[FoundFile], found: Sequence[FoundFile]
+    live: BitMap64, remaining: BitMap64, referenced: Sequence[FoundFile], found: Sequence[FoundFile]
 ) -> Salvage:
-    """Return which found files to add, so that the table holds what is live and not elsewhere.
+    """Return which found files to add, so that the table holds what is live and not remaining.
 
     `referenced` are the files that the log names, each with what can be read of it: nothing where it is gone.
     Of those, only such go as a file that is added replaces wholly.
     """
     kept = {each.file.path: each for each in referenced}
     added: dict[str, FoundFile] = {}
-    needed = live - elsewhere
+    needed = live - remaining
     missing = needed - _all(kept.values())
     while missing:
         best = max(found, key=lambda each: (len(each.seqs & missing), each.file.path), default=None)

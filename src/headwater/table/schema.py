@@ -128,8 +128,8 @@ def partition_values(base_seq: int, copied: Copied | None) -> dict[str, str | No
     values: dict[str, str | None] = dict.fromkeys(PARTITIONS)
     values[PARTITION] = str(base_seq)
     if copied is not None:
-        told = (copied.source, copied.source_id, str(copied.source_base), str(copied.micros))
-        values |= zip(PARTITIONS[1:], told, strict=True)
+        values_of_source = (copied.source, copied.source_id, str(copied.source_base), str(copied.micros))
+        values |= zip(PARTITIONS[1:], values_of_source, strict=True)
     return values
 
 
@@ -154,9 +154,9 @@ def data_files(adds: pa.Table) -> list[DataFile]:
             *columns, *micros.values(), *bounds, strict=True
         )
     ]
-    told = [f"partition.{name}" for name in PARTITIONS[1:]]
-    if set(told).issubset(adds.column_names):
-        sources = zip(*(adds[name].to_pylist() for name in told), strict=True)
+    source_columns = [f"partition.{name}" for name in PARTITIONS[1:]]
+    if set(source_columns).issubset(adds.column_names):
+        sources = zip(*(adds[name].to_pylist() for name in source_columns), strict=True)
         pairs = zip(files, sources, strict=True)
         files = [from_source(file, *each) if each[0] else file for file, each in pairs]
     return sorted(files, key=lambda file: file.first_seq)

@@ -1,4 +1,4 @@
-"""Row groups as they lie in a file, verified; of each only as much is decoded as a copy needs."""
+"""Row groups of a file, verified; each is decoded only as far as a copy needs it."""
 
 from __future__ import annotations
 
@@ -81,10 +81,11 @@ class StoredGroup:
         self._index = index
         self._content = content
 
-    def rows(self, *, timed: bool = True, told: bool = True) -> Rows:
-        """Return the messages with their data left as it lies in the file, if that is possible.
+    def rows(self, *, timed: bool = True, add_source: bool = True) -> Rows:
+        """Return the messages with their data as it is in the file, if that is possible.
 
-        Whoever has no use for their times need not have them decoded, nor be told of the origin's origin.
+        Times are decoded only if `timed`. The header that names a copied file's origin is added only if
+        `add_source`.
         """
         file = self._file
         copied = file.copied
@@ -106,7 +107,7 @@ class StoredGroup:
             else _single(table["offset"]).to_numpy() + file.base_seq
         )
         ts = np.full(rows, 0 if copied is None else copied.ts, np.int64)
-        if copied is not None and told:
+        if copied is not None and add_source:
             origin_seqs = seqs + (copied.source_base - file.base_seq)
             headers = with_source(headers, origin_seqs, subject, copied.line)
         if timed:

@@ -188,7 +188,7 @@ class Table:
         return placed
 
     def adopt(self, staging: Path, adopted: Sequence[Adopted], transactions: Mapping[str, int]) -> None:
-        """Return once finished files from elsewhere on this disk are durably part of the table.
+        """Return once finished files from another directory on this disk are durably part of the table.
 
         A crash on the way leaves each file where it was or in its folder; the same call goes on from either.
         """
@@ -374,7 +374,7 @@ class Table:
 
 
 def _adopted_file(adopted: Adopted, partitions: Sequence[str]) -> DataFile:
-    """Return an adopted file as one of the table's, the same that its add action tells of."""
+    """Return an adopted file as one of the table's, as its add action describes it."""
     written, copied = adopted.copied or adopted, adopted.copied
     first_ts, last_ts = written.first_ts // 1000 * 1000, written.last_ts // 1000 * 1000 + 999
     if copied is not None:

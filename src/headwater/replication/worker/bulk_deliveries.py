@@ -1,9 +1,28 @@
-"""Deliveries of a push consumer, many at a time: from a socket read to rows, with no step per message.
+"""Parses deliveries of a push consumer in bulk: from a socket read to rows, with no step per message.
 
-A delivery is one line, which ends in the numbers of the message and in the lengths of what follows: headers,
-data and a line end. Lines are found in one pass over the bytes. Where each frame ends exactly where the next
-one begins, as their lengths say, all of them are what they look like; the numbers are then read for all at
-once. Whatever does not fit that picture is left to the parser of single frames.
+A delivery is a line and its payload. HMSG has headers and one more length, MSG has neither:
+
+    HMSG orders.eu 7 $JS.ACK.S.C.1.501.12.1700000000000000000.88 24 1024 CR LF
+    <headers, 24 bytes><data, 1000 bytes> CR LF
+
+    starts     the H of HMSG
+    subjects   the o of `orders.eu`
+    before     ` 7 $JS.ACK.S.C.1.`, the same in every first delivery: subscription, stream, consumer, 1
+    dots       the marks before 501 (sequence), 12 (delivery number), 1700… (time), 88 (pending) and after it
+    lasts      the blank before 1024, the length of headers and data; in HMSG, that of the headers precedes it
+    line_ends  the CR of the line; `bodies` is after its LF, `datas` after the headers
+    ends       after the closing CR LF, where the next frame starts
+
+1. Find all line ends (CR LF) in one pass, and the lines that begin with `MSG ` or `HMSG`.
+2. In the last `_NUMBERS_BYTES` of each line find the marks (blanks and dots). Counted from the end of the
+   line, the nth mark always separates the same two fields.
+3. Read the total length of every line. Frames are genuine where each one ends exactly where the next begins:
+   payload bytes that look like a line break that chain.
+4. Read all sequences, delivery numbers, times and pending counts as matrices of digits.
+5. Write each data length over the four bytes before the data, which are parsed by then. That makes `length,
+   value` as in a Parquet page (`table/pages/data_chunk`), so the data is copied only once.
+
+Frames that do not match are left to the parser of single frames.
 """
 
 from __future__ import annotations
@@ -24,12 +43,12 @@ from headwater.wire.ack_subject import numbers_in
 from headwater.wire.frames import CRLF
 
 LEAST_BYTES = 16 << 10
-"""For less than that single frames are faster."""
+"""Below this size, parsing single frames is faster."""
 SINGLE_BYTES = 64 << 10
-"""As much is left to single frames at a time, so that one odd frame among many costs little."""
+"""How much is given to the single-frame parser at a time, so that one odd frame costs little."""
 MOST_BYTES = 4 << 20
 _NUMBERS_BYTES = 128
-"""Numbers and lengths take less than that at the end of a line."""
+"""More than the numbers and lengths at the end of a line take."""
 _MOST_DIGITS = 19
 _CR, _LF, _SPACE, _DOT, _ZERO = b"\r\n .0"
 _MSG, _HMSG = np.frombuffer(b"MSG HMSG", "<u4").tolist()
@@ -39,7 +58,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class DeliveredMessages(NamedTuple):
-    """Messages that were delivered one after the other."""
+    """Messages with consecutive delivery numbers."""
 
     rows: Rows
     first: int
@@ -54,13 +73,16 @@ class DeliveredMessages(NamedTuple):
 
 
 class BulkDeliveries:
-    """Takes the deliveries of one consumer out of what a socket reads."""
+    """Extracts the deliveries of one consumer from socket reads."""
 
     def __init__(self, sid: bytes) -> None:
         self._sid = sid
         self._before = b""
+        """The constant bytes between subject and numbers; empty if bulk parsing is not possible."""
         self._tokens = 0
+        """How many tokens follow the numbers in the reply subject."""
         self._reach = MOST_BYTES
+        """How many bytes are looked at next; smaller after frames that do not match."""
         self.is_learned = False
         """Whether it is known what the consumer's deliveries look like."""
 
@@ -76,8 +98,8 @@ class BulkDeliveries:
     def take(self, buffer: bytearray, start: int, end: int) -> tuple[list[DeliveredMessages | bytes], int]:
         """Return what the bytes from start to end hold, in order, and where the rest begins.
 
-        That is deliveries, and whole frames that somebody else must look at. The bytes of what was taken are
-        others afterwards.
+        These are deliveries, and whole frames for the single-frame parser. The bytes of what was returned are
+        overwritten.
         """
         reach = min(end, start + self._reach)
         if self._before and reach - start >= LEAST_BYTES:
@@ -90,26 +112,26 @@ class BulkDeliveries:
         stop = frames.whole_until(buffer, start, end, SINGLE_BYTES if self.is_learned else 1)
         if stop == start:
             return [], start
-        # Where much is unlike the rest, it is looked for in shorter pieces, unless frames are longer.
+        # If many frames do not match, look at less at a time, unless frames are longer.
         is_short = stop - start > self._reach
         self._reach = MOST_BYTES if is_short else max(self._reach // 2, min(2 * SINGLE_BYTES, MOST_BYTES))
         return [bytes(memoryview(buffer)[start:stop])], stop
 
 
 class _WholeFrames(NamedTuple):
-    """Whole frames that follow on each other, each ending where its lengths say."""
+    """Whole consecutive frames, each of which ends where its lengths say."""
 
     raw: Bytes
     starts: Int64s
     line_ends: Int64s
     ends: Int64s
     lasts: Int64s
-    """Where the last blank of each line is, behind which the length of all that follows stands."""
+    """The offset of the last blank of each line; the total length follows it."""
     has_headers: Mask
     header_sizes: Int64s
     marks: _Marks
     is_broken: bool
-    """Whether something else comes behind them."""
+    """Whether something other than a matching frame follows them."""
 
     @property
     def subjects(self) -> Int64s:
@@ -123,7 +145,7 @@ class _WholeFrames(NamedTuple):
 
 
 class _Marks:
-    """Where blanks and dots are at the ends of lines, of all of which so many bytes are looked at."""
+    """The offsets of blanks and dots in the last `width` bytes of each line."""
 
     def __init__(self, raw: Bytes, line_ends: Int64s, width: int) -> None:
         ends = sliding_window_view(raw, width)[line_ends - width]
@@ -135,7 +157,7 @@ class _Marks:
     def from_end(self, nth: int | Int64s, count: int) -> Int64s:
         """Return where the nth mark before a line's last one is, of the first lines.
 
-        Of lines that have too few it is anywhere else: what is looked for there is not found.
+        For a line with too few marks the offset is arbitrary, and later checks refuse the line.
         """
         places: Int64s = self._places[np.maximum(self._lasts[:count] - nth, 0)] + self._lines[:count]
         return places
@@ -155,7 +177,7 @@ def _found(buffer: bytearray, start: int, end: int, before: int) -> _WholeFrames
     if not len(chosen) or chosen[0]:
         return None
     starts, line_ends, has_headers = lines[chosen], line_ends[chosen], has_headers[chosen]
-    # What stands before the numbers and lengths is the verb, a subject, and the beginning of the reply.
+    # Before the numbers and lengths are the verb, the subject, and the beginning of the reply.
     longest = int((line_ends - starts).max())
     marks = _Marks(raw, line_ends, min(max(longest - before - len(b"MSG "), 16), _NUMBERS_BYTES))
     lasts = marks.from_end(0, len(starts))
@@ -192,14 +214,14 @@ def _found(buffer: bytearray, start: int, end: int, before: int) -> _WholeFrames
 def _pieces(
     buffer: bytearray, found: _WholeFrames, before: bytes, tokens: int
 ) -> list[DeliveredMessages | bytes]:
-    """Return deliveries and other frames in order; nothing if they are not what they should be."""
+    """Return deliveries and other frames in order; nothing if the frames are not deliveries as expected."""
     raw, count = found.raw, len(found.starts)
-    # From the end: lengths, what comes after the numbers, then pending, time, number of delivery, sequence.
+    # From the end: lengths, tokens after the numbers, pending, time, delivery number, sequence.
     skipped = found.has_headers.astype(np.int64) + (1 + tokens)
     dots = np.stack([found.marks.from_end(skipped + at, count) for at in range(-1, 4)])
     subject_ends = dots[-1] + 1 - len(before)
     is_delivery = _is_at(raw, before, subject_ends) & (subject_ends > found.subjects)
-    # Between the marks are no others: so the line is all of these, and a subject without a blank.
+    # There are no other marks between these, so the line has exactly these fields.
     is_delivery &= (raw[dots[1 - tokens :]] == _DOT).all(axis=0) & (raw[found.lasts] == _SPACE)
     is_delivery &= raw[found.subjects - 1] == _SPACE
     others = np.flatnonzero(~is_delivery)
@@ -231,7 +253,7 @@ def _pieces(
         or b" " in bytes(bytes_of(subjects))
     ):
         return []
-    # So many deliveries come before each of the others, and as many in all.
+    # The number of deliveries before each other frame, and in total.
     stops = [*(others - np.arange(len(others))).tolist(), len(seqs)]
     rows = _rows(buffer, found, seqs, ts, subject_codes(subjects))
     pieces: list[DeliveredMessages | bytes] = []
@@ -248,14 +270,14 @@ def _pieces(
 def _rows(
     buffer: bytearray, found: _WholeFrames, seqs: Int64s, ts: Int64s, subjects: pa.DictionaryArray
 ) -> Rows:
-    """Return the messages of deliveries; their frames in the buffer are none any more."""
+    """Return the messages of deliveries; overwrites parts of their frames in the buffer."""
     count = len(seqs)
     bodies = found.line_ends + len(CRLF)
     datas = bodies + found.header_sizes
     headers = pa.nulls(count, pa.binary())
     if found.has_headers.any():
         headers = empty_as_null(taken_out(buffer, bodies, datas))
-    # The four bytes before the data are known by now; its length takes their place, as it does in a page.
+    # The four bytes before the data are parsed by now. The data length replaces them, as in a page.
     ends = found.ends - len(CRLF)
     lengths = (ends - datas).astype("<u4").view(np.uint8).reshape(count, LENGTH_BYTES)
     sliding_window_view(found.raw, LENGTH_BYTES, writeable=True)[datas - LENGTH_BYTES] = lengths
@@ -265,7 +287,7 @@ def _rows(
 
 
 def _numbers(raw: Bytes, starts: Int64s, stops: Int64s) -> Int64s:
-    """Return the numbers that stand between these places; -1 where there is none."""
+    """Return the decimal numbers between these offsets; -1 where there is none."""
     lengths = stops - starts
     width = min(max(int(lengths.max()), 1), _MOST_DIGITS)
     digits = sliding_window_view(raw, width)[stops - width] - np.uint8(_ZERO)
@@ -277,11 +299,11 @@ def _numbers(raw: Bytes, starts: Int64s, stops: Int64s) -> Int64s:
         numbers += digits[:, column]
     if digits.max() > 9 or lengths.min() < 1 or lengths.max() > _MOST_DIGITS:
         numbers[(digits > 9).any(axis=1) | (lengths < 1) | (lengths > _MOST_DIGITS)] = -1
-    # Those that are too large have become negative.
+    # Numbers that are too large have become negative.
     return np.maximum(numbers, -1)
 
 
 def _is_at(raw: Bytes, text: bytes, places: Int64s) -> Mask:
-    """Return at which of the places a text stands."""
+    """Return at which of these offsets a text is."""
     found: Mask = (sliding_window_view(raw, len(text))[places] == np.frombuffer(text, np.uint8)).all(axis=1)
     return found

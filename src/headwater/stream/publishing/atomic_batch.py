@@ -1,7 +1,7 @@
-"""Atomic batches: messages held back until the last one says that all of them are to be stored.
+"""Atomic batches: messages are held back until the last one commits all of them.
 
 Nothing of a batch is in the stream before its commit. A crash, a gap or ten idle seconds end it without a
-trace, and its publisher is told so by the next message it sends.
+trace. The publisher gets an error for the next message it sends.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class DuplicateError(Exception):
 
 
 def parse_reply(reply: bytes) -> FastMessage | None:
-    """Return what a reply subject that ends as it should says, or None if it has no sense."""
+    """Return what the reply subject of a fast batch says, or None if it is invalid."""
     parts = reply.removesuffix(SUFFIX).rsplit(b".", 5)
     if len(parts) < 6:
         return None

@@ -3,10 +3,10 @@
 1. A file is announced before the log names it: readers stop before its first sequence from then on.
 2. The log names it durably, or refuses to; a refused one is withdrawn.
 3. All files up to a sequence enter the table in their order, with one transaction number that says how far.
-4. They are done: readers go on.
+4. They are done: readers continue.
 
-Files enter in the order of their sequences, whoever brought them: the number that the table keeps says that
-all files up to it are there. A crash after 2 leaves files that the next open puts into the table.
+Files enter in the order of their sequences, whichever upstream they are from: the table's transaction number
+says that all files up to it are there. A crash after 2 leaves files that the next open puts into the table.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Adoptions:
             await self._changed.wait()
 
     def close(self) -> None:
-        """Leave nobody waiting: what waits here enters the table at the next open."""
+        """Fail every wait: the files enter the table at the next open."""
         self._closed = True
         self._wake()
 

@@ -1,7 +1,7 @@
-"""Messages copied from an origin, taken in together with how far the copy has come.
+"""Stores messages copied from an origin together with the cursor of the copy.
 
-The cursor of an upstream stands in the same batch as the messages that it covers: a crash leaves both or
-neither, so what is copied again after it begins exactly where the stream ends.
+The cursor of an upstream is in the same batch as the messages that it covers. A crash leaves both or neither,
+so the next copy begins exactly where the stream ends.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ CursorAt = Callable[[int], bytes]
 
 
 class CursorMovedError(Error):
-    """Somebody else has moved the cursor: what was copied belongs to a place that is no longer the end."""
+    """Another commit moved the cursor: what was copied does not begin where the stream ends now."""
 
     retryable = True
 
 
 class Importer:
-    """Takes in what replication has copied; runs on the event loop, so each call is atomic."""
+    """Stores what replication has copied; runs on the event loop, so each call is atomic."""
 
     def __init__(self, store: Store, sequencer: Sequencer) -> None:
         self._store = store

@@ -1,9 +1,9 @@
-"""Who keeps the messages of a work queue or interest stream besides its consumers: upstreams copied from it.
+"""Holds: messages of a work queue or interest stream that upstreams still have to copy.
 
-A message is held by everyone who takes its subject and has not settled it. It leaves
+A message is held by each consumer or upstream that takes its subject and has not settled it. It is removed
 
-- by interest: once nobody holds it;
-- from a work queue: once somebody has settled it and nobody else holds it.
+- by interest: once nothing holds it;
+- from a work queue: once one holder has settled it and no other holds it.
 """
 
 from __future__ import annotations

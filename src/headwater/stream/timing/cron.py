@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 YEARS_AHEAD = 5
-"""A pattern that meets no moment in so many years has no sense."""
+"""A pattern that matches no time in this many years is invalid."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -47,7 +47,7 @@ class Cron:
 
     @classmethod
     def parse(cls, pattern: str) -> Cron | None:
-        """Return the pattern's values, or None if it has no sense."""
+        """Return the pattern's values, or None if it is invalid."""
         words = pattern.split()
         if len(words) != len(_FIELDS):
             return None

@@ -120,7 +120,7 @@ class Expirer:
             while due and generation == self._store.generation:
                 gone += await self._expire_first(due, generation)
         finally:
-            # What could not be read stays due. An index that was made anew meanwhile has them all.
+            # What could not be read stays due. A rebuilt index has all of them.
             if generation == self._store.generation:
                 for seq in due:
                     self._store.ledger.expiry.add(seq, now_ns)

@@ -33,7 +33,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, pattern: str, zone: tzinfo | None) -> Schedule | None:
-        """Return what a pattern says, or None if it has no sense; only cron may be given a zone."""
+        """Return what a pattern says, or None if it is invalid; only cron may have a time zone."""
         kind, _, rest = pattern.partition(" ")
         if kind in ("@at", "@every") and rest:
             if zone is not None:

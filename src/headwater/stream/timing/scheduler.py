@@ -22,8 +22,8 @@ FIRE_AT_ONCE = 1000
 class Scheduler:
     """Turns due schedules into messages.
 
-    A message and the next time of its schedule are one change, so a crash leaves both or neither: nothing is
-    published twice, and what was due while nobody ran is published once.
+    A message and the next time of its schedule are one change, so a crash leaves both or neither. Nothing is
+    published twice. What was due while the engine was stopped is published once.
     """
 
     def __init__(self, store: Store, acceptor: Acceptor) -> None:
@@ -76,7 +76,7 @@ class Scheduler:
             ends_schedule=purged_by(result.headers),
         )
         self._acceptor.publish(result.target, data, admitted)
-        # Where nobody wants the message, none was stored that tells when the schedule is due next.
+        # If no consumer wants the message, none was stored that says when the schedule is due next.
         if result.next_ns is None:
             self._store.ledger.schedules.remove_on(entry.subject)
         else:

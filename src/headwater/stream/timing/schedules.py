@@ -156,7 +156,7 @@ class Fired(NamedTuple):
 def fired(entry: Due, headers: bytes, content: bytes, now_ns: int) -> Fired | None:
     """Return what a schedule with these headers publishes; `content` is the block of what it sends on.
 
-    None if the schedule has no sense.
+    None if the schedule is invalid.
     """
     schedule, target = _schedule(headers), header_block.get(headers, b"Nats-Schedule-Target")
     if schedule is None or not target:
@@ -193,7 +193,7 @@ def _schedule(headers: bytes) -> Schedule | None:
 
 
 def parse_schedule(headers: bytes) -> Schedule | None:
-    """Return the schedule that a message carries, None if none; raise if it has no sense."""
+    """Return the schedule that a message carries, None if none; raise if it is invalid."""
     name = header_block.get(headers, b"Nats-Schedule-Time-Zone")
     zone = zone_of(name.decode(errors="replace")) if name else None
     if name is not None and zone is None:

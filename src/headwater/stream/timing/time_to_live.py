@@ -13,7 +13,7 @@ LONGEST_TTL_NS = 1 << 62
 
 
 def parse_ttl(value: bytes) -> int:
-    """Return the time to live in nanoseconds, NEVER, or 0 for none; raise if it has no sense."""
+    """Return the time to live in nanoseconds, NEVER, or 0 for none; raise if it is invalid."""
     text = value.decode(errors="replace")
     if not text:
         return 0

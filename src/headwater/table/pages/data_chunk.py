@@ -1,6 +1,20 @@
-"""The data of a row group's messages as pages of Parquet, which a file can have as they are.
+"""The data column of a row group as finished Parquet pages.
 
-Pages are found in other files, or made here: pyarrow makes them as well, and takes longer.
+Pages are taken from other files, or encoded here, which is faster than pyarrow. A chunk is a series of pages.
+A page, with `n` values:
+
+    +-------------------+----------------------------------------------------------+
+    | PageHeader        | body (`compressed_size` bytes)                           |
+    | (Thrift, compact) |                                                          |
+    +-------------------+----------------------------------------------------------+
+      1 type = 0 (DATA_PAGE)        body, uncompressed (`uncompressed_size` bytes):
+      2 uncompressed_size           +--------+---------+--------+---------+-----+
+      3 compressed_size             | len 0  | value 0 | len 1  | value 1 | …   |  n times
+      4 crc (CRC-32 of the body)    | u32 LE | len 0 B | u32 LE | len 1 B |     |
+      5 DataPageHeader              +--------+---------+--------+---------+-----+
+          1 num_values = n          The column is required and not nested, so no levels
+          2 encoding = 0 (PLAIN)    precede the values. The body is compressed as a whole
+          3, 4 levels = 3 (RLE)     by the chunk's codec, or not at all.
 """
 
 from __future__ import annotations
@@ -18,7 +32,7 @@ from headwater.table.pages.plain_values import LENGTH_BYTES, PlainValues, joined
 from headwater.table.pages.thrift import I32, STRUCT, Struct, ThriftError
 
 CODECS = {"UNCOMPRESSED": 0, "ZSTD": 6, "LZ4": 7}
-"""Parquet's numbers of the codecs that such pages may have; by LZ4 pyarrow writes the newer of two kinds."""
+"""Parquet's numbers of the supported codecs; for LZ4, pyarrow writes LZ4_RAW, the newer one."""
 PAGE_BYTES = 1 << 20
 _PACKERS = {"none": "UNCOMPRESSED", "zstd": "ZSTD", "lz4": "LZ4"}
 _NAMES = {"LZ4": "lz4_raw", "ZSTD": "zstd"}
@@ -32,58 +46,58 @@ _RLE = 3
 
 
 class Page(NamedTuple):
-    """Values of some messages, as a file has them."""
+    """One data page, as it is in a file."""
 
     header: memoryview
     body: tuple[memoryview, ...]
-    """The bytes behind the header, one part after the other."""
+    """The bytes after the header, in parts."""
     unpacked_bytes: int
-    """How long they would be if they were not compressed."""
+    """The size of the body before compression."""
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class DataChunk:
-    """Pages of data, none of them a dictionary's, every value with its length before it."""
+    """Plain data pages of one row group, without a dictionary."""
 
     pages: tuple[Page, ...]
     codec: str
 
     @property
     def parts(self) -> list[memoryview]:
-        """Return the bytes, one part after the other."""
+        """Return all bytes, in parts."""
         return [part for page in self.pages for part in (page.header, *page.body)]
 
     @property
     def rows(self) -> int:
-        """Return how many values there are."""
+        """Return the number of values."""
         return sum(page.rows for page in self.pages)
 
     @property
     def nbytes(self) -> int:
-        """Return how long all values are together."""
-        # No levels stand before the values, since each message has data, if none of a length.
+        """Return the total size of the values."""
+        # No levels precede the values: every message has data, even if it is empty.
         return sum(page.unpacked_bytes - LENGTH_BYTES * page.rows for page in self.pages)
 
     @property
     def packed_bytes(self) -> int:
-        """Return how long the pages are."""
+        """Return the size of the pages."""
         return sum(map(len, self.parts))
 
     @property
     def unpacked_bytes(self) -> int:
-        """Return how long the pages would be if nothing were compressed, their headers included."""
+        """Return the size of the pages before compression, headers included."""
         return sum(len(page.header) + page.unpacked_bytes for page in self.pages)
 
     def values(self) -> PlainValues | None:
-        """Return the values, not copied unless they are compressed; None if to decode them is faster."""
+        """Return the values, copied only if they are compressed; None if decoding them is faster."""
         packer = pa.Codec(_NAMES[self.codec]) if self.codec in _NAMES else None
         bodies = [_unpacked(packer, page) for page in self.pages]
         return plain_values.found(bodies, [page.rows for page in self.pages])
 
 
 def find(content: memoryview, column: Any) -> DataChunk | None:
-    """Return the chunk that a footer describes and that has these bytes; None if it is of another kind."""
+    """Return the chunk with these bytes that a footer describes; None if it is not supported."""
     if (
         column.has_dictionary_page
         or column.compression not in CODECS
@@ -120,7 +134,7 @@ def encode(
 def _packed(packer: pa.Codec, page: memoryview) -> memoryview:
     """Return a page compressed."""
     packed = packer.compress(page)
-    # A view has the length that pyarrow made room for, not the one that it came to.
+    # The view has the size that pyarrow reserved, not the compressed size.
     return memoryview(packed)[: packed.size]
 
 
@@ -153,7 +167,7 @@ def _page(body: tuple[memoryview, ...], unpacked: int, rows: int) -> Page:
 
 
 def _pages(content: memoryview) -> Iterator[Page]:
-    """Yield the pages; ThriftError if not all of them are plain, or something else stands there."""
+    """Yield the pages; raise ThriftError unless all bytes are plain data pages."""
     at = 0
     while at < len(content):
         header, start = thrift.read_struct(content, at)

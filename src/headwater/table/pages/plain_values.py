@@ -1,7 +1,7 @@
-"""The data of messages as plain pages of Parquet hold it: one value after the other, each behind its length.
+"""Message data in Parquet's PLAIN encoding: each value after its length (four bytes, little-endian).
 
-A copy that wants some messages of a row group takes their bytes in this form from one file to the next.
-Nothing is decoded for that, and nothing encoded.
+A copy that wants some messages of a row group moves their bytes in this form from one file to the next.
+Nothing is decoded or encoded for that. `data_chunk` draws the bytes.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def concat(parts: Sequence[PlainValues]) -> PlainValues:
 
 
 def joined_parts(parts: Sequence[memoryview]) -> memoryview:
-    """Return bytes that lie in parts as one piece, not copied if they are one."""
+    """Return the parts as one piece, copied only if there are several."""
     return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
 
@@ -131,7 +131,7 @@ def _widths(body: memoryview, count: int) -> Int64s | None:
 
 
 def _walked(body: memoryview, count: int) -> Int64s | None:
-    """Return what `_widths` does, found from one value to the next; None if the last one ends elsewhere."""
+    """Return the same as `_widths`, found value by value; None if the last one ends too early or late."""
     widths, at, last = [], 0, len(body) - LENGTH_BYTES
     while at <= last:
         width = LENGTH_BYTES + _length_at(body, at)[0]

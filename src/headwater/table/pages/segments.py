@@ -1,4 +1,4 @@
-"""Pieces of one buffer taken out of it all at once."""
+"""Copies many slices out of one buffer in one call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.model.columns import Buffer, Int64s
 def taken_out(buffer: Buffer, starts: Int64s, stops: Int64s) -> pa.BinaryArray:
     """Return the bytes between each start and its stop, copied; they ascend, and none overlaps another."""
     count = len(starts)
-    # To Arrow these are the odd ones of values that fill the buffer without a gap.
+    # For Arrow, the slices are the odd ones of values that fill the buffer without a gap.
     ends = np.empty(2 * count + 1, np.int32)
     ends[0] = 0
     ends[1::2] = starts

@@ -1,8 +1,26 @@
-"""A Parquet file whose data comes as finished pages; pyarrow writes everything else.
+"""A Parquet file whose data column is made of finished pages; pyarrow writes everything else.
 
-pyarrow can neither take pages nor leave a column to others. So it writes a file without that column, the
-pages follow each row group, and the footer is told of them before it is written: that they are there, and
-that everything behind them stands further on than pyarrow knows.
+pyarrow accepts no finished pages, and leaves no column to other writers. So it writes a file without the data
+column. This module appends the pages after each row group and edits the footer before it is written:
+
+    what pyarrow writes          what is in the file
+    +----------------------+     +----------------------+  0
+    | PAR1                 |     | PAR1                 |
+    +----------------------+     +----------------------+  4
+    | group 0: seq, ts, …  |     | group 0: seq, ts, …  |  same offsets as pyarrow's
+    +----------------------+     +----------------------+
+    | group 1: seq, ts, …  |     | group 0: data pages  |  P0 bytes, from a DataChunk
+    +----------------------+     +----------------------+
+    | footer               |     | group 1: seq, ts, …  |  pyarrow's offsets + P0
+    | length(4) PAR1       |     +----------------------+
+    +----------------------+     | group 1: data pages  |  P1 bytes
+                                 +----------------------+
+                                 | edited footer        |  Thrift, compact protocol
+                                 | length(4) PAR1       |
+                                 +----------------------+
+
+The edited footer has one more schema element (`data`, required, BYTE_ARRAY) and one more column chunk in each
+row group. Offsets in group n are larger by P0 + … + P(n-1), and the sizes of group n include its Pn bytes.
 """
 
 from __future__ import annotations
@@ -37,11 +55,11 @@ _CHUNK_FILE_OFFSET, _CHUNK_META = 2, 3
 _META_TYPE, _META_ENCODINGS, _META_PATH, _META_CODEC, _META_VALUES = 1, 2, 3, 4, 5
 _META_BYTES, _META_PACKED_BYTES, _META_OFFSET = 6, 7, 9
 _META_PLACES = (_META_OFFSET, 10, 11)
-"""Where data pages, an index page and a dictionary begin."""
+"""Fields with the offsets of the data pages, an index page and a dictionary."""
 
 
 class _Written(NamedTuple):
-    """What the footer says of a chunk; its bytes need not be kept for that."""
+    """What the footer says about a chunk; the chunk's bytes are not kept."""
 
     column: Struct
     unpacked_bytes: int
@@ -49,13 +67,14 @@ class _Written(NamedTuple):
 
 
 class SplicedWriter:
-    """Writes row groups, each with its data as a chunk."""
+    """Writes row groups, each with its data as finished pages."""
 
     def __init__(self, sink: ChecksumSink, **options: Any) -> None:
         self._sink = sink
         self._writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), OTHERS, **options)
         self._chunks: list[_Written] = []
         self._is_whole = False
+        """Whether the last row group was written with all of its pages."""
 
     def write(self, others: pa.Table, chunk: DataChunk) -> None:
         """Write one row group; `others` has every column but the data."""
@@ -69,9 +88,9 @@ class SplicedWriter:
             self._sink.write(part)
         self._is_whole = True
 
-    def add_key_value_metadata(self, told: Mapping[str, str]) -> None:
-        """Have the footer tell this as well."""
-        self._writer.add_key_value_metadata(dict(told))
+    def add_key_value_metadata(self, metadata: Mapping[str, str]) -> None:
+        """Add these pairs to the footer."""
+        self._writer.add_key_value_metadata(dict(metadata))
 
     def close(self) -> None:
         """Write the footer, unless a write failed before."""
@@ -117,7 +136,7 @@ class SplicedWriter:
 
 
 def _add(fields: Struct, number: int, *names: int) -> None:
-    """Add a number to those of the fields that are there."""
+    """Add a number to each of these fields that is present."""
     for name in names:
         if name in fields:
             kind, value = fields[name]
@@ -125,7 +144,7 @@ def _add(fields: Struct, number: int, *names: int) -> None:
 
 
 def _column(place: int, chunk: DataChunk) -> Struct:
-    """Return a chunk as a row group names it."""
+    """Return the description of a chunk in its row group."""
     meta: Struct = {
         _META_TYPE: (I32, _BYTE_ARRAY),
         _META_ENCODINGS: (LIST, (I32, list(_DATA_PAGE_PLAIN))),
