@@ -233,7 +233,11 @@ class Fold:
         settings, clock, table = self._store.services.settings, self._store.services.clock, self._store.table
         if table.has_unreferenced:
             self._store.fence.check()
-            await self._store.on_thread(table.sweep, settings.erase_grace_s, clock.now_ns() / 1e9)
+            # A file that was moved into the table's folder before a crash or a conflict is the only copy of
+            # its messages. Only the log names it until the table's commit succeeds.
+            adopting = [table.path_of(file) for file in self._store.adoptions.waiting]
+            now_s = clock.now_ns() / 1e9
+            await self._store.on_thread(table.sweep, settings.erase_grace_s, now_s, adopting)
         waits_for_age = bool(self._ages) and self._erase_interval_ns() is not None
         self.is_tidy = not (changed or waits_for_age or table.has_unreferenced)
 

@@ -194,10 +194,15 @@ class Table:
         """
         files = [_adopted_file(each, self._log.partitions) for each in adopted]
         with self._changing:
-            self._shelf.adopt(staging, [file.path for file in files])
+            # Before they are moved: if a move fails, sweep must not remove those that were moved.
             for file in files:
                 self._remember(file)
+            self._shelf.adopt(staging, [file.path for file in files])
         self.commit(add=files, transactions=transactions)
+
+    def path_of(self, adopted: Adopted) -> str:
+        """Return the path that a file has in the table once it is adopted."""
+        return _adopted_file(adopted, self._log.partitions).path
 
     def discard(self, files: Sequence[DataFile]) -> None:
         """Let go of files that will not be committed; the next sweep takes them."""

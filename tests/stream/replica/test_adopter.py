@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from errno import ENOSPC
+from collections.abc import Sequence
+from errno import EIO, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from headwater.model.adopted import Adopted
 from headwater.stream import committer
 from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
+from headwater.table.shelf import LocalShelf
+from headwater.table.table import ConflictError, Table
 from stream.replica.test_replica import held, opened, publish, staged
 from waits import until
 
@@ -154,3 +157,42 @@ async def test_a_message_that_is_asked_for_while_its_file_enters_the_table_is_wa
             message = await asyncio.wait_for(each, 60)
             assert message is not None
             assert message.seq == 1
+
+
+@pytest.mark.parametrize("refused", ["after a conflict", "when it was moved"])
+async def test_no_sweep_removes_a_file_that_the_table_refuses_to_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    refusals, is_refusing = threading.Event(), True
+    commit, adopt, sweep = Table.commit, LocalShelf.adopt, Table.sweep
+
+    def sweep_at_once(self: Table, _: float, now_s: float, *pinned: Any) -> int:
+        return sweep(self, 0, now_s, *pinned)
+
+    def refuse_commit(self: Table, **change: Any) -> None:
+        if refused == "after a conflict" and is_refusing and change.get("transactions"):
+            refusals.set()
+            raise ConflictError("another commit is in its place")
+        commit(self, **change)
+
+    def refuse_move(self: LocalShelf, staging: Path, paths: Sequence[str]) -> None:
+        adopt(self, staging, paths)
+        if refused == "when it was moved" and is_refusing:
+            refusals.set()
+            raise DiskError(tmp_path, "sync", EIO)
+
+    monkeypatch.setattr(Table, "sweep", sweep_at_once)
+    monkeypatch.setattr(Table, "commit", refuse_commit)
+    monkeypatch.setattr(LocalShelf, "adopt", refuse_move)
+    async with opened(tmp_path) as stream:
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(refusals.wait, 60)
+        for _ in range(20):
+            stream._store.table.has_unreferenced = True
+            await stream.folder.tidy()
+            await asyncio.sleep(0.005)
+        assert not adopting.done()
+        is_refusing = False
+        assert await asyncio.wait_for(adopting, 60) == 50
+        assert len(await held(stream)) == 50

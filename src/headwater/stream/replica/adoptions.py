@@ -45,6 +45,11 @@ class Adoptions:
         """Return whether a file of this name waits."""
         return any(file.name == name for file in self._waiting.values())
 
+    @property
+    def waiting(self) -> list[Adopted]:
+        """Return the files that are announced and not in the table."""
+        return list(self._waiting.values())
+
     def through(self, last_seq: int) -> list[Adopted]:
         """Return the files up to a sequence in their order."""
         files = [file for file in list(self._waiting.values()) if file.last_seq <= last_seq]
