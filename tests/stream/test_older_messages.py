@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from headwater.errors import ApiError, DiskError
+from headwater.model.message import Message
 from headwater.stream import committer
 from headwater.stream.stream import Stream
 from headwater.table.table import Table
 from rounds import choose_seed
 from stream.streams import Workshop, config_of, everything, headers, publish
+from table.samples import columns_of
 from waits import until
 
 SUB = headers(Nats_Rollup="sub")
@@ -98,6 +100,72 @@ async def test_an_object_that_is_written_again_reads_one_run(tmp_path: Path, rea
     await publish(stream, (b"meta.2", b"again", SUB))
     assert (reads.on_loop, reads.elsewhere) == (0, 1)
     assert await held(stream, "meta.2") == [b"again"]
+    await stream.close()
+    workshop.close()
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+@pytest.mark.parametrize("config", [{"allow_rollup_hdrs": True}, {"max_msgs_per_subject": 1}])
+async def test_copies_find_older_messages_on_a_thread(
+    tmp_path: Path, reads: FileReads, mirrored: bool, config: dict[str, Any]
+) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, **config)
+    before = (await stream.state()).messages
+    copied = [
+        Message(1001, 7, b"s.3", SUB, b"new"),
+        Message(1002, 8, b"s.5", SUB, b"other"),
+        Message(1003, 9, b"s.3", SUB, b"newest"),
+    ]
+    taken = await stream.replica.take(
+        "up", b"", columns_of(copied), lambda seq: b"%d" % seq, 1003, mirrored=mirrored
+    )
+    assert (taken, reads.on_loop, reads.elsewhere > 0) == (3, 0, True)
+    assert await held(stream, "s.3") == [b"newest"]
+    assert await held(stream, "s.5") == [b"other"]
+    assert (await stream.state()).messages == before - (4 if "allow_rollup_hdrs" in config else 0)
+    await stream.close()
+    workshop.close()
+
+
+async def test_what_is_published_while_a_copy_looks_for_older_messages_stays(
+    tmp_path: Path, reads: FileReads
+) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, allow_rollup_hdrs=True)
+    reading, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        reading.set()
+        go_on.wait(60)
+
+    reads.entered = wait
+    rollup = columns_of([Message(1, 7, b"s.3", SUB, b"copied")])
+    taking = asyncio.create_task(
+        stream.replica.take("up", b"", rollup, lambda seq: b"%d" % seq, 1, mirrored=False)
+    )
+    await until(reading.is_set)
+    await publish(stream, (b"s.3", b"meanwhile"), (b"s.4", b"meanwhile"))
+    await stream.retention.remove(4)
+    go_on.set()
+    assert await taking == 1
+    assert reads.on_loop == 0
+    assert await held(stream, "s.3") == [b"copied"]
+    assert await held(stream, "s.4") == [b"0", b"1", b"2", b"meanwhile"]
+    await stream.close()
+    workshop.close()
+
+
+async def test_a_copy_whose_cursor_moves_while_it_looks_is_refused(tmp_path: Path, reads: FileReads) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop, allow_rollup_hdrs=True)
+    rollup = columns_of([Message(1, 7, b"s.3", SUB, b"copied")])
+    takes = [
+        stream.replica.take("up", b"", rollup, lambda seq: b"%d" % seq, 1, mirrored=False) for _ in range(2)
+    ]
+    results = await asyncio.gather(*takes, return_exceptions=True)
+    assert sorted(str(type(result).__name__) for result in results) == ["CursorMovedError", "int"]
+    assert await held(stream, "s.3") == [b"copied"]
     await stream.close()
     workshop.close()
 

@@ -31,6 +31,10 @@ AHEAD = 256
 """So many more of the oldest messages are found where a limit takes out one with each publish."""
 
 
+StoredUnder = tuple[bytes, bytes]
+"""A message's subject in the stream, and its headers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """What a thread is to find: the oldest so many messages of each subject."""
@@ -81,13 +85,17 @@ class OlderMessages:
 
     def holds(self, items: Sequence[Item]) -> bool:
         """Return whether these publishes are held back: they are offered by themselves later."""
-        if self._task is None and not self._wanted(items):
+        if self._task is None and not self._wanted(self._stored(items)):
             return False
         self._held.append(Held(items, []))
         self.nbytes += _nbytes(items)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"locate {self._store.config.name}")
         return True
+
+    async def locate_copied(self, subjects: Sequence[bytes], headers: Sequence[bytes]) -> None:
+        """Find what messages that are copied in will take out; what comes meanwhile is not held back."""
+        await self._locate(list(zip(subjects, headers, strict=True)))
 
     async def drained(self) -> None:
         """Return once all that is held back now was offered."""
@@ -114,7 +122,7 @@ class OlderMessages:
         try:
             while self._held:
                 items = self._held[0].items
-                await self._locate(items)
+                await self._locate(self._stored(items))
                 held = self._held.popleft()
                 self.nbytes -= _nbytes(items)
                 self._apply(items)
@@ -123,10 +131,14 @@ class OlderMessages:
         finally:
             self._task = None
 
-    async def _locate(self, items: Sequence[Item]) -> None:
-        """Find what these publishes will take out; nothing that goes wrong here may hold them up for ever."""
+    def _stored(self, items: Sequence[Item]) -> list[StoredUnder]:
+        """Return publishes as the stream will store them, as far as that matters here."""
+        return [(self._stored_subject(subject), headers) for subject, _, headers, _ in items]
+
+    async def _locate(self, messages: Sequence[StoredUnder]) -> None:
+        """Find what these messages will take out; nothing that goes wrong here may hold them up for ever."""
         try:
-            await self._find(self._wanted(items))
+            await self._find(self._wanted(messages))
         except Exception:
             logger.exception("stream %s: older messages were not found", self._store.config.name)
 
@@ -184,27 +196,26 @@ class OlderMessages:
             for subject, each in entries.items()
         }
 
-    def _wanted(self, items: Sequence[Item]) -> dict[bytes, int]:
+    def _wanted(self, messages: Sequence[StoredUnder]) -> dict[bytes, int]:
         """Return of which subjects how many of the oldest messages are to be found in files."""
         config, index = self._store.config, self._store.ledger.subjects
         limit = config.max_msgs_per_subject
         if index.history is not None or not (config.allow_rollup_hdrs or limit > 0):
             return {}
         wanted: dict[bytes, int] = {}
-        for subject, excess in self._excesses(items, limit):
+        for subject, excess in self._excesses(messages, limit):
             if excess > wanted.get(subject, 0) and not self._is_resident(subject, excess):
                 wanted[subject] = min(excess + AHEAD, index.count[subject])
         return wanted
 
-    def _excesses(self, items: Sequence[Item], limit: int) -> Iterator[tuple[bytes, int]]:
+    def _excesses(self, messages: Sequence[StoredUnder], limit: int) -> Iterator[tuple[bytes, int]]:
         """Yield subjects of which older messages will go, with how many of those that are there now."""
         ledger = self._store.ledger
         count, oldest = ledger.subjects.count, ledger.subjects.oldest
         coming: dict[bytes, int] = {}
-        if limit <= 0 and not any(_ROLLUP in headers for _, _, headers, _ in items):
+        if limit <= 0 and not any(_ROLLUP in headers for _, headers in messages):
             return
-        for subject, _, headers, _ in items:
-            stored = self._stored_subject(subject)
+        for stored, headers in messages:
             there = count.get(stored, 0)
             coming[stored] = coming.get(stored, 0) + 1
             if not there and coming[stored] == 2:

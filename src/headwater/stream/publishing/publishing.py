@@ -90,6 +90,10 @@ class StreamPublishing:
             return refused
         return self._older.promise() if self._older.is_holding else self._committer.promise()
 
+    async def locate_older(self, subjects: Sequence[bytes], headers: Sequence[bytes]) -> None:
+        """Find, on a thread, the older messages that copied ones will take out."""
+        await self._older.locate_copied(subjects, headers)
+
     async def settled(self) -> None:
         """Return once everything offered so far is durable and can be read."""
         if self._older.is_holding:

@@ -165,6 +165,8 @@ class StreamReplica:
         self.require_open()
         take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
         run = OfferedRun.of(columns)
+        await self._publishing.locate_older(run.subjects, run.headers)
+        self.require_open()
         taken = take(upstream, expected, run, cursor_at, through)
         self._committer.wake()
         await self._publishing.settled()
