@@ -18,6 +18,8 @@ from headwater.bus.connection import NoRespondersError
 from headwater.control.catalog import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress
 from headwater.delivery.consumer import Consumer
+from headwater.delivery.consumers import StreamConsumers
+from headwater.delivery.outlet import Outlet
 from headwater.errors import ApiError, DiskError
 from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy, PriorityPolicy
 from headwater.model.stream import Retention, StreamConfig
@@ -330,3 +332,57 @@ async def test_no_consumer_is_made_while_the_stream_cannot_forget_an_earlier_one
         assert consumer.state.next_seq == 1
     async with opened(tmp_path) as (door, stream):
         assert door.consumers.get(stream, "C").state.next_seq == 1
+
+
+async def test_a_change_of_interest_is_looked_at_by_streams_with_push_consumers_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        for number in range(5):
+            await door.domain.create_stream(StreamConfig(name=f"IDLE{number}", subjects=(f"idle.{number}",)))
+        asked: list[str] = []
+        look = StreamConsumers.on_interest
+
+        def counting(consumers: StreamConsumers) -> None:
+            asked.append(consumers.stream.name)
+            look(consumers)
+
+        monkeypatch.setattr(StreamConsumers, "on_interest", counting)
+        door.consumers.on_interest()
+        assert asked == []
+        await create(door, stream, "PUSH", deliver_subject="to")
+        await create(door, stream, "PULL")
+        asked.clear()
+        door.consumers.on_interest()
+        assert asked == ["S"]
+        await door.consumers.delete(stream, "PUSH")
+        asked.clear()
+        door.consumers.on_interest()
+        assert asked == []
+        # Whether deliveries can be made at all concerns every stream.
+        with monkeypatch.context() as patch:
+            patch.setattr(Outlet, "is_open", property(lambda outlet: False))
+            asked.clear()
+            door.consumers.on_interest()
+            assert len(asked) == 6
+            await door.domain.create_stream(StreamConfig(name="LATE", subjects=("late",)))
+        asked.clear()
+        door.consumers.on_interest()
+        assert len(asked) == 7
+        asked.clear()
+        door.consumers.on_interest()
+        assert asked == []
+
+
+async def test_a_stream_opened_while_nothing_can_be_delivered_looks_again_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (door, _):
+        asked: list[str] = []
+        monkeypatch.setattr(StreamConsumers, "on_interest", lambda self: asked.append(self.stream.name))
+        with monkeypatch.context() as patch:
+            patch.setattr(Outlet, "is_open", property(lambda outlet: False))
+            await door.domain.create_stream(StreamConfig(name="LATE", subjects=("late",)))
+        asked.clear()
+        door.consumers.on_interest()
+        assert sorted(asked) == ["LATE", "S"]

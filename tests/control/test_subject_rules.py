@@ -49,6 +49,29 @@ def test_streams_do_not_share_a_subject() -> None:
     assert caught.value.err_code == 10065
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "overlap"),
+    [
+        (("a.b",), ("a.b",), True),
+        (("a.b",), ("a.c", "a.bc", "b"), False),
+        (("a.b",), ("a.*",), True),
+        (("a.b",), (">",), True),
+        (("a.b", "c.*"), ("a.c", "c.d"), True),
+        (("c.*",), ("c.d.e",), False),
+        (("a.b", "x"), ("a.b.c", "*.c", "x.>"), False),
+    ],
+)
+def test_literal_subjects_and_patterns_overlap_alike(
+    ours: tuple[str, ...], theirs: tuple[str, ...], overlap: bool
+) -> None:
+    others = [StreamConfig(name=f"T{at}", subjects=(subject,)) for at, subject in enumerate(theirs)]
+    if not overlap:
+        check_overlap(StreamConfig(name="S", subjects=ours), others)
+        return
+    with pytest.raises(ApiError):
+        check_overlap(StreamConfig(name="S", subjects=ours), others)
+
+
 def test_a_transform_is_refused_by_source_or_destination() -> None:
     with pytest.raises(ApiError) as caught:
         check_transform(StreamConfig(subject_transform=TransformConfig("a..b", "c")))

@@ -111,7 +111,7 @@ async def test_copies_find_older_messages_on_a_thread(
 ) -> None:
     workshop = Workshop(tmp_path)
     stream = await filled(workshop, **config)
-    before = (await stream.state()).messages
+    before = (await stream.reading.state()).messages
     copied = [
         Message(1001, 7, b"s.3", SUB, b"new"),
         Message(1002, 8, b"s.5", SUB, b"other"),
@@ -123,7 +123,7 @@ async def test_copies_find_older_messages_on_a_thread(
     assert (taken, reads.on_loop, reads.elsewhere > 0) == (3, 0, True)
     assert await held(stream, "s.3") == [b"newest"]
     assert await held(stream, "s.5") == [b"other"]
-    assert (await stream.state()).messages == before - (4 if "allow_rollup_hdrs" in config else 0)
+    assert (await stream.reading.state()).messages == before - (4 if "allow_rollup_hdrs" in config else 0)
     await stream.close()
     workshop.close()
 

@@ -66,6 +66,9 @@ class Consumers:
         self._timers = Timers(clock)
         self._advisories = ConsumerAdvisories(connection.write, clock, domain_name, account)
         self._by_stream: dict[str, StreamConsumers] = {}
+        self._listening: set[StreamConsumers] = set()
+        """Those with consumers that look who listens: of thousands of streams most often few."""
+        self._was_open = outlet.is_open
         self._flow_sids: dict[str, bytes] = {}
         self._ack_sids: dict[Consumer, list[bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,6 +108,8 @@ class Consumers:
             self._scope,
         )
         consumers.on_abandoned = self._abandoned
+        consumers.on_listening = self._listens
+        self._was_open = self._was_open and self.outlet.is_open
         self._by_stream[stream.name] = consumers
         rows = self._catalog.consumers(self._folder, stream.name)
         for row in rows:
@@ -153,15 +158,25 @@ class Consumers:
             self._connection.unsubscribe(sid)
         consumers = self._by_stream.pop(stream.name, None)
         if consumers is not None:
+            self._listening.discard(consumers)
             for consumer in consumers:
                 self._take_no_acks(consumer)
             self._background(consumers.delete())
 
     def on_interest(self) -> None:
         """Have push consumers look who listens."""
-        for consumers in self._by_stream.values():
+        was_open, self._was_open = self._was_open, self.outlet.is_open
+        is_changed = self._was_open != was_open
+        for consumers in list(self._by_stream.values() if is_changed else self._listening):
             consumers.on_interest()
         self.on_listeners()
+
+    def _listens(self, consumers: StreamConsumers, listens: bool) -> None:
+        """Note whether a stream has consumers that look who listens."""
+        if listens:
+            self._listening.add(consumers)
+        else:
+            self._listening.discard(consumers)
 
     async def close(self) -> None:
         """Stop delivering; every state is recorded."""

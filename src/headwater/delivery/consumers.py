@@ -66,6 +66,8 @@ class StreamConsumers:
         self._by_tally: dict[SubjectTally, set[Consumer]] = {}
         self._listening: set[Consumer] = set()
         """Those that deliver to a subject of their own, or wait for a client to come back."""
+        self.on_listening: Callable[[StreamConsumers, bool], None] = lambda consumers, listens: None
+        """Called when the first of those is there, and when none is left."""
         self._refiltered: set[Consumer] = set()
         """Those that may be owed messages that their filters take no more."""
         self._num_listed = 0
@@ -115,7 +117,7 @@ class StreamConsumers:
             self._by_key[key] = consumer
         self._by_tally.setdefault(consumer.tally, set()).add(consumer)
         if consumer.config.is_push:
-            self._listening.add(consumer)
+            self._listen(consumer)
         self.changed(consumer)
         self.arm(consumer)
         # Interest that changed between its making and now was announced to the others only.
@@ -137,7 +139,7 @@ class StreamConsumers:
         if not self._by_tally[consumer.tally]:
             del self._by_tally[consumer.tally]
         self._changed.discard(consumer)
-        self._listening.discard(consumer)
+        self._listen_no_more(consumer)
         self._refiltered.discard(consumer)
         self._num_listed -= not consumer.config.direct
         self._timers.forget(consumer)
@@ -459,9 +461,20 @@ class StreamConsumers:
     def watch_interest(self, consumer: Consumer, *, wanted: bool = True) -> None:
         """Have a pull consumer look who listens as well, or no more."""
         if wanted:
-            self._listening.add(consumer)
+            self._listen(consumer)
         elif not consumer.config.is_push:
-            self._listening.discard(consumer)
+            self._listen_no_more(consumer)
+
+    def _listen(self, consumer: Consumer) -> None:
+        self._listening.add(consumer)
+        if len(self._listening) == 1:
+            self.on_listening(self, True)
+
+    def _listen_no_more(self, consumer: Consumer) -> None:
+        if consumer in self._listening:
+            self._listening.remove(consumer)
+            if not self._listening:
+                self.on_listening(self, False)
 
     async def delete(self) -> None:
         """End all consumers, since their stream is no more."""
