@@ -21,6 +21,15 @@ def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.conf"]
 
 
+def test_a_file_is_replaced_whole_in_a_new_directory(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "secret"
+    for data in (b"one", b"two"):
+        private_file.replace(path, data)
+        assert path.read_bytes() == data
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == ["secret"]
+
+
 def refuse_new_files(patch: pytest.MonkeyPatch, number: int) -> None:
     """Have a disk that makes files but takes no bytes into them."""
     real = os.open

@@ -1,4 +1,4 @@
-"""Files that only our own user may read, written at each start for processes that we start."""
+"""Files that only their owner may read: secrets, and files for processes that this one starts."""
 
 from __future__ import annotations
 
@@ -10,34 +10,10 @@ from headwater.errors import DiskError
 _BLOCK = 4096
 
 
-def write(path: Path, text: str) -> None:
-    """Return once the file holds this text; a reader finds the old text or the new one.
-
-    On a full disk the text is written over the old one, which needs no room: empty lines fill the file up to
-    whole blocks, so that the next text needs no more of them. There is no old or new text after a crash on
-    the way, so only files that are written at each start may be written with this.
-    """
-    data = text.encode()
-    data += b"\n" * (-len(data) % _BLOCK)
-    try:
-        _replace(path, data)
-    except OSError as error:
-        refused = DiskError(path, "write", error.errno or 0)
-        if not refused.full or not _overwrite(path, data):
-            raise refused from error
-
-
-def remove(path: Path, text: str) -> None:
-    """Remove the file if it still holds this text: a new owner of the store may have written its own."""
-    try:
-        if path.read_bytes().rstrip(b"\n") == text.encode().rstrip(b"\n"):
-            path.unlink(missing_ok=True)
-    except OSError:
-        return
-
-
-def _replace(path: Path, data: bytes) -> None:
-    fresh = path.with_suffix(".new")
+def replace(path: Path, data: bytes) -> None:
+    """Replace the file atomically. Missing directories are created."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -49,8 +25,34 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file that is written at each start, even on a full disk.
+
+    On a full disk the old text is overwritten in place, which needs no new blocks: the file is padded with
+    empty lines to whole blocks, so that the next text fits. A crash during that write leaves neither the old
+    nor the new text, so that only files that are written at each start may be written with this.
+    """
+    data = text.encode()
+    data += b"\n" * (-len(data) % _BLOCK)
+    try:
+        replace(path, data)
+    except OSError as error:
+        refused = DiskError(path, "write", error.errno or 0)
+        if not refused.full or not _overwrite(path, data):
+            raise refused from error
+
+
+def remove(path: Path, text: str) -> None:
+    """Remove the file if it still has this text: a new owner of the store may have written its own."""
+    try:
+        if path.read_bytes().rstrip(b"\n") == text.encode().rstrip(b"\n"):
+            path.unlink(missing_ok=True)
+    except OSError:
+        return
+
+
 def _overwrite(path: Path, data: bytes) -> bool:
-    """Return whether the file, if there is one, could be written in its place."""
+    """Return whether an existing file could be overwritten in place."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

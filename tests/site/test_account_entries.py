@@ -67,10 +67,10 @@ def test_permissions_exports_and_imports_are_handed_on_as_they_are(tmp_path: Pat
         ({"A": {"users": [{"user": "a"}]}}, "a user and a password, or an nkey"),
         ({"A": {"users": [{"user": "a", "pass": "x"}]}}, "did you mean password?"),
         ({"A": {"users": [{"nkey": "Uabc"}]}}, "56 characters"),
-        ({"A": {"users": [{"seed": "bad.nk"}]}}, "does not hold the seed"),
+        ({"A": {"users": [{"seed": "bad.nk"}]}}, "does not contain an nkey seed"),
         ({"A": {"users": [{"user": "a", "creds": "bad.nk"}]}}, "creds need an operator"),
-        ({"A": {"users": [{"user": "a", "password": "p"}] * 2}}, "stands twice"),
-        ({"A": {"jwt": "bad.nk"}}, "with an operator every account has its jwt"),
+        ({"A": {"users": [{"user": "a", "password": "p"}] * 2}}, "is listed twice"),
+        ({"A": {"jwt": "bad.nk"}}, "with an operator every account needs a jwt"),
         ({"A": {"system": True}, "B": {"system": True}}, "only one account can be the system account"),
         (
             {"A": {"users": [{"user": "a", "password": "p", "leaf": "x", "permissions": {"publish": "y"}}]}},
@@ -96,7 +96,7 @@ def test_with_an_operator_users_have_credentials(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     (account,) = accounts(tmp_path, {"A": {"jwt": "a.jwt", "users": [{"creds": "u.creds"}]}}, tmp_path / "o")
     assert (account.users[0].name, account.users[0].creds) == ("u", tmp_path / "u.creds")
-    with pytest.raises(SettingsError, match="a user has its creds"):
+    with pytest.raises(SettingsError, match="a user of an account with a jwt needs creds"):
         accounts(tmp_path, {"A": {"jwt": "a.jwt", "users": [{"user": "u"}]}}, tmp_path / "o")
 
 
@@ -105,7 +105,7 @@ def test_a_link_logs_in_as_a_user_whose_secret_is_known(tmp_path: Path) -> None:
     (account,) = accounts(tmp_path, {"A": {"users": users}})
     (tmp_path / "l.yaml").write_text('{"user": "b"}')
     entry = read_document(tmp_path / "l.yaml")
-    with pytest.raises(SettingsError, match="the secret of the user 'b' of A is not known"):
+    with pytest.raises(SettingsError, match="the secret of the user 'b' of A is unknown"):
         read_login(entry, entry.entries(), account)
     assert read_login(entry, {}, account).name == "a"
     (tmp_path / "l.yaml").write_text('{"user": "b", "password": "said here"}')

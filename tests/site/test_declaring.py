@@ -21,7 +21,7 @@ async def test_a_stream_is_created_then_unchanged_then_changed(sites: RunningSit
             said.append(str(await declare(client, site, stream)))
         with pytest.raises(Error, match=r"f\.yaml:3: stream 'D' at spoke-2 is refused: .*storage type"):
             await declare(client, site, DeclaredStream("ACC", {"name": "D", "storage": "memory"}, "f.yaml:3"))
-        await client.ask("STREAM.DELETE.D")
+        await client.request("STREAM.DELETE.D")
     assert said == [
         "spoke-2: stream D created",
         "spoke-2: stream D unchanged",

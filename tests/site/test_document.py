@@ -28,9 +28,9 @@ def test_values_are_read_with_their_lines_and_paths(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("prot: 1\n", ":1: prot: 'prot' is no key here; did you mean port?"),
-        ("x: 1\nzzzz: 1\n", ":2: zzzz: 'zzzz' is no key here; known are port, x"),
-        ("x: 1\nx: 2\n", ":2: x: the key stands here twice"),
+        ("prot: 1\n", ":1: prot: unknown key 'prot': did you mean port?"),
+        ("x: 1\nzzzz: 1\n", ":2: zzzz: unknown key 'zzzz': use port, x"),
+        ("x: 1\nx: 2\n", ":2: x: the key is listed twice"),
         ("a: [1\n", "this is not YAML"),
         ("a: {b: *c}\n", "undefined alias"),
         ("", "is empty"),
@@ -80,5 +80,5 @@ def test_nothing_is_an_empty_mapping_and_an_empty_list(tmp_path: Path) -> None:
 
 
 def test_a_document_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         read_document(tmp_path / "none.yaml")

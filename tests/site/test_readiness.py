@@ -20,7 +20,7 @@ def test_a_port_in_use_is_named_with_the_key_that_gives_it(tmp_path: Path, key: 
     check_machine(topology, os.environ, with_spark=False)
     port = getattr(topology.site("spoke-1"), key) + 1
     with socket.create_server(("127.0.0.1", port)):
-        sentence = f"spoke-1 cannot listen on port {port}, which is in use: give it another {key} in"
+        sentence = f"spoke-1 cannot listen on port {port}, which is in use: choose another {key} in"
         with pytest.raises(NotReadyError, match=sentence):
             check_machine(topology, os.environ, with_spark=False)
 
@@ -46,6 +46,6 @@ def test_sites_that_cannot_all_listen_start_nothing_and_say_one_sentence(tmp_pat
     said = (tmp_path / "site.log").read_text().splitlines()
     assert said == [
         f"headwater: spoke-2 cannot listen on port {port}, which is in use: "
-        "give it another leaf_port in the site file"
+        "choose another leaf_port in the site file"
     ]
     assert not list((tmp_path / "run").rglob("*.log"))

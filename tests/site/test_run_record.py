@@ -54,6 +54,6 @@ def test_a_record_is_written_read_and_removed(tmp_path: Path) -> None:
 
 def test_a_folder_has_one_keeper_at_a_time(tmp_path: Path) -> None:
     with take_folder(tmp_path / "new"):
-        with pytest.raises(Error, match="up already"):
+        with pytest.raises(Error, match="running already"):
             take_folder(tmp_path / "new")
     take_folder(tmp_path / "new").close()

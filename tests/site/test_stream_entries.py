@@ -33,13 +33,13 @@ def test_a_stream_stands_in_the_file_or_in_one_of_its_own(tmp_path: Path) -> Non
     ("value", "said"),
     [
         ([{"name": "S", "subject": "x"}], 'unknown field "subject"'),
-        ([{"name": "S", "max_msgs": "many"}], "the config of 'S' is not accepted"),
+        ([{"name": "S", "max_msgs": "many"}], "the config of 'S' is invalid"),
         ([{"subjects": ["x"]}], "with a name"),
         (["none.json"], "there is no file"),
         (["bad.json"], "is not JSON"),
-        (["list.json"], "a stream is its config"),
-        ([{"account": "C", "config": {"name": "S"}}], "there is no account 'C' for streams; A, B may"),
-        ([{"name": "S"}, {"name": "S"}], "the stream 'S' stands here twice"),
+        (["list.json"], "not a stream: write its config"),
+        ([{"account": "C", "config": {"name": "S"}}], "there is no account 'C' for streams: use A, B"),
+        ([{"name": "S"}, {"name": "S"}], "the stream 'S' is listed twice"),
     ],
 )
 def test_what_is_no_stream_is_refused_with_its_place(tmp_path: Path, value: Any, said: str) -> None:

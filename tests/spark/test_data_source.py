@@ -40,5 +40,5 @@ def test_a_stream_that_became_shorter_takes_nothing_back() -> None:
 
 
 def test_following_a_stream_needs_somebody_who_knows_its_end() -> None:
-    with pytest.raises(SettingsError, match="readStream needs option server"):
+    with pytest.raises(SettingsError, match="missing option server"):
         StreamDataSource({"path": "store/$G/ORDERS"}).streamReader(SCHEMA)

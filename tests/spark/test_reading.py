@@ -115,7 +115,7 @@ def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "say which stream"),
+        ({}, "missing stream"),
         ({"stream": "S", "startsequence": "0"}, "option startSequence is '0'"),
         ({"stream": "S", "endSequence": "x"}, "option endSequence is 'x'"),
         ({"stream": "S", "maxMessages": "5"}, "unknown option 'maxmessages'; there are path, stream,"),

@@ -293,6 +293,6 @@ def test_a_directory_in_the_folder_of_another_account_is_not_attached(
     (tmp_path / "OTHER").mkdir()
     (tmp_path / "$G" / "ORDERS").rename(tmp_path / "OTHER" / "ORDERS")
     done = stores.repaired(tmp_path)
-    assert any("does not lie in the folder of its account" in line for line in done.done)
+    assert any("is not in the directory of its account" in line for line in done.done)
     assert [found.kind for found in done.left] == [Kind.ORPHAN]
     assert content(tmp_path) == {"EVENTS": held["EVENTS"]}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nkeys
 
+from headwater import tls
 from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
 
@@ -84,9 +85,6 @@ def _signed(seed: str, nonce: str, path: str, *, name_key: bool) -> dict[str, st
 def tls_context(options: ConnectOptions) -> ssl.SSLContext:
     """Return the TLS context that trusts the given authority and shows the given certificate."""
     try:
-        context = ssl.create_default_context(cafile=options.tls_ca or None)
-        if options.tls_cert:
-            context.load_cert_chain(options.tls_cert, options.tls_key)
-    except (OSError, ssl.SSLError) as error:
+        return tls.client_context(options.tls_ca or "", options.tls_cert or "", options.tls_key or "")
+    except OSError as error:
         raise BusError(f"The TLS files cannot be used: {error}.") from error
-    return context

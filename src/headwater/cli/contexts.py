@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from headwater import private_file
 from headwater.errors import Error
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
@@ -168,11 +169,6 @@ class ContextFolder:
     def _write(self, path: Path, content: bytes) -> None:
         """Replace a file atomically, readable by its owner only: contexts contain passwords."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft = path.with_name(f".{path.name}.{os.getpid()}")
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            draft.replace(path)
+            private_file.replace(path, content)
         except OSError as error:
             raise Error(f"cannot write {path}: {error.strerror}") from None

@@ -10,6 +10,7 @@ from typing import Any
 
 from nats.aio.client import RawCredentials
 
+from headwater import tls
 from headwater.errors import SettingsError
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
@@ -96,12 +97,9 @@ class ConnectionSettings:
 
     def _tls(self) -> ssl.SSLContext:
         try:
-            context = ssl.create_default_context(cafile=self.tls_ca or None)
-            if self.tls_cert:
-                context.load_cert_chain(self.tls_cert, self.tls_key or None)
+            return tls.client_context(self.tls_ca, self.tls_cert, self.tls_key)
         except OSError as error:
             raise SettingsError(f"cannot load the TLS files: {error}") from None
-        return context
 
 
 def _existing(path: str, name: str) -> str:

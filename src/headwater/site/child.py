@@ -1,4 +1,4 @@
-"""A process that belongs to a site: started, waited for, started again when it dies, never left behind."""
+"""A process of a site: started, restarted when it dies, and stopped with the supervisor."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LAST_WORDS = 2000
 
 
 class ChildError(Error):
-    """A process of a site does not get ready; says what it said last."""
+    """A process of a site is not ready in time; the message contains its last output."""
 
 
 class Child:
-    """One process with its log, and how to tell that it is ready."""
+    """One process with its log and its readiness check."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Child:
 
     @property
     def said(self) -> str:
-        """Return what the present process has written so far."""
+        """Return the output of the current process."""
         try:
             with self.log.open("rb") as file:
                 file.seek(self._began_at)
@@ -60,7 +60,7 @@ class Child:
             return ""
 
     async def start(self) -> None:
-        """Return once the process is ready; from then on it is kept running."""
+        """Return once the process is ready. From then on it is restarted when it dies."""
         await self._launch()
         assert self._process is not None
         try:
@@ -79,7 +79,7 @@ class Child:
         self._keeping = asyncio.create_task(self._keep(), name=f"keep {self.name}")
 
     async def stop(self) -> None:
-        """End the process, with force if it lingers."""
+        """Stop the process; kill it if it does not stop in time."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
@@ -95,11 +95,11 @@ class Child:
                 stdout=log,
                 stderr=log,
                 env=self._environment,
-                start_new_session=True,  # Ctrl-C in a terminal must reach us alone, who then end all in order
+                start_new_session=True,  # Ctrl-C must reach only this process, which stops all in order
             )
 
     async def _keep(self) -> None:
-        """Start the process again whenever it dies, the later the more often it did."""
+        """Restart the process whenever it dies, with back-off."""
         loop = asyncio.get_running_loop()
         failures = 0
         while True:
@@ -128,7 +128,7 @@ class Child:
 
 
 async def greets(host: str, port: int) -> bool:
-    """Return whether a nats-server says its INFO on a port."""
+    """Return whether a nats-server sends INFO on a port."""
     try:
         reader, writer = await asyncio.open_connection(host, port)
     except OSError:

@@ -1,4 +1,4 @@
-"""A site's streams made as the file declares them: created when missing, changed when they differ."""
+"""The declared streams of a site: created if missing, updated if they differ."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.client.jetstream_api import JetStreamApi, RequestRefusedError
 from headwater.errors import Error
-from headwater.site.api_client import ApiClient, ApiRefusedError
 from headwater.site.topology import DeclaredStream, Json, Site
 
 IN_USE = 10058
@@ -18,7 +18,7 @@ _OWN = ("_nats.",)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one stream: `created`, `unchanged` or `changed`, and what changed."""
+    """The outcome for one stream: `created`, `unchanged` or `changed`, and the changes."""
 
     site: str
     stream: str
@@ -30,40 +30,40 @@ class Outcome:
         return f"{said}: {', '.join(self.changes)}" if self.changes else said
 
 
-async def declare(client: ApiClient, site: Site, stream: DeclaredStream) -> Outcome:
-    """Return what was done so that the stream is there as declared; a refusal names the place in the file."""
+async def declare(client: JetStreamApi, site: Site, stream: DeclaredStream) -> Outcome:
+    """Create or update the stream as declared; an error names the place in the file."""
     config = fitted(stream.config, site.size)
     try:
         before = await _config_of(client, stream.name)
         if before is None:
-            await client.ask(f"STREAM.CREATE.{stream.name}", config)
+            await client.request(f"STREAM.CREATE.{stream.name}", config)
             return Outcome(site.name, stream.name, "created")
         after = await _brought_to(client, stream.name, config)
-    except ApiRefusedError as refused:
+    except RequestRefusedError as refused:
         raise Error(f"{stream.place}: stream {stream.name!r} at {site.name} is refused: {refused}") from None
     found = tuple(differences(before, after))
     return Outcome(site.name, stream.name, "changed" if found else "unchanged", found)
 
 
-async def _config_of(client: ApiClient, name: str) -> Json | None:
-    """Return the config of a stream, or nothing when there is no such stream."""
+async def _config_of(client: JetStreamApi, name: str) -> Json | None:
+    """Return the config of a stream, or None if it does not exist."""
     try:
-        found: Json = (await client.ask(f"STREAM.INFO.{name}"))["config"]
-    except ApiRefusedError as refused:
+        found: Json = (await client.request(f"STREAM.INFO.{name}"))["config"]
+    except RequestRefusedError as refused:
         if refused.err_code != NOT_FOUND:
             raise
         return None
     return found
 
 
-async def _brought_to(client: ApiClient, name: str, config: Json) -> Json:
-    """Return the config of a stream that is as wanted: it was so, or it is changed."""
+async def _brought_to(client: JetStreamApi, name: str, config: Json) -> Json:
+    """Create or update a stream, and return its config."""
     try:
-        answer = await client.ask(f"STREAM.CREATE.{name}", config)  # the same config again is no error
-    except ApiRefusedError as refused:
+        answer = await client.request(f"STREAM.CREATE.{name}", config)  # the same config is not an error
+    except RequestRefusedError as refused:
         if refused.err_code != IN_USE:
             raise
-        answer = await client.ask(f"STREAM.UPDATE.{name}", config)
+        answer = await client.request(f"STREAM.UPDATE.{name}", config)
     found: Json = answer["config"]
     return found
 
@@ -75,7 +75,7 @@ def fitted(config: Json, nodes: int) -> Json:
 
 
 def differences(before: Json, after: Json) -> list[str]:
-    """Return what differs between two configs, one short text for each key."""
+    """Return the differences between two configs, one text per key."""
     named = sorted(before.keys() | after.keys())
     return [
         f"{key} {_shown(before.get(key))} → {_shown(after.get(key))}"

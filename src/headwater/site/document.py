@@ -1,4 +1,4 @@
-"""A YAML file as values that know their line, so that what is wrong in it is said where it stands."""
+"""A YAML file as values that know their line, so that errors name it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Entry:
-    """One value of a document: a mapping or a list of entries, or a plain value, and where it stands."""
+    """One value of a document (a mapping, a list or a plain value) and its position."""
 
     value: Any
     file: Path
@@ -30,17 +30,17 @@ class Entry:
         return SettingsError(f"{self.file}:{self.line}:{where} {why}")
 
     def fields(self, *known: str) -> dict[str, Entry]:
-        """Return the entries of a mapping, by name; a name that is not known is refused."""
+        """Return the entries of a mapping by name; unknown names are refused."""
         held = self.entries()
         for name, entry in held.items():
             if name not in known:
                 near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
-                raise entry.wrong(f"{name!r} is no key here; {hint}")
+                hint = f"did you mean {near[0]}?" if near else f"use {', '.join(sorted(known))}"
+                raise entry.wrong(f"unknown key {name!r}: {hint}")
         return held
 
     def entries(self) -> dict[str, Entry]:
-        """Return the entries of a mapping with names of one's own choice."""
+        """Return the entries of a mapping with arbitrary names."""
         if self.value is None:
             return {}
         if not isinstance(self.value, dict):
@@ -56,7 +56,7 @@ class Entry:
         return list(self.value)
 
     def text(self) -> str:
-        """Return a plain value as text; a number or a yes is taken as it was written."""
+        """Return a plain value as text; numbers and booleans as they were written."""
         if isinstance(self.value, dict | list) or self.value is None:
             raise self.wrong("must be text")
         return self.value if isinstance(self.value, str) else _written(self.value)
@@ -74,20 +74,20 @@ class Entry:
         return self.value
 
     def choice(self, *choices: str) -> str:
-        """Return one of the words."""
+        """Return one of the choices."""
         if self.value not in choices:
             raise self.wrong(f"must be one of {', '.join(choices)}")
         return str(self.value)
 
     def existing(self) -> Path:
-        """Return a file that must exist; a relative name counts from the document's own folder."""
+        """Return an existing file; a relative path is relative to the document's directory."""
         path = self.file.parent / Path(self.text()).expanduser()
         if not path.is_file():
             raise self.wrong(f"there is no file {path}")
         return path.absolute()
 
     def json(self) -> Any:
-        """Return the value without its lines."""
+        """Return the value without positions."""
         if isinstance(self.value, dict):
             return {name: entry.json() for name, entry in self.value.items()}
         if isinstance(self.value, list):
@@ -96,7 +96,7 @@ class Entry:
 
 
 def optional(held: Mapping[str, Entry], name: str, read: Callable[[Entry], Value], default: Value) -> Value:
-    """Return what stands under a name, or the default when nothing does."""
+    """Return the value of a name, or the default if it is missing."""
     return read(held[name]) if name in held else default
 
 
@@ -105,7 +105,7 @@ def read_document(path: Path) -> Entry:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from None
+        raise SettingsError(f"cannot read {path}: {error}") from None
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
@@ -129,7 +129,7 @@ def _entry(loader: yaml.SafeLoader, node: yaml.Node, file: Path, path: str) -> E
         items = [_entry(loader, item, file, f"{path}[{place}]") for place, item in enumerate(node.value)]
         return Entry(items, file, line, path)
     value = loader.construct_object(node)
-    # A date is for us what was written, as it is for JSON.
+    # A date is taken as text, as in JSON.
     plain = value if value is None or isinstance(value, bool | int | float | str) else node.value
     return Entry(plain, file, line, path)
 
@@ -140,7 +140,7 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, file: Path, path: 
         name = str(key.value)
         inner = f"{path}.{name}" if path else name
         if name in held:
-            raise SettingsError(f"{file}:{key.start_mark.line + 1}: {inner}: the key stands here twice")
+            raise SettingsError(f"{file}:{key.start_mark.line + 1}: {inner}: the key is listed twice")
         found = _entry(loader, value, file, inner)
         held[name] = Entry(found.value, file, key.start_mark.line + 1, inner)
     return held
@@ -151,5 +151,5 @@ def _written(value: bool | int | float) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names for a sentence."""
+    """Return names separated by commas."""
     return ", ".join(names) or "none"

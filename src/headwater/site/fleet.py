@@ -1,4 +1,4 @@
-"""Sites on one machine: their servers, engines and one shared Spark, started in order and ended in reverse.
+"""Sites on one machine: their servers, engines and one shared Spark, started in order, stopped in reverse.
 
 1. Every nats-server, then the links between them.
 2. Every engine, then the streams that the file declares.
@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """How much a fleet takes of the machine."""
+    """Options of the sites' processes."""
 
     spark_master: str = "local[2]"
     spark_driver_memory: str = "512m"
@@ -60,7 +60,7 @@ class Fleet:
         self._is_ready = False
 
     async def run(self) -> None:
-        """Run until cancelled; whatever happens, no process is left behind."""
+        """Run until cancelled. All processes are stopped in any case."""
         async with AsyncExitStack() as stack:
             lock = take_folder(self._layout.directory)
             stack.callback(lock.close)
@@ -91,7 +91,7 @@ class Fleet:
             self._say("Spark is running")
 
     async def _together(self, stack: AsyncExitStack, children: list[Child]) -> None:
-        """Start processes side by side; when one cannot, those that could are ended with it."""
+        """Start processes concurrently; if one fails, the others are stopped."""
         for child in children:
             stack.push_async_callback(child.stop)
         self._children += children
@@ -142,7 +142,7 @@ class Fleet:
         return Child("replicator", command, log, says_so, self._environment)
 
     async def _wait_for_links(self) -> None:
-        """Wait a while until all links are up; a link that is not is no reason to have nothing."""
+        """Wait a while until all links are up. Continue without links that are not."""
         deadline = time.monotonic() + LINK_WAIT_S
         links = await self._watch.look()
         while any(not link.is_up for link in links) and time.monotonic() < deadline:
@@ -155,7 +155,7 @@ class Fleet:
                 self._say(f"the link from {link.site} to {link.to} for {link.account} is not up")
 
     async def _declare(self) -> list[Outcome]:
-        """Return what became of the declared streams, one after the other."""
+        """Create or update the declared streams in order, and return the outcomes."""
         outcomes = []
         for site in self._topology.sites:
             for account in site.business:

@@ -1,14 +1,14 @@
-"""Files for real hosts: a folder for each site with what its machines run, and units that run it."""
+"""Files for real hosts: a directory for each site with configurations and systemd units."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+from headwater import private_file
 from headwater.bus.embedded import find_server
 from headwater.errors import Error
 from headwater.site.layout import SiteFolders
-from headwater.site.private_file import write_private
 from headwater.site.topology import LOOPBACK, Topology
 
 EVERYWHERE = "0.0.0.0"
@@ -31,7 +31,7 @@ WantedBy=multi-user.target
 
 
 def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> list[Path]:
-    """Write what every host needs below a folder that will lie at `at` there; return the files."""
+    """Write the files for every host, which will be at `at` there; return their paths."""
     layout = SiteFolders(topology, directory, listen=EVERYWHERE, replicator="own", at=at, stores=stores)
     written = layout.write()
     for site in topology.sites:
@@ -58,18 +58,18 @@ def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> 
 
 
 def unreachable(topology: Topology) -> list[str]:
-    """Return the sites that others must reach and that only say that they are on this machine."""
+    """Return the sites that others connect to but that have only a loopback address."""
     wanted = {r.site for site in topology.sites for r in site.remotes if not (r.url or r.public_url)}
     return sorted(name for name in wanted if name and topology.site(name).host == LOOPBACK)
 
 
 def _unit(path: Path, text: str) -> Path:
-    write_private(path, text)
+    private_file.replace(path, text.encode())
     return path
 
 
 def check(config: Path) -> None:
-    """Refuse a configuration that nats-server refuses, in its own words."""
+    """Raise with nats-server's own message if it refuses a configuration."""
     said = subprocess.run(
         [find_server(), "-t", "-c", str(config)], capture_output=True, text=True, check=False, timeout=30
     )

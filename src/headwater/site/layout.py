@@ -1,4 +1,4 @@
-"""The files that a topology becomes: a configuration for each server, settings for each engine, keys."""
+"""The files of a topology: a configuration for each server, settings for each engine, keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import nkeys
 
-from headwater.site.private_file import write_private
+from headwater import private_file
 from headwater.site.server_config import ServerPlacement, config_text
 from headwater.site.topology import LOOPBACK, Account, Node, Site, Topology
 
@@ -18,7 +18,7 @@ ENGINE_SETTINGS = "engine.toml"
 
 
 class SiteFolders:
-    """A folder for each site, and in it what its processes are started with."""
+    """A directory for each site with the files that its processes are started with."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class SiteFolders:
         at: Path | None = None,
         stores: Path | None = None,
     ) -> None:
-        """Lay out in `directory` what will lie at `at` one day, with stores below `stores`."""
+        """Write to `directory` files that will be deployed at `at`, with stores below `stores`."""
         self.topology = topology
         self.directory = directory.absolute()
         self._listen = listen
@@ -59,17 +59,17 @@ class SiteFolders:
         return self.folder(site.name) / f"engine-{account.name}.nk"
 
     def write(self) -> list[Path]:
-        """Write every file; keys that exist stay as they are."""
+        """Write every file; existing keys are kept."""
         written = []
         for site in self.topology.sites:
             placement = ServerPlacement(self._listen, self._listen != LOOPBACK, self._engine_keys(site))
             for node in site.nodes:
                 path = self.server_config(site, node)
-                write_private(path, config_text(self.topology, site, node, placement))
+                private_file.replace(path, config_text(self.topology, site, node, placement).encode())
                 written.append(path)
         for engine, sites in self.topology.engines.items():
             path = self.engine_settings(engine)
-            write_private(path, self._settings_text(engine, sites))
+            private_file.replace(path, self._settings_text(engine, sites).encode())
             written.append(path)
         return written
 
@@ -96,7 +96,7 @@ class SiteFolders:
         values: dict[str, Any] = {
             "account": account.name,
             "domain": site.domain_of(account.name),
-            # Streams and consumers of several sites may have equal names; acks must find the right one.
+            # Streams and consumers of several sites may have equal names; ack subjects must differ.
             "ack_format": "v2",
             "server_name": site.name,
             "cluster": site.cluster or site.name,
@@ -115,13 +115,13 @@ class SiteFolders:
 
 
 def _toml(values: Mapping[str, Any]) -> str:
-    """Return flat settings as TOML, whose texts are written as JSON's."""
+    """Return flat settings as TOML; its strings are written as in JSON."""
     return "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items())
 
 
 def _public_key(path: Path) -> str:
-    """Return the public key of a seed file, which is made when it is missing."""
+    """Return the public key of a seed file, which is created if missing."""
     if not path.exists():
         seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
-        write_private(path, seed.decode() + "\n")
+        private_file.replace(path, bytes(seed) + b"\n")
     return str(nkeys.from_seed(path.read_bytes().strip()).public_key.decode())

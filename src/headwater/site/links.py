@@ -1,4 +1,4 @@
-"""The leaf links of sites: which are up, which are not, and since when, as the servers themselves see it."""
+"""The leaf links of sites: which are up and since when, according to the servers' monitoring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from headwater.site.private_file import write_private
+from headwater import private_file
 from headwater.site.server_config import account_key
 from headwater.site.topology import LOOPBACK, Node, Remote, Site, Topology
 
@@ -22,14 +22,14 @@ _ASK_S = 3.0
 
 
 class AccountLink(msgspec.Struct, frozen=True):
-    """One link for one account: from the site that opens it to where it goes."""
+    """One link of one account, from the site that opens it to its target."""
 
     site: str
     to: str
     account: str
     is_up: bool
     since: float
-    """Seconds since the epoch; zero when nobody has watched it yet."""
+    """Seconds since the epoch; zero if it was not checked yet."""
 
 
 def links_of(topology: Topology) -> list[tuple[Site, Remote]]:
@@ -38,12 +38,12 @@ def links_of(topology: Topology) -> list[tuple[Site, Remote]]:
 
 
 async def monitored(node: Node, page: str) -> dict[str, Any] | None:
-    """Return a page of a server's monitoring, or nothing when the server does not answer."""
+    """Return a monitoring page of a server, or None if it does not answer."""
     return await asyncio.to_thread(_fetched, f"http://{LOOPBACK}:{node.monitor_port}/{page}")
 
 
 def _fetched(url: str) -> dict[str, Any] | None:
-    # A proxy of the environment must not be asked for a server of this machine.
+    # A proxy set in the environment must not be used for a server on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=_ASK_S) as answer:
@@ -54,12 +54,12 @@ def _fetched(url: str) -> dict[str, Any] | None:
 
 
 async def connected_accounts(site: Site) -> dict[str, int]:
-    """Return how many links the site's servers have opened, for each account."""
+    """Return how many links the site's servers have opened for each account."""
     found: dict[str, int] = {}
     for node in site.nodes:
         page = await monitored(node, "leafz")
         for leaf in (page or {}).get("leafs") or ():
-            # A spoke is the end that opened the link; the engine's own leaf is at the other end of its own.
+            # The spoke is the end that opened the link. Of the engine's own leaf, the server is the hub.
             if leaf.get("is_spoke"):
                 found[leaf["account"]] = found.get(leaf["account"], 0) + 1
     return found
@@ -68,7 +68,7 @@ async def connected_accounts(site: Site) -> dict[str, int]:
 async def look(
     topology: Topology, before: Iterable[AccountLink] = (), now: float | None = None
 ) -> list[AccountLink]:
-    """Return all links as they are; one that has not changed keeps since when."""
+    """Return the status of all links; an unchanged link keeps its `since`."""
     moment = time.time() if now is None else now
     known = {(link.site, link.to, link.account): link for link in before}
     counts = {site.name: await connected_accounts(site) for site in topology.sites if site.remotes}
@@ -83,7 +83,7 @@ async def look(
 
 
 def address_of(remote: Remote) -> str:
-    """Return where a link goes, without who logs in there."""
+    """Return the address of a link without its credentials."""
     return ",".join(url.rpartition("@")[2] for url in remote.url.split(","))
 
 
@@ -98,7 +98,7 @@ def _key(site: Site, account: str) -> str:
 
 
 class LinkWatch:
-    """Looks at the links again and again, and writes down each change."""
+    """Checks the links periodically, and records changes."""
 
     def __init__(self, topology: Topology, directory: Path) -> None:
         self._topology = topology
@@ -106,16 +106,16 @@ class LinkWatch:
         self.links: list[AccountLink] = read_links(directory)
 
     async def look(self) -> list[AccountLink]:
-        """Return the links as they are now."""
+        """Return the current status of the links."""
         found = await look(self._topology, self.links)
         if found != self.links:
             self.links = found
-            write_private(self._path, msgspec.json.encode(found).decode())
+            private_file.replace(self._path, msgspec.json.encode(found))
         return found
 
 
 def read_links(directory: Path) -> list[AccountLink]:
-    """Return the links as they were last seen."""
+    """Return the recorded status of the links."""
     try:
         return msgspec.json.decode((directory / LINKS_NAME).read_bytes(), type=list[AccountLink])
     except (OSError, msgspec.DecodeError):

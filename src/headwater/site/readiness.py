@@ -1,4 +1,4 @@
-"""What a machine lacks to run sites, told in one sentence before anything is started."""
+"""Checks that a machine can run sites, before anything is started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headwater.site.topology import LOOPBACK, Site, Topology
 
 
 class NotReadyError(Error):
-    """Something is missing or in use that the sites need."""
+    """A requirement of the sites is missing or in use."""
 
 
 def check_machine(topology: Topology, environ: Mapping[str, str], *, with_spark: bool) -> None:
-    """Return when nats-server and Java are there and every port is free; raise with the first that is not."""
+    """Raise if nats-server or Java is missing, or if a port is in use."""
     find_server()
     if with_spark:
         from headwater.replication.spark import check_java
@@ -26,12 +26,12 @@ def check_machine(topology: Topology, environ: Mapping[str, str], *, with_spark:
         for key, port in _ports(site):
             if why := _unusable(port):
                 raise NotReadyError(
-                    f"{site.name} cannot listen on port {port}, {why}: give it another {key} in the site file"
+                    f"{site.name} cannot listen on port {port}, {why}: choose another {key} in the site file"
                 )
 
 
 def _ports(site: Site) -> Iterator[tuple[str, int]]:
-    """Yield every port of a site with the key that gives it."""
+    """Yield every port of a site with the key that sets it."""
     for node in site.nodes:
         yield from (("port", node.port), ("leaf_port", node.leaf_port), ("monitor_port", node.monitor_port))
         if site.size > 1:
@@ -39,9 +39,9 @@ def _ports(site: Site) -> Iterator[tuple[str, int]]:
 
 
 def _unusable(port: int) -> str:
-    """Return why nobody can listen on a port of this machine, if so."""
+    """Return why a port of this machine cannot be used, or ""."""
     with socket.socket() as probe:
-        # As servers do: connections that have ended keep no port from them.
+        # As servers do: closed connections in TIME_WAIT do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

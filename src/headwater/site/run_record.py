@@ -1,4 +1,4 @@
-"""Who runs the sites of a folder: process ids, and what tells each from a later one of the same number."""
+"""The processes that run the sites of a directory: ids, and start times to detect reused ids."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TextIO
 
 import msgspec
 
+from headwater import private_file
 from headwater.errors import Error
-from headwater.site.private_file import write_private
 
 RECORD_NAME = "running.json"
 LOCK_NAME = "site.lock"
 
 
 class Running(msgspec.Struct, frozen=True):
-    """One process: its name here, its number, and its birth."""
+    """One process: its name, its id, and its start."""
 
     name: str
     pid: int
@@ -27,7 +27,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """What runs: the process that keeps the others, and those it keeps."""
+    """The supervising process and its children."""
 
     keeper: Running
     files: tuple[str, ...]
@@ -36,14 +36,14 @@ class RunRecord(msgspec.Struct, frozen=True):
 
 
 def born(pid: int) -> str:
-    """Return what no later process of this number can have, or nothing when there is no such process."""
+    """Return a text that identifies a process even if its id is reused, or "" if there is none."""
     if sys.platform == "linux":
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
             boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         except OSError:
             return ""
-        # Behind the command's name, which may itself hold spaces and brackets; Z is one that ended.
+        # The fields follow the command's name, which may contain spaces and brackets. Z is a zombie.
         fields = stat.rpartition(")")[2].split()
         return "" if fields[0] == "Z" else f"{boot} {fields[19]}"
     said = subprocess.run(
@@ -53,24 +53,23 @@ def born(pid: int) -> str:
 
 
 def lives(process: Running) -> bool:
-    """Return whether the very process that was recorded still runs."""
+    """Return whether the recorded process still runs."""
     return bool(process.born) and born(process.pid) == process.born
 
 
 def running(name: str, pid: int) -> Running:
-    """Return a process of this moment as it is recorded."""
+    """Return the record of a running process."""
     return Running(name, pid, born(pid))
 
 
 def write_record(directory: Path, record: RunRecord) -> None:
-    """Replace the record of a folder."""
-    write_private(
-        directory / RECORD_NAME, msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
-    )
+    """Replace the record of a directory."""
+    data = msgspec.json.format(msgspec.json.encode(record), indent=2)
+    private_file.replace(directory / RECORD_NAME, data)
 
 
 def read_record(directory: Path) -> RunRecord | None:
-    """Return the record of a folder, if there is one that can be read."""
+    """Return the record of a directory, or None if there is no valid one."""
     try:
         return msgspec.json.decode((directory / RECORD_NAME).read_bytes(), type=RunRecord)
     except (OSError, msgspec.DecodeError):
@@ -78,12 +77,12 @@ def read_record(directory: Path) -> RunRecord | None:
 
 
 def remove_record(directory: Path) -> None:
-    """Say that nothing runs any more."""
+    """Remove the record."""
     (directory / RECORD_NAME).unlink(missing_ok=True)
 
 
 def take_folder(directory: Path) -> TextIO:
-    """Return the lock of a folder, held until it is closed; one keeper may have it."""
+    """Take the lock of a directory, held until the file is closed."""
     directory.mkdir(parents=True, exist_ok=True)
     lock = (directory / LOCK_NAME).open("a")
     try:
@@ -92,6 +91,6 @@ def take_folder(directory: Path) -> TextIO:
         lock.close()
         held = read_record(directory)
         who = f" by process {held.keeper.pid}" if held else ""
-        raise Error(f"these sites are up already{who}: `headwater site down` ends them") from None
+        raise Error(f"these sites are running already{who}: stop them with `headwater site down`") from None
     os.set_inheritable(lock.fileno(), False)
     return lock

@@ -16,13 +16,13 @@ from headwater.site.topology import LOOPBACK, Account, Json, Node, Remote, Site,
 
 @dataclass(frozen=True)
 class ServerPlacement:
-    """Where the configuration will run: addresses to listen on and to be reached at, the engines' nkeys."""
+    """Where the configuration will run: listen and public addresses, and the engines' nkeys."""
 
     listen: str = LOOPBACK
     is_public: bool = False
-    """Whether links go to where real hosts reach each other."""
+    """Whether links use the public addresses of real hosts."""
     engines: Mapping[str, str] = field(default_factory=dict)
-    """For each business account the public nkey of the engine's user."""
+    """The public nkey of the engine's user, by business account."""
 
 
 def config_text(topology: Topology, site: Site, node: Node, placement: ServerPlacement) -> str:
@@ -30,12 +30,12 @@ def config_text(topology: Topology, site: Site, node: Node, placement: ServerPla
     parts = [
         _line("server_name", node.name),
         _line("listen", f"{placement.listen}:{node.port}"),
-        # Monitoring tells who is connected; it is for this machine alone.
+        # Monitoring shows connections, so that it listens on loopback only.
         _line("http", f"{LOOPBACK}:{node.monitor_port}"),
-        # An engine that folds or compacts may read late; it must not be cut off as a slow consumer for that.
+        # An engine that folds or compacts may read late; it must not be disconnected as a slow consumer.
         "max_pending: 536870912",
         'write_deadline: "30s"',
-        # A link that died without a word is noticed within a minute.
+        # A dead link is detected within a minute.
         'ping_interval: "20s"',
         *([f"tls {_block(_tls(site.tls))}"] if site.tls else ()),
         *([_cluster(site, node, placement)] if site.size > 1 else ()),
@@ -51,7 +51,7 @@ def _line(name: str, value: Any) -> str:
 
 
 def _block(values: Json, indent: str = "") -> str:
-    """Return a mapping in nats-server's own form, which takes JSON for every value."""
+    """Return a mapping in nats-server's configuration format, with values as JSON."""
     inner = indent + "  "
     lines = [f"{inner}{json.dumps(name)}: {_value(value, inner)}" for name, value in values.items()]
     return "{\n" + "\n".join(lines) + f"\n{indent}}}"
@@ -82,9 +82,9 @@ def _cluster(site: Site, node: Node, placement: ServerPlacement) -> str:
 def _leafnodes(topology: Topology, site: Site, node: Node, placement: ServerPlacement) -> str:
     values: Json = {
         "listen": f"{placement.listen}:{node.leaf_port}",
-        # A link goes where the file says, also after its address has changed.
+        # A link uses only the addresses in the file, not advertised ones.
         "no_advertise": True,
-        # A link that is away for days must be back soon after it can be.
+        # After a long outage, a link must reconnect quickly.
         "reconnect": "1s",
     }
     if site.tls:
@@ -123,7 +123,7 @@ def _with_login(url: str, user: User) -> str:
 
 
 def _operator(site: Site) -> list[str]:
-    """Return accounts that come as JWTs, known to every server from its configuration."""
+    """Return the operator's accounts, preloaded from the configuration."""
     preload = {
         account_key(account): account.jwt.read_text().strip() for account in site.accounts if account.jwt
     }
@@ -134,7 +134,7 @@ def _operator(site: Site) -> list[str]:
 
 
 def _subject(jwt: str) -> str:
-    """Return whom a JWT speaks of."""
+    """Return the subject of a JWT."""
     body = jwt.split(".")[1]
     return str(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["sub"])
 
@@ -165,7 +165,7 @@ def _user(user: User, allowed: Json | None) -> Json:
 
 
 def permissions_of(topology: Topology, site: Site, account: Account, user: User) -> Json | None:
-    """Return what a user may do: nobody but engines hears what engines say among themselves."""
+    """Return a user's permissions: only engines may use the engines' internal subjects."""
     if account.is_system:
         return user.permissions
     if user.leaf:
@@ -173,13 +173,13 @@ def permissions_of(topology: Topology, site: Site, account: Account, user: User)
     if any(
         r.site == site.name and r.user.name == user.name for other in topology.sites for r in other.remotes
     ):
-        # A link answers for the API of its own site, so it must be able to listen there.
+        # A link serves the API of its own site, so it must be able to subscribe to it.
         return permissions.closed(user.permissions)
     return permissions.client(user.permissions)
 
 
 def _spoke(topology: Topology, hub: Site, account: Account, spoke: Site) -> Json:
-    """Return what a site's link may do here: serve its own streams, and read those that it copies."""
+    """Return the permissions of a site's link: serve its own streams, and read those that it copies."""
     declared = [stream.config for stream in spoke.streams if stream.account == account.name]
     sources = [source for config in declared for source in (config.get("mirror"), *config.get("sources", ()))]
     origins = {((s.get("external") or {}).get("api", ""), s["name"]) for s in sources if s}
@@ -193,10 +193,10 @@ def _spoke(topology: Topology, hub: Site, account: Account, spoke: Site) -> Json
 
 
 def _default_domains(site: Site) -> str:
-    """Return what lets clients that name no domain speak to the engine of their own site."""
+    """Return the setting that maps clients without a domain to the engine of their site."""
     return f"default_js_domain {_block({account_key(a): site.domain_of(a.name) for a in site.business})}"
 
 
 def account_key(account: Account) -> str:
-    """Return what nats-server calls an account."""
+    """Return nats-server's key of an account."""
     return _subject(account.jwt.read_text().strip()) if account.jwt else account.name

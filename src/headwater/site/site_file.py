@@ -1,4 +1,4 @@
-"""The site file: YAML read strictly into a topology, every reference checked."""
+"""The site file: YAML parsed strictly into a topology, with every reference checked."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ SIZES = (1, 3)
 
 
 def read_topology(files: Sequence[Path]) -> Topology:
-    """Return what a site file describes, or what the values files of several Helm releases do together."""
+    """Return the topology of a site file, or of the values files of several Helm releases."""
     documents = {path.stem: read_document(path) for path in files}
     first = next(iter(documents.values()))
     if all(helm.is_values(document) for document in documents.values()):
         releases = {name: helm.read_values(document) for name, document in documents.items()}
         return checked(helm.topology_of(releases), first)
     if len(files) > 1:
-        raise SettingsError("give one site file, or several values files of the nats chart")
+        raise SettingsError("pass one site file, or one or more values files of the nats chart")
     return checked(_Reader(first).topology(), first)
 
 
@@ -58,7 +58,7 @@ class _Reader:
     def __init__(self, document: Entry) -> None:
         held = document.fields("operator", "accounts", "tls", "sites")
         if "sites" not in held or not held["sites"].entries():
-            raise document.wrong("sites is missing: name at least one site")
+            raise document.wrong("missing sites: add at least one site")
         self._sites = held["sites"].entries()
         self._operator = held["operator"].existing() if "operator" in held else None
         self._accounts = self._read_accounts(held["accounts"]) if "accounts" in held else ()
@@ -83,7 +83,7 @@ class _Reader:
             said["accounts"] = self._read_accounts(held["accounts"])
         business = tuple(account for account in said["accounts"] if not account.is_system)
         if not business:
-            raise entry.wrong("the site has no account for streams: give accounts here, or for all sites")
+            raise entry.wrong("the site has no account for streams: add accounts here, or for all sites")
         for key, default in _PORTS.items():
             said[key] = optional(held, key, _port, default + SITE_STRIDE * place)
         for key in ("host", "cluster", "domain"):
@@ -103,7 +103,7 @@ class _Reader:
         return Site(name=name, operator=self._operator, tls=tls, engine=engine, **{**defaults, **said})
 
     def _chart(self, entry: Entry) -> dict[str, Any]:
-        """Return what the values of a Helm release say of a site; its links are said in the site file."""
+        """Return a site's values from a Helm release; its links are in the site file."""
         values = helm.read_values(read_document(entry.existing()))
         self._warnings += values.warnings
         found: dict[str, Any] = {"domain": values.domain, "accounts": values.accounts, "size": values.size}
@@ -112,14 +112,14 @@ class _Reader:
     def _remote(self, entry: Entry, accounts: tuple[Account, ...]) -> Remote:
         held = entry.fields(*_REMOTE_KEYS)
         if "site" not in held and "url" not in held:
-            raise entry.wrong("say to which site the link goes, or its url")
+            raise entry.wrong("missing target of the link: add site or url")
         if "account" not in held:
-            raise entry.wrong("account is missing: a link is for one account")
+            raise entry.wrong("missing account of the link: add account")
         name = held["account"].text()
         account = next((each for each in accounts if each.name == name), None)
         if account is None:
             known = listed(each.name for each in accounts)
-            raise held["account"].wrong(f"there is no account {name!r}; there are {known}")
+            raise held["account"].wrong(f"there is no account {name!r}: use {known}")
         return Remote(
             account=name,
             user=read_login(entry, held, account),
@@ -130,12 +130,12 @@ class _Reader:
     def _known_site(self, entry: Entry) -> str:
         name = entry.text()
         if name not in self._sites:
-            raise entry.wrong(f"there is no site {name!r}; there are {listed(self._sites)}")
+            raise entry.wrong(f"there is no site {name!r}: use {listed(self._sites)}")
         return name
 
 
 def _urls(entry: Entry) -> str:
-    """Return the addresses of a link: one, or several to be tried in turn."""
+    """Return the addresses of a link: one, or several to try in order."""
     urls = [each.text() for each in entry.items()] if isinstance(entry.value, list) else [entry.text()]
     return ",".join(url.strip() for each in urls for url in each.split(","))
 
@@ -159,25 +159,27 @@ def resized(topology: Topology, size: int) -> Topology:
 
 
 def checked(topology: Topology, document: Entry) -> Topology:
-    """Return a topology that can run: no domain and no port twice, no link that cannot be."""
+    """Return the topology if it can run: unique domains and ports, and valid links."""
     domains: dict[str, str] = {}
     ports: dict[tuple[str, int], str] = {}
     for site in topology.sites:
         here = document.value.get("sites", document).value.get(site.name, document)
         if site.size not in SIZES:
-            raise here.wrong(f"{site.name} has {site.size} nodes; a site has one or three")
+            raise here.wrong(f"{site.name} has {site.size} nodes: a site has one or three")
         for account in site.business:
             domain = site.domain_of(account.name)
             if domain in domains:
-                raise here.wrong(f"the domain {domain!r} is the one of {domains[domain]} already")
+                raise here.wrong(f"the domain {domain!r} is used by {domains[domain]} already")
             domains[domain] = site.name
         for host, port in _ports_of(site):
             if (host, port) in ports:
-                raise here.wrong(f"the port {port} of {host} is used at {ports[host, port]} already")
+                raise here.wrong(f"the port {port} of {host} is used by {ports[host, port]} already")
             ports[host, port] = site.name
         for user in (user for account in site.accounts for user in account.users if user.leaf):
             if user.leaf not in [other.name for other in topology.sites]:
-                raise here.wrong(f"the user {user.name!r} is for the link of {user.leaf!r}, which is no site")
+                raise here.wrong(
+                    f"the user {user.name!r} is for the link of {user.leaf!r}, which is not a site"
+                )
         for remote in site.remotes:
             if why := _unusable(topology, site, remote):
                 raise here.wrong(why)
@@ -193,7 +195,7 @@ def _ports_of(site: Site) -> Iterator[tuple[str, int]]:
 
 
 def _unusable(topology: Topology, site: Site, remote: Remote) -> str:
-    """Return why a link cannot be: it goes nowhere, or its other end would not let it in."""
+    """Return why a link is invalid: no target, or a user that the target refuses."""
     if remote.site == site.name:
         return "a link from a site to itself"
     if not remote.site or remote.user.creds or remote.user.seed:
@@ -201,4 +203,4 @@ def _unusable(topology: Topology, site: Site, remote: Remote) -> str:
     there = topology.site(remote.site)
     if any(account.user(remote.user.name) for account in there.accounts):
         return ""
-    return f"{there.name} has no user {remote.user.name!r}, as whom the link logs in"
+    return f"{there.name} has no user {remote.user.name!r} for the link"

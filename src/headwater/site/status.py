@@ -1,4 +1,4 @@
-"""How sites fare: servers, links, engines, streams, and which origin has been silent since when."""
+"""The status of sites: servers, links, engines, streams, and origins that are not seen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import msgspec
-import nats.errors
 
 from headwater.errors import Error
 from headwater.model.times import SECOND
@@ -18,7 +17,7 @@ from headwater.site.run_record import RunRecord, lives, read_record
 from headwater.site.topology import Account, Json, Node, Site
 
 SILENT_S = 10.0
-"""An origin that was not heard of for so long is called silent."""
+"""An origin that was not seen for this long is called silent."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
@@ -39,7 +38,7 @@ class UpstreamStatus(msgspec.Struct, frozen=True):
     api: str
     lag: int
     silent_since: float = 0.0
-    """Seconds since the epoch when the origin was last heard of, if that is long ago; -1 for never."""
+    """When a silent origin was last seen, in seconds since the epoch; 0 if not silent, -1 for never."""
     error: str = ""
 
 
@@ -53,7 +52,7 @@ class StreamStatus(msgspec.Struct, frozen=True):
 
 
 class DomainStatus(msgspec.Struct, frozen=True):
-    """What an engine serves to one account."""
+    """The streams that an engine serves to one account."""
 
     account: str
     domain: str
@@ -75,13 +74,13 @@ class SitesStatus(msgspec.Struct, frozen=True):
     """All sites of a file."""
 
     keeper: int
-    """Process id of what keeps them, zero when nothing does."""
+    """Id of the supervising process, zero if none runs."""
     sites: tuple[SiteStatus, ...]
     links: tuple[AccountLink, ...]
 
 
 async def status_of(layout: SiteFolders, now: float | None = None) -> SitesStatus:
-    """Return how everything fares at this moment."""
+    """Return the current status of all sites."""
     moment = time.time() if now is None else now
     record = read_record(layout.directory)
     links = await look(layout.topology, read_links(layout.directory), moment)
@@ -90,7 +89,7 @@ async def status_of(layout: SiteFolders, now: float | None = None) -> SitesStatu
 
 
 def keeper_of(record: RunRecord | None) -> int:
-    """Return the process id of what keeps the sites up, zero when it is gone."""
+    """Return the id of the supervising process, zero if it does not run."""
     return record.keeper.pid if record is not None and lives(record.keeper) else 0
 
 
@@ -116,8 +115,9 @@ async def _domain(site: Site, account: Account, seed: Path, now: float) -> Domai
     domain = site.domain_of(account.name)
     try:
         async with api_client(site, account, seed) as client:
-            streams = tuple(_stream(info, now) for info in await client.streams())
-    except (Error, nats.errors.Error, OSError, TimeoutError) as error:
+            infos = await client.pages("STREAM.LIST", "streams")
+            streams = tuple(_stream(info, now) for info in infos)
+    except (Error, OSError) as error:
         return DomainStatus(account.name, domain, is_up=False, problem=str(error) or type(error).__name__)
     return DomainStatus(account.name, domain, is_up=True, streams=streams)
 
@@ -143,7 +143,7 @@ def _upstream(kind: str, said: Json, now: float) -> UpstreamStatus:
 
 
 def silent_since(active_ns: int, now: float) -> float:
-    """Return when an origin was last heard of, zero if that is not long ago, -1 if it never was."""
+    """Return when an origin was last seen, zero if recently, -1 if never."""
     if active_ns < 0:
         return -1.0
     return now - active_ns / SECOND if active_ns > SILENT_S * SECOND else 0.0

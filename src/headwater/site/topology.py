@@ -1,4 +1,4 @@
-"""Sites as values: who is there, with which servers, accounts, links and streams."""
+"""Sites as values: servers, accounts, links and streams."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ Json = dict[str, Any]
 
 CLIENT_PORT, ROUTE_PORT, LEAF_PORT, MONITOR_PORT = 4222, 6222, 7422, 8222
 SITE_STRIDE = 100
-"""Sites on one machine that name no ports are this far apart."""
+"""Distance between the default ports of sites on one machine."""
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class User:
-    """Somebody who may connect: a name and a password, an nkey, or a file of credentials."""
+    """A user: a name and a password, an nkey, or a credentials file."""
 
     name: str
     password: str = field(default="", repr=False)
-    """As nats-server is told it, so perhaps as its bcrypt hash."""
+    """As in nats-server's configuration: plain or a bcrypt hash."""
     secret: str = field(default="", repr=False)
-    """The password itself, where it is known."""
+    """The plain password, if it is known."""
     nkey: str = ""
     seed: Path | None = None
     creds: Path | None = None
     permissions: Json | None = None
     leaf: str = ""
-    """The site whose link logs in as this user, and which may do no more than that takes."""
+    """The site whose link uses this user. It gets only the permissions that a link needs."""
 
     @property
     def can_log_in(self) -> bool:
-        """Return whether enough is known to connect as this user."""
+        """Return whether the user's secret is known."""
         return bool(self.secret or self.seed or self.creds)
 
 
@@ -55,7 +55,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Tls:
-    """What a server shows, and whom it trusts."""
+    """A server's TLS certificate and its certificate authority."""
 
     cert: Path
     key: Path
@@ -70,21 +70,21 @@ class Remote:
     account: str
     user: User
     site: str = ""
-    """The site at the other end, where it is one of this file."""
+    """The target site, if it is in this file."""
     url: str = ""
-    """Where that end is reached, at one of several addresses with commas between; else at the site's own."""
+    """Addresses of the target, separated by commas; empty for the target site's own."""
     public_url: str = ""
-    """Where it is reached from real hosts, if that is elsewhere."""
+    """The target's address from real hosts, if it differs."""
 
 
 @dataclass(frozen=True)
 class DeclaredStream:
-    """A stream that a site is to have, and in which account."""
+    """A stream to create at a site, and its account."""
 
     account: str
     config: Json
     place: str
-    """File and line, for whoever must mend it."""
+    """File and line, for error messages."""
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class DeclaredStream:
 
 
 class Node(NamedTuple):
-    """One nats-server of a site, and its ports."""
+    """One nats-server of a site and its ports."""
 
     name: str
     host: str
@@ -105,7 +105,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """One place: its servers, its accounts, its domain, its links to others."""
+    """One location: its servers, accounts, domain and links."""
 
     name: str
     domain: str
@@ -121,12 +121,12 @@ class Site:
     tls: Tls | None = None
     operator: Path | None = None
     engine: str = ""
-    """The site whose engine serves this one as well; its own name, mostly."""
+    """The site whose engine serves this one; by default the site itself."""
     streams: tuple[DeclaredStream, ...] = ()
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """Yield the site's servers; those after the first have the next ports."""
+        """Yield the site's servers, on consecutive ports."""
         for place in range(self.size):
             name = f"{self.name}-{place}" if self.size > 1 else self.name
             yield Node(
@@ -159,12 +159,12 @@ class Site:
         return f"{self.domain}-{account.lower()}"
 
     def client_urls(self, host: str = "") -> tuple[str, ...]:
-        """Return where clients connect."""
+        """Return the client URLs."""
         scheme = "tls" if self.tls else "nats"
         return tuple(f"{scheme}://{host or node.host}:{node.port}" for node in self.nodes)
 
     def leaf_urls(self, host: str = "") -> tuple[str, ...]:
-        """Return where leaf nodes connect."""
+        """Return the leaf node URLs."""
         scheme = "tls" if self.tls else "nats"
         return tuple(f"{scheme}://{host or node.host}:{node.leaf_port}" for node in self.nodes)
 
@@ -182,7 +182,7 @@ class Topology:
 
     @property
     def engines(self) -> dict[str, tuple[Site, ...]]:
-        """Return for each engine, named after the site it stands at, the sites it serves."""
+        """Return the sites of each engine, which is named after its own site."""
         found: dict[str, tuple[Site, ...]] = {}
         for site in self.sites:
             found[site.engine] = (*found.get(site.engine, ()), site)

@@ -43,11 +43,11 @@ SCHEMA = StructType(
 
 
 class StreamDataSource(DataSource):
-    """A stream of a Headwater, or of any JetStream when no path is given."""
+    """A stream of Headwater, or without a path, of any JetStream server."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what stands in `format(…)`."""
+        """Return the name for `format(…)`."""
         return NAME
 
     def schema(self) -> StructType:
@@ -55,19 +55,19 @@ class StreamDataSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the stream as it is now."""
+        """Return a reader of the stream's current messages."""
         return StreamReader(Reading(self.options), column_names(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return what follows the stream."""
+        """Return a reader that follows the stream."""
         reading = Reading(self.options)
         if reading.origin is None:
-            raise SettingsError("readStream needs option server: only the engine knows how far a stream goes")
+            raise SettingsError("missing option server: readStream needs it to find the end of the stream")
         return FollowingReader(reading, column_names(schema))
 
 
 class PiecePartition(InputPartition):
-    """One task's share."""
+    """The piece that one task reads."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__(piece)
@@ -82,7 +82,7 @@ class StreamReader(DataSourceReader):
         self._names = names
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition for each file and for each range of what no file holds yet."""
+        """Return one partition for each file, and for each range that is in no file yet."""
         return [PiecePartition(piece) for piece in self._reading.pieces(1, UNBOUNDED)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -91,7 +91,7 @@ class StreamReader(DataSourceReader):
 
 
 class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on from micro-batch to micro-batch; an offset is the last sequence that was read."""
+    """Reads a stream in micro-batches; an offset is the last sequence read."""
 
     def __init__(self, reading: Reading, names: Sequence[str]) -> None:
         self._reading = reading
@@ -99,19 +99,19 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        """Return where a new query begins."""
+        """Return the offset at which a new query starts."""
         return {"seq": self._reading.start_seq - 1}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return how much a micro-batch takes."""
+        """Return the size limit of a micro-batch."""
         return ReadMaxRows(self._reading.max_per_trigger)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read no further than the stream reaches now."""
+        """Stop at the current end of the stream."""
         self._target = self._reading.last_seq()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Return how far the next micro-batch goes."""
+        """Return the end of the next micro-batch."""
         last = self._reading.last_seq() if self._target is None else self._target
         return {"seq": next_offset(start["seq"], last, limit)}
 
@@ -129,17 +129,17 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def next_offset(start_seq: int, last_seq: int, limit: ReadLimit) -> int:
-    """Return the last sequence of a micro-batch that begins behind `start_seq`."""
+    """Return the last sequence of a micro-batch that starts after `start_seq`."""
     if isinstance(limit, ReadMaxRows):
         last_seq = min(last_seq, start_seq + limit.max_rows)
     else:
         assert isinstance(limit, ReadAllAvailable), limit
-    # A stream that was made anew is shorter than what was read of the old one; nothing is taken back.
+    # A re-created stream may end before the offset; offsets never move back.
     return max(start_seq, last_seq)
 
 
 def column_names(schema: StructType) -> list[str]:
-    """Return the columns that are wanted, refused when a stream has none of that name and type."""
+    """Return the selected columns; raise if a stream has no such column of that type."""
     ours = {field.name: field.dataType for field in SCHEMA.fields}
     for field in schema.fields:
         if ours.get(field.name) != field.dataType:

@@ -1,4 +1,4 @@
-"""A stream cut into pieces that Spark reads side by side: files of its table, and ranges asked of its API."""
+"""A stream divided into pieces that Spark reads in parallel: files of its table, and ranges of its API."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from headwater.table.datafile import DataFile
 
 @dataclass(frozen=True)
 class StreamSnapshot:
-    """What a stream holds at one moment: the live sequences, and those of them that lie in files."""
+    """A stream at one moment: its live sequences, and the files that contain some of them."""
 
     first_seq: int
     last_seq: int
     files: tuple[DataFile, ...] = ()
     """Ascending; rows beyond the live sequences are left out when they are read."""
     removed: BitMap64 | None = None
-    """Sequences between the first and the last that hold no message; None where nobody was asked."""
+    """Sequences between the first and the last without a message; None if unknown."""
     asked: bool = True
-    """Whether what no file holds can be asked of the API."""
+    """Whether messages that are in no file can be read by the API."""
     bucket: BucketAddress | None = None
     """Where the files are, if not on the disk."""
 
@@ -34,20 +34,20 @@ class StreamSnapshot:
 
 @dataclass(frozen=True)
 class Piece:
-    """A range of sequences to be read at one go: of a file, or through the API where there is none."""
+    """A range of sequences that one task reads, from a file or by the API."""
 
     first_seq: int
     last_seq: int
     file: DataFile | None = None
     """Its path is absolute, or a key in the bucket."""
     removed: bytes = b""
-    """Serialized BitMap64 of the sequences of the file that hold no message any more."""
+    """Serialized BitMap64 of the file's sequences whose messages are removed."""
     bucket: BucketAddress | None = None
     """Where the file is, if not on the disk; credentials come from the environment of whoever reads."""
 
 
 def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:
-    """Return pieces that hold every live message once, in ascending order."""
+    """Return pieces that contain every live message once, in ascending order."""
     assert messages_per_piece > 0
     pieces: list[Piece] = []
     next_seq = extent.first_seq
@@ -64,7 +64,7 @@ def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:
 
 
 def _asked(extent: StreamSnapshot, first_seq: int, last_seq: int, messages: int) -> Iterator[Piece]:
-    """Yield what no file holds, in ranges of a bounded length; a range of removed messages alone is none."""
+    """Yield ranges of bounded length that are in no file; ranges without live messages are skipped."""
     if not extent.asked:
         return
     for first in range(first_seq, last_seq + 1, messages):
@@ -80,5 +80,5 @@ def _removed_between(removed: BitMap64 | None, first_seq: int, last_seq: int) ->
 
 
 def ordered(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
-    """Return files as an extent wants them."""
+    """Return files in ascending order."""
     return tuple(sorted(files, key=lambda file: file.first_seq))

@@ -1,4 +1,4 @@
-"""The messages of a piece as Arrow batches, with the columns that were asked for and no others.
+"""The messages of a piece as Arrow batches with the selected columns.
 
 This is what Spark's executors run for `spark.read.format("headwater")`.
 """
@@ -41,14 +41,14 @@ COLUMNS = pa.schema(
         pa.field("data", pa.binary()),
     ]
 )
-"""What a row has; `headers` is null where a message has none."""
+"""The columns of a row; `headers` is null if a message has none."""
 
 
 KeepGroup = Callable[[DataFile, pq.RowGroupMetaData], bool]
 
 
 class GoneError(Error):
-    """A file was replaced after the read was planned; reading anew finds the new one."""
+    """A file was replaced after the read was planned; reading again finds the new one."""
 
     retryable = True
 
@@ -111,7 +111,7 @@ def _opened(piece: Piece, file: DataFile) -> Path | StoredBytes:
 
 
 def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
-    """Return rows of a file of a source's origin with what they have in the target."""
+    """Return the rows of a linked file with the target's own values."""
     told: dict[str, pa.Array] = {}
     if "headers" in rows.column_names:
         seqs = rows["offset"].to_numpy() + copied.source_base
@@ -127,7 +127,7 @@ def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
 
 
 def _live(seqs: Int64s, piece: Piece, removed: BitMap64) -> npt.NDArray[np.bool_]:
-    """Return which of the sequences belong to the piece and still hold a message."""
+    """Return which sequences belong to the piece and have a live message."""
     mask = (seqs >= piece.first_seq) & (seqs <= piece.last_seq)
     if removed:
         mask &= np.fromiter((seq not in removed for seq in seqs.tolist()), np.bool_, len(seqs))
@@ -135,7 +135,7 @@ def _live(seqs: Int64s, piece: Piece, removed: BitMap64) -> npt.NDArray[np.bool_
 
 
 def _batches(rows: pa.Table, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield rows with the given columns, as Spark takes them."""
+    """Yield rows with the given columns in Spark's types."""
     if not rows.num_rows:
         return
     arrays = [_column(rows, name) for name in names]
@@ -153,7 +153,7 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
 
 
 def _headers(raw: bytes | None) -> list[tuple[str, list[str]]] | None:
-    """Return a header block as the pairs of a map; bytes that are no text show as U+FFFD."""
+    """Return a header block as the pairs of a map; invalid UTF-8 becomes U+FFFD."""
     if not raw:
         return None
     parsed = header_block.to_dict(raw) or {}

@@ -1,4 +1,4 @@
-"""One read of a stream by Spark: which stream was asked for, and the pieces it is cut into.
+"""One read of a stream by Spark: the stream, and the pieces to read.
 
 What is read is planned at one moment: the engine's word on which sequences live, then the table's files, then
 ranges of what no file holds yet, asked of the API. A message that is folded in between is in a file that is
@@ -27,7 +27,7 @@ NAMED_REMOVALS = 50_000
 
 OPTIONS: Mapping[str, str] = {
     "path": "a stream's folder in the store, or in a bucket; its files are read directly",
-    "stream": "the stream's name; the folder's name where it is left out",
+    "stream": "the stream's name; by default the directory's name",
     "server": f"the nats-server, several with commas; {DEFAULT_SERVER} where there is no path",
     "domain": "the JetStream domain of the stream",
     "apiPrefix": "the prefix of the API, instead of a domain",
@@ -39,15 +39,15 @@ OPTIONS: Mapping[str, str] = {
     "tlsCa": "file with the authorities' certificates",
     "tlsCert": "file with the client's certificate",
     "tlsKey": "file with the client's key",
-    "startSequence": "the first sequence that is read; 1 if nothing is said",
-    "endSequence": "the last sequence that is read, for batch reads",
-    "maxMessagesPerTrigger": "how many sequences a micro-batch covers at most; 100,000 if nothing is said",
-    "messagesPerPartition": "how many sequences a task asks the API for; 100,000 if nothing is said",
+    "startSequence": "the first sequence to read; 1 by default",
+    "endSequence": "the last sequence to read, for batch reads",
+    "maxMessagesPerTrigger": "the most sequences of a micro-batch; 100,000 by default",
+    "messagesPerPartition": "how many sequences a task reads by the API; 100,000 by default",
 }
 
 
 class Reading:
-    """What one read was asked for: which stream, and which of its sequences."""
+    """One read: the stream and the range of sequences."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         _refuse_unknown(options)
@@ -65,7 +65,7 @@ class Reading:
         return pieces_of(extent, self._per_partition)
 
     def last_seq(self) -> int:
-        """Return the stream's last sequence, as the engine says."""
+        """Return the stream's last sequence, as the engine reports it."""
         return int(self._state(details=False)["last_seq"])
 
     def _extent(self) -> StreamSnapshot:
@@ -108,13 +108,13 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
 
 
 def _origin(options: Mapping[str, str], table: Place | None) -> NatsOrigin | None:
-    """Return whom to ask, or None when a path alone is given."""
+    """Return the API to read from, or None if only a path is given."""
     server = options.get("server")
     if not server and table is not None:
         return None
     stream = options.get("stream") or (stream_of(table) if table is not None else "")
     if not stream:
-        raise SettingsError("say which stream: option stream, or load(…) with its folder in the store")
+        raise SettingsError("missing stream: pass option stream, or load(…) with its directory in the store")
     domain = options.get("domain")
     prefix = options.get("apiPrefix") or (f"$JS.{domain}.API" if domain else "$JS.API")
     return NatsOrigin(

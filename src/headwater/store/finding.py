@@ -15,15 +15,15 @@ class Kind(StrEnum):
     CATALOG = "catalog"
     """The catalog is missing or damaged."""
     ORPHAN = "orphan"
-    """A stream's directory that the catalog does not know."""
+    """A stream's directory that the catalog does not list."""
     NO_HOME = "missing-directory"
-    """A stream that the catalog knows and that has no directory."""
+    """A stream in the catalog without a directory."""
     MOVED = "moved-directory"
     """A stream whose directory has another name than the catalog says."""
     IDENTITY = "identity"
-    """A directory that does not say, or says wrongly, whose it is."""
+    """A directory without a valid identity."""
     DECLARATION = "declaration"
-    """A config beside the data that is damaged or does not agree with the catalog."""
+    """A config file next to the data that is damaged or differs from the catalog."""
     CHECKPOINT = "checkpoint"
     """The state of a stream is damaged."""
     LOG = "log"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
     UNREADABLE = "unreadable"
     """Something could not be checked."""
     NOTE = "note"
-    """Nothing is wrong, but somebody may want to know."""
+    """Not a problem, but worth knowing."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What a stream forgets with its checkpoint, and what of it the messages themselves still say.
+"""The state that a stream loses with its checkpoint, and the part that its messages still contain.
 
 The last message of each source says how far it was copied (`stream/copied_cursors`), as long as nothing but
 limits removes messages.

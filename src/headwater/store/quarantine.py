@@ -1,4 +1,4 @@
-"""Where a repair puts what it takes out of a store's way: nothing is deleted."""
+"""The quarantine of a repair: damaged files are moved there instead of being deleted."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from headwater.wire.stream_json import decode_config, encode_config
 
 Progress = Callable[[str], None]
 NEWER = "newer release"
-"""What every refusal of a newer format says; such a store is not ours to repair."""
+"""Part of every error about a newer format; such a store is not repaired."""
 WOULD = {
     Kind.TABLE: "its Delta log would be rebuilt from its data files",
     Kind.DATA: "damaged data files would go to quarantine, and their messages would be recorded as lost",
@@ -104,7 +104,7 @@ class Repair:
         return Repaired(before, self._done, left, self._quarantine.folder if self._quarantine.moved else None)
 
     def _repair_homes(self, before: Report) -> None:
-        """Have every directory say whose it is, as far as anything knows."""
+        """Write missing identities of directories, as far as they are known."""
         if not any(found.kind is Kind.IDENTITY for found in before.problems):
             return
         for home in read_homes(self._disk, self._store):
@@ -117,7 +117,7 @@ class Repair:
                     declaration.write_identity(self._disk, home.path, identity)
 
     def _repair_catalog(self, before: Report) -> None:
-        """Have the catalog name every stream of the store."""
+        """Add every stream of the store to the catalog."""
         kinds = {found.kind for found in before.problems}
         homes = [home for home in read_homes(self._disk, self._store) if not home.is_unfinished]
         if Kind.CATALOG in kinds:
@@ -145,7 +145,7 @@ class Repair:
         by_id = {row.identity: row for row in rows}
         there = {home.id for home in homes}
         copied = [home for home, _ in copies(homes, {row.home(self._store) for row in rows})]
-        # Of two directories with one identity the copy is the one that does not say it lies where it does.
+        # Of two directories with one identity, the copy is the one whose declaration names another place.
         homes = sorted((home for home in homes if home not in copied), key=lambda home: not home.is_in_place)
         self._forget_missing(catalog, rows, homes, there)
         for home in homes:
@@ -162,7 +162,7 @@ class Repair:
                 self._adopt_damaged(catalog, home, rows)
 
     def _set_aside_consumers(self, home: Home) -> None:
-        """Move damaged files of consumers away; the catalog writes again what it knows of them."""
+        """Move damaged consumer files away; the catalog writes them again."""
         for file in declaration.consumer_files(self._disk, home.path):
             try:
                 declaration.read_consumer(self._disk, home.path, file)
@@ -175,7 +175,7 @@ class Repair:
     def _forget_missing(
         self, catalog: Catalog, rows: list[StreamRow], homes: list[Home], there: set[str]
     ) -> None:
-        """Forget streams without a directory if that is asked for, or if another has taken their place."""
+        """Remove streams without a directory if requested, or if another stream has their name."""
         names = {(home.account, home.name) for home in homes if home.id}
         paths = {home.path for home in homes}
         for row in rows:
@@ -190,7 +190,7 @@ class Repair:
                 )
 
     def _attach(self, catalog: Catalog, home: Home, there: set[str]) -> None:
-        """Have the catalog name a stream that it does not know."""
+        """Add a stream to the catalog."""
         row = self._row(home)
         named = f"{row.account}/{row.name}"
         others = catalog.streams(row.account)
@@ -198,7 +198,7 @@ class Repair:
             self._done.append(f"{named}: NOT attached: {home.path} is a second stream of this name")
             return
         if row.home(self._store) != home.path:
-            self._done.append(f"{named}: NOT attached: {home.path} does not lie in the folder of its account")
+            self._done.append(f"{named}: NOT attached: {home.path} is not in the directory of its account")
             return
         overlapping = [other.name for other in others if _overlap(row, other)]
         if overlapping:
@@ -222,10 +222,10 @@ class Repair:
         )
 
     def _adopt_damaged(self, catalog: Catalog, home: Home, rows: list[StreamRow]) -> None:
-        """Give a directory that says nothing back to the stream whose place it has."""
+        """Attach a directory without an identity to the stream that the catalog has at this path."""
         row = next((row for row in rows if row.home(self._store) == home.path), None)
         if row is None:
-            self._done.append(f"{home.path}: NOT attached: nothing says whose it is")
+            self._done.append(f"{home.path}: NOT attached: its stream is unknown")
             return
         self._quarantine.take(home.path / IDENTITY)
         self._quarantine.take(home.path / DECLARED)

@@ -55,16 +55,16 @@ def repair(store: Path, quarantine: Quarantine, dry_run: bool) -> list[str]:
             continue
         for suffix in ("", "-wal"):
             quarantine.copy_file(path.with_name(path.name + suffix))
-        done += _mended(path) or _set_aside(path, quarantine)
+        done += _repaired(path) or _set_aside(path, quarantine)
     return done
 
 
-def _mended(path: Path) -> list[str]:
+def _repaired(path: Path) -> list[str]:
     """Return what was done to make the file usable, nothing if it still is not."""
     done = []
     try:
         if state_of(path) is WalState.DAMAGED:
-            done.append(_mend_wal(path))
+            done.append(_repair_wal(path))
         if (mark := OpenMark(path)).left_at:
             mark.drop()
             done.append(f"{wal_path(path)}: {_WITHOUT_WAL}")
@@ -80,7 +80,7 @@ def _mended(path: Path) -> list[str]:
     return done
 
 
-def _mend_wal(path: Path) -> str:
+def _repair_wal(path: Path) -> str:
     """Have SQLite use as much of a damaged write-ahead log as its rows' checksums confirm."""
     wal = wal_path(path)
     with tempfile.TemporaryDirectory(prefix="headwater-repair-") as scratch:

@@ -1,4 +1,4 @@
-"""Checks one stream: every checksum of log and table, and that all it says about itself agrees."""
+"""Checks one stream: every checksum of log and table, and the consistency of its files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StreamCheck:
         self._found: list[Finding] = []
         self._scratch = ""
         self.opened: OpenedStream | None = None
-        """What the stream said about itself, None if it could not be opened."""
+        """The opened stream's state, None if it could not be opened."""
 
     def run(self, consumers: list[ConsumerRow], progress: Progress) -> list[Finding]:
         """Return what is wrong with the stream."""
@@ -128,10 +128,10 @@ class StreamCheck:
                 self._say(Kind.DATA, path, what, _LOST)
 
     def _open(self, made: Path, config: StreamConfig, consumers: list[ConsumerRow]) -> None:
-        """Open the stream as the engine does, and look at what came out."""
+        """Open the stream as the engine does, and check the result."""
         try:
             store = Store(made, config, self._services)
-        except Exception as error:  # whatever the engine would meet is a finding
+        except Exception as error:  # any error that the engine would get is a finding
             kind = Kind.CHECKPOINT if "checkpoint" in str(error) else Kind.TABLE
             if not any(each.kind is Kind.CHECKPOINT for each in self._found) or kind is not Kind.CHECKPOINT:
                 self._say(kind, self._home, _what(error), _OFFLINE)

@@ -1,4 +1,4 @@
-"""What lies in a store: the directories of streams, what each says of itself, and the catalog's rows."""
+"""The contents of a store: the directories of streams with their identities, and the catalog's rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CATALOG = "catalog.db"
 
 @dataclass(frozen=True)
 class Home:
-    """A stream's directory and what it says; None where that is not there or damaged."""
+    """A stream's directory with its identity and declaration; None if missing or damaged."""
 
     path: Path
     identity: Identity | None
@@ -32,25 +32,25 @@ class Home:
 
     @property
     def id(self) -> str:
-        """Return the identity that the directory bears, by either of its files."""
+        """Return the identity in either of the directory's files."""
         if self.identity is not None:
             return self.identity.identity
         return self.declared.identity if self.declared is not None else ""
 
     @property
     def is_in_place(self) -> bool:
-        """Return whether the directory has the name that its declaration says."""
+        """Return whether the directory has the name in its declaration."""
         return self.declared is not None and self.declared.directory == self.path.name
 
     @property
     def name(self) -> str:
-        """Return the stream's name, or the directory's if it does not say."""
+        """Return the stream's name, or the directory's if there is no declaration."""
         found = self.identity or self.declared
         return found.name if found is not None else self.path.name
 
     @property
     def account(self) -> str:
-        """Return the account, or its folder if the directory does not say."""
+        """Return the account, or the parent directory's name if there is no declaration."""
         found = self.identity or self.declared
         return found.account if found is not None else self.path.parent.name
 

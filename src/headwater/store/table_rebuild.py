@@ -59,7 +59,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What a new Delta log is to hold."""
+    """The contents of a new Delta log."""
 
     files: list[FoundFile]
     transactions: dict[str, int]

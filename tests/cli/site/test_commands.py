@@ -36,7 +36,7 @@ def test_sites_come_up_in_the_background_and_go_down_again(bare: Shell, tmp_path
         assert "S" in bare.ok("--context", "hub", "stream", "ls", "--names", NATS_URL="")
         again = bare("site", "up", file, "--detach", "--no-spark", "--no-contexts")
         assert again.code == 1
-        assert "up already" in again.err
+        assert "running already" in again.err
         found = json.loads(bare.ok("site", "status", file, "--json"))
         assert found["sites"][0]["domains"][0]["streams"][0]["name"] == "S"
         assert "1 streams" in bare.ok("site", "status", file)
@@ -78,7 +78,7 @@ def test_a_file_that_makes_no_sense_is_bad_usage(bare: Shell, tmp_path: Path) ->
     (tmp_path / "a.yaml").write_text("sites: {hub: {prot: 1}}\n")
     ran = bare("site", "up", str(tmp_path / "a.yaml"))
     assert ran.code == 2
-    assert "a.yaml:1: sites.hub.prot: 'prot' is no key here; did you mean port?" in ran.err
+    assert "a.yaml:1: sites.hub.prot: unknown key 'prot': did you mean port?" in ran.err
 
 
 def test_a_context_that_is_not_ours_is_named_and_stays(bare: Shell, tmp_path: Path) -> None:
