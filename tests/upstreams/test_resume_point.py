@@ -11,10 +11,12 @@ from control.copiers import Copier, copying, count_is, create, held, publish
 from doors import Door
 from headwater.clock import SystemClock
 from headwater.model.upstream import StreamSource
+from headwater.replication.work import Work
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.stream.stream import Stream
+from headwater.upstreams import upstreams
 from headwater.upstreams.origins import Origins
-from headwater.upstreams.planner import OriginRange
+from headwater.upstreams.planner import OriginRange, plan_local
 from headwater.upstreams.resume_point import Resumption
 from table.samples import columns
 
@@ -65,6 +67,33 @@ async def test_a_gap_of_retention_is_noted_and_survives_a_restart(tmp_path: Path
         await publish(door, "o", 1, start=12)
         await copied(door, copier, "M", 7)
         assert await gaps(door, "M") == [(3, 8, "retention")], "noted once"
+
+
+@pytest.mark.parametrize("folded", [False, True])
+async def test_what_is_removed_while_a_copy_is_planned_is_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folded: bool
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"], max_msgs=4)
+        await create(door, name="M", mirror={"name": "O"})
+        await publish(door, "o", 2)
+        await copied(door, copier, "M", 2)
+        await publish(door, "o", 4, start=2)
+        if folded:
+            await door.domain.stream("O").checkpoint()
+        plan, is_first = plan_local, True
+
+        async def publish_first(*args: Any) -> list[Work]:
+            nonlocal is_first
+            if is_first:
+                is_first = False
+                await publish(door, "o", 3, start=6)
+            return await plan(*args)
+
+        monkeypatch.setattr(upstreams, "plan_local", publish_first)
+        await copied(door, copier, "M", 6)
+        assert [m.seq for m in await held(door, "M")] == [1, 2, 6, 7, 8, 9]
+        assert await gaps(door, "M") == [(3, 5, "retention")]
 
 
 async def test_a_purge_at_the_origin_while_behind_is_a_gap(tmp_path: Path) -> None:

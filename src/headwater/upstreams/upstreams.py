@@ -64,6 +64,8 @@ FRESH_NS = 100_000_000
 """Who asks for a stream's info is told of local origins as they were so short a time ago."""
 MEASURES = 3
 """How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
+PLANS = 5
+"""How often a copy is planned at the most while its origin drops messages that it has not copied."""
 SWEEP_NS = 600_000_000_000
 """How often it is looked for files that tasks staged and never handed in."""
 CLOSE_S = 5.0
@@ -363,13 +365,17 @@ class Upstreams:
         return NOTHING
 
     async def _planned_here(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
-        extent, start_seq = await self._look(upstream, now_ns, planning=True)
-        if start_seq > extent.last_seq:
-            return NOTHING
-        origin = self._domain.stream(upstream.source.name)
-        works = await plan_local(
-            upstream, origin, extent, start_seq, question.slots, now_ns, question.task_bytes
-        )
+        for _ in range(PLANS):
+            extent, start_seq = await self._look(upstream, now_ns, planning=True)
+            if start_seq > extent.last_seq:
+                return NOTHING
+            origin = self._domain.stream(upstream.source.name)
+            works = await plan_local(
+                upstream, origin, extent, start_seq, question.slots, now_ns, question.task_bytes
+            )
+            if not (extent.takes_out and origin.reading.first_seq > start_seq):
+                break
+            # Messages were removed since the origin was looked at: the next look records them as a gap.
         return Planned(extent.identity, works)
 
     async def _look(
