@@ -126,6 +126,9 @@ class BreakableObjects:
     def delete(self, key: str) -> None:
         self._do("remove", key, lambda: self._inner.delete(key))
 
+    def sync(self, key: str) -> None:
+        self._inner.sync(key)
+
     def copy(self, source: str, target: str) -> None:
         self._do("copy", source, lambda: self._inner.copy(source, target))
 

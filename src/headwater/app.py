@@ -26,6 +26,7 @@ from headwater.control.ownership import Ownership
 from headwater.control.reserve import Reserve
 from headwater.control.store_lock import StoreLock
 from headwater.errors import DiskError, Error, StoreLockedError
+from headwater.objects.address import BucketAddress
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
@@ -33,6 +34,7 @@ from headwater.seat import ENGINE, EngineParts, Seat, Server, reach_server, seat
 from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
+from headwater.table.bucket_tables import BucketTables
 from headwater.threads import ElasticThreads
 from headwater.web.page_server import PageServer
 
@@ -204,6 +206,7 @@ def _open_parts(
     catalog.claim()
     logger.info("store id %s", catalog.store_id)
     require_files(sum(len(catalog.streams(account)) for account in catalog.accounts()), raise_limit())
+    tables = _open_tables(settings, settings.store, catalog.store_id)
     sync_executor = ElasticThreads(SYNC_THREADS, "sync")
     work_executor = ElasticThreads(WORK_THREADS, "work")
     stack.callback(work_executor.shutdown)
@@ -229,7 +232,19 @@ def _open_parts(
         has_own_replicator=owns,
         need_replicator=supervisor.ensure if owns else lambda: None,
         replicator_problem=lambda: supervisor.problem,
+        tables=tables,
     )
+
+
+def _open_tables(settings: Settings, store: Path, store_id: str) -> BucketTables | None:
+    """Return where tables are kept that are not in the store, tested and claimed for this store."""
+    if settings.tables is None:
+        return None
+    address = BucketAddress(settings.tables.rstrip("/"), settings.tables_endpoint, settings.tables_region)
+    tables = BucketTables(address, store, settings.tables_cache_bytes)
+    tables.claim(store_id)
+    logger.info("tables of new streams are kept in %s", address.url)
+    return tables
 
 
 async def _sit(

@@ -40,6 +40,7 @@ from headwater.stan.door import opened as opened_stan
 from headwater.stan.monitoring import Monitoring
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
+from headwater.table.bucket_tables import BucketTables
 from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer
 
@@ -82,6 +83,8 @@ class EngineParts:
     """Called when there is an upstream."""
     replicator_problem: Callable[[], str]
     """Why there is no replicator, if that is known."""
+    tables: BucketTables | None = None
+    """Where tables are kept that are not in the store."""
     secret: bytes = b""
     """What replicators prove themselves with; without one, none is served."""
 
@@ -257,6 +260,7 @@ async def _open_domain(
         client_limit=-1 if settings.nats_url else settings.max_payload_bytes,
         domain=settings.domain or "",
         fence=premises.fence,
+        tables=premises.tables,
     )
     domain = Domain(
         account=settings.account,

@@ -43,6 +43,21 @@ class Settings:
         default_memory_dir,
         default_text="`/dev/shm`, else the directory for temporary files",
     )
+    tables: str | None = _setting(
+        "Address in a bucket (s3://, gs://, az:// or file://) where the tables of new streams are kept, "
+        "instead of in the store. Credentials come from the environment or an AWS profile.",
+        "Store",
+    )
+    tables_endpoint: str | None = _setting(
+        "Address of the S3 server that has the bucket; without it, AWS_ENDPOINT_URL or Amazon's.", "Store"
+    )
+    tables_region: str | None = _setting("Region of the bucket; without it, AWS_REGION.", "Store")
+    tables_cache_bytes: int = _setting(
+        "Size of the cache on the local disk for what is read from tables in the bucket.",
+        "Store",
+        1024 * MIB,
+        low=0,
+    )
     standby: bool = _setting(
         "Whether to wait while another engine holds the store, and to take over when that one is gone.",
         "Store",
@@ -351,6 +366,8 @@ class Settings:
                     raise SettingsError(
                         f"{name} has a meaning only with nats_url: the embedded server needs none"
                     )
+        if self.tables is None and (self.tables_endpoint is not None or self.tables_region is not None):
+            raise SettingsError("tables_endpoint and tables_region have a meaning only with tables")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise SettingsError("tls_cert and tls_key go together: give both or neither")
         if self.password is not None and self.password_file is not None:

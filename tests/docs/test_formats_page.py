@@ -13,7 +13,7 @@ from headwater.log import batch, checkpoint, segment
 from headwater.model import cursor, gaps
 from headwater.stan import records
 from headwater.stream import notes
-from headwater.table import archive, mending, parquet, schema
+from headwater.table import archive, bucket_tables, mending, parquet, remote_table, schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "formats.md"
 VERSIONS = {
@@ -30,6 +30,8 @@ VERSIONS = {
     "the gaps of a source or mirror": gaps.VERSION,
     "the state of a consumer": change.VERSION,
     "`table/`, the Delta table": schema.VERSION,
+    "`table`, a file in place of the folder, with the address of a table in a bucket": remote_table.VERSION,
+    "`.headwater/store` in a bucket, the id of the store whose tables are there": bucket_tables.VERSION,
     "`table/checkpoint.sums`": mending.SUMS_VERSION,
     "a data file, also in `staging/`": parquet.FILE_VERSION,
     "an archive (`STREAM.SNAPSHOT`)": archive.VERSION,

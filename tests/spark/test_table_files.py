@@ -9,7 +9,7 @@ import pytest
 from headwater.disk import RealDisk
 from headwater.errors import SettingsError
 from headwater.objects.address import BucketAddress
-from headwater.spark.table_files import delta_options, files_of, place_of_table, stream_of
+from headwater.spark.table_files import files_of, place_of_table, stream_of
 from headwater.table import Table
 from headwater.table.remote_table import RemoteTable, write_remote
 from table.samples import columns
@@ -45,4 +45,4 @@ def test_a_stream_s_folder_may_name_a_bucket(tmp_path: Path) -> None:
     assert place == remote.bucket
     assert stream_of(place) == "ORDERS"
     assert isinstance(place, BucketAddress)
-    assert delta_options(place)["allow_http"] == "true"
+    assert place.delta_options()["allow_http"] == "true"

@@ -287,3 +287,13 @@ def test_the_checkpoint_holds_the_transactions(tmp_path: Path, log: DeltaLog) ->
     checkpoint = next((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
     transactions = [row for row in pq.read_table(checkpoint)["txn"].to_pylist() if row]
     assert [(row["appId"], row["version"]) for row in transactions] == [("fold", 49)]
+
+
+def test_a_commit_of_another_writer_is_never_followed_by_ours(tmp_path: Path, disk: BreakableDisk) -> None:
+    deposed = DeltaLog.open(tmp_path, disk)
+    deposed.commit([file(0)], [], {})
+    owner = DeltaLog.open(tmp_path, disk)
+    owner.commit([file(1)], [], {})
+    with pytest.raises(ConflictError, match="another writer has committed"):
+        deposed.commit([file(2)], [], {})
+    assert DeltaLog.open(tmp_path, disk).take_files() == [file(0), file(1)]

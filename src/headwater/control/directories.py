@@ -21,6 +21,8 @@ from headwater.disk import Disk
 from headwater.errors import DiskError, Error
 from headwater.model.names import directory_name
 from headwater.model.sealed import SealError
+from headwater.table.bucket_tables import BucketTables, require_local
+from headwater.table.remote_table import read_remote
 
 _NEW, _TRASH = ".new-", ".trash-"
 
@@ -52,9 +54,11 @@ class Swept(NamedTuple):
 class Directories:
     """The streams' directories below one root; every method blocks on the disk."""
 
-    def __init__(self, root: Path, disk: Disk) -> None:
+    def __init__(self, root: Path, disk: Disk, tables: BucketTables | None = None) -> None:
         self.root = root
         self._disk = disk
+        self._tables = tables
+        """Where streams have their tables that are not in their directories."""
         disk.mkdir(root)
 
     def free_name(self, name: str, identity: str) -> str:
@@ -106,9 +110,13 @@ class Directories:
         return trash
 
     def remove(self, trash: Path) -> None:
-        """Remove a discarded directory with all it holds."""
+        """Remove a discarded directory with all it holds, and its table in a bucket before it."""
         assert trash.parent == self.root
         assert trash.name.startswith((_NEW, _TRASH))
+        if self._tables is None:
+            require_local(self._disk, trash)
+        elif (remote := read_remote(self._disk, trash)) is not None:
+            self._tables.remove(remote)
         self._disk.remove_tree(trash)
 
     def clear(self) -> list[Path]:

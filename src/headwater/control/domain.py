@@ -89,7 +89,7 @@ class Domain:
         self._catalog = catalog
         self._services = replace(services, free_bytes=self._free_bytes)
         self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
-        self._homes = Directories(store / directory_name(folder), services.file_disk)
+        self._homes = Directories(store / directory_name(folder), services.file_disk, services.tables)
         """Where every stream has its identity and what is declared, and a file stream its data, too."""
         self._in_memory = Directories(self._memory / directory_name(folder), services.memory_disk)
         """Where memory streams have their data."""
@@ -235,6 +235,7 @@ class Domain:
                 return
             self._rows[row.name] = row
             self._configs[row.name] = config
+            self._require_no_copies(config)
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
         except Exception as error:  # whatever is wrong with one stream, the others must open
             self._cannot_open(row, error)
@@ -362,6 +363,7 @@ class Domain:
     def _check_create(
         self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
     ) -> StreamConfig:
+        self._require_no_copies(config)
         return rules.check_create(
             config,
             self._configs,
@@ -370,6 +372,12 @@ class Domain:
             limits=self.limits,
             max_duplicate_window=self._max_duplicate_window,
         )
+
+    def _require_no_copies(self, config: StreamConfig) -> None:
+        """Refuse what transfers cannot do yet."""
+        if self._services.tables is not None and (config.mirror or config.sources):
+            err = "mirrors and sources do not work yet on an engine that keeps tables in a bucket (--tables)"
+            raise api_error("bad_config", err=err)
 
     @property
     def _max_duplicate_window(self) -> int:
@@ -456,6 +464,7 @@ class Domain:
         """Return the stream once its new config is durable and holds."""
         async with self._lock(config.name):
             old = self._configs.get(config.name)
+            self._require_no_copies(config)
             config = rules.check_update(
                 config,
                 self._configs,
@@ -568,7 +577,7 @@ class Domain:
             for path in trash:
                 try:
                     await asyncio.to_thread(directories.remove, path)
-                except DiskError as error:
+                except Error as error:
                     logger.warning("%s stays until the next start: %s", path, error)
             if deleted:
                 try:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from headwater.control.declaration import IDENTITY, read_identity
 from headwater.disk import RealDisk
@@ -16,7 +14,7 @@ from headwater.errors import DiskError, SettingsError
 from headwater.lake.scanning import scan
 from headwater.model.sealed import SealError
 from headwater.spark.piece_reader import COLUMNS
-from headwater.table import schema as table_schema
+from headwater.spark.table_files import files_of, place_of_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +82,9 @@ def _stored(path: Path) -> StoredStream | None:
         return None
     account, name = identity.account, identity.name
     try:
-        adds = pa.table(DeltaTable(path / "table").get_add_actions(flatten=True))
-    except (TableNotFoundError, FileNotFoundError):
+        files = files_of(place_of_table(str(path)))
+    except SettingsError:
         return StoredStream(account, name, path, 0, 0, 0, 0, 0)
-    files = table_schema.data_files(adds) if adds.num_rows else []
     return StoredStream(
         account=account,
         name=name,

@@ -85,6 +85,10 @@ class BucketAddress:
             found["aws_region"] = region or found.get("aws_region") or "us-east-1"
         return found
 
+    def delta_options(self) -> dict[str, str]:
+        """Return the same for delta-rs, which has its own name for one of them."""
+        return self.options() | ({"allow_http": "true"} if self.allows_http else {})
+
     @property
     def allows_http(self) -> bool:
         """Return whether the endpoint that was asked for is without TLS."""

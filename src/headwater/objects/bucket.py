@@ -119,7 +119,7 @@ class Bucket:
             self.sync(target)
 
     def sync(self, key: str) -> None:
-        """Return once an object that another library wrote is durable; only a local folder needs it."""
+        # An object store syncs what it takes, a folder does not.
         if self._address.is_local:
             path = self._file(key)
             _sync(path)
@@ -188,11 +188,11 @@ def _refusals(address: str, operation: str) -> Iterator[None]:
     except ObjectError:
         raise
     except (refusals.BaseError, OSError, ValueError, NotImplementedError) as error:
-        problem, detail = _problem(error)
+        problem, detail = problem_of(error)
         raise ObjectError(address, operation, problem, detail) from None
 
 
-def _problem(error: Exception) -> tuple[Problem, str]:
+def problem_of(error: Exception) -> tuple[Problem, str]:
     """Return what the library means, and the store's own name for it."""
     text = str(error)
     code, status = _found(_CODE, text), _found(_STATUS, text)

@@ -47,6 +47,7 @@ class ObjectError(DiskError):
         self.address = address
         self.operation = operation
         self.problem = problem
+        self.detail = detail
         self.errno = _ERRNOS.get(problem, EIO)
         self.path = Path(address)
 

@@ -72,6 +72,10 @@ class Objects(Protocol):
         """Return once the object is gone, or was not there."""
         ...
 
+    def sync(self, key: str) -> None:
+        """Return once an object that another library wrote through its own client is durable."""
+        ...
+
     def copy(self, source: str, target: str) -> None:
         """Return once target is what source is; the bytes stay in the object store."""
         ...

@@ -46,18 +46,12 @@ def files_of(place: Place) -> tuple[DataFile, ...]:
     if isinstance(place, BucketAddress):
         if not _has_log(place):
             raise SettingsError(f"there is no stream in {place.url}")
-        return _newest(place.delta_url, delta_options(place))
+        return _newest(place.delta_url, place.delta_options())
     if not place.parent.is_dir():
         raise SettingsError(f"there is no stream in {place.parent}")
     if not place.is_dir() and any(place.parent.glob(f"*/{TABLE}")):
         raise SettingsError(f"{place.parent} holds several streams: name the folder of one of them")
     return ordered([file.at(file.base_seq, str(place / file.path)) for file in _newest(str(place))])
-
-
-def delta_options(address: BucketAddress) -> dict[str, str]:
-    """Return how delta-rs opens an address; the options hold secrets."""
-    options = address.options()
-    return {**options, "allow_http": "true"} if address.allows_http else options
 
 
 def _newest(table: str, options: Mapping[str, str] | None = None) -> tuple[DataFile, ...]:

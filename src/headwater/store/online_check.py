@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from headwater.log.checkpoint_copy import copy_path
 from headwater.log.recovery import numbers_in, survey
 from headwater.log.segment import Damage, scan, segment_path
 from headwater.model.sealed import SealError
+from headwater.store.fetched_table import fetch
 from headwater.store.finding import Finding, Kind, problem
 from headwater.store.second_look import confirmed
 from headwater.store.survey import Home
@@ -32,6 +34,7 @@ from headwater.table import mending, schema
 from headwater.table.commit_file import checkpoint_name, checkpoints
 from headwater.table.datafile import DataFile
 from headwater.table.found_file import read_found
+from headwater.table.remote_table import read_remote
 
 Progress = Callable[[str], None]
 OFFLINE = "Stop the engine and run `headwater store verify`, then `headwater store repair`"
@@ -110,7 +113,15 @@ class OnlineCheck:
         return taken is not None and number < taken.segment
 
     def _table(self, progress: Progress) -> list[Finding]:
-        disk, table = RealDisk(), self._home / "table"
+        remote = read_remote(RealDisk(), self._home)
+        if remote is None:
+            return self._table_in(self._home / "table", progress)
+        with tempfile.TemporaryDirectory(prefix="headwater-verify-") as scratch:
+            fetch(remote, Path(scratch))
+            return self._table_in(Path(scratch), progress)
+
+    def _table_in(self, table: Path, progress: Progress) -> list[Finding]:
+        disk = RealDisk()
         if found := self._commits(disk, table):
             return found
         files = schema.data_files(pa.table(DeltaTable(table).get_add_actions(flatten=True)))

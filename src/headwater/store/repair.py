@@ -35,6 +35,8 @@ from headwater.store.verify import Report, verify
 from headwater.stream.copied_cursors import last_copied
 from headwater.stream.store import Store
 from headwater.stream.stream import Stream
+from headwater.table.bucket_tables import TablePlaceError
+from headwater.table.remote_table import read_remote
 from headwater.table.salvage import shown
 from headwater.wire.stream_json import decode_config, encode_config
 
@@ -251,6 +253,8 @@ class Repair:
         config, _ = decode_config(row.config.encode())
         if config.storage is Storage.MEMORY:
             return
+        if (remote := read_remote(self._disk, home.path)) is not None:
+            raise TablePlaceError(f"its table is in {remote.address}, and repair does not work there yet")
         if self._options.dry_run:
             self._done += [f"{name}: {WOULD[kind]}" for kind in sorted(kinds)]
             return

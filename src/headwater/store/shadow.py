@@ -19,8 +19,10 @@ from headwater.disk import RealDisk
 from headwater.fence import NO_FENCE, Fence
 from headwater.log.checkpoint_copy import SUFFIX
 from headwater.settings import Settings
+from headwater.store.fetched_table import fetch
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
+from headwater.table.remote_table import read_remote
 
 _COPIED = ("checkpoint", f"checkpoint{SUFFIX}")
 _CACHE_BYTES = 16 << 20
@@ -54,7 +56,11 @@ def shadow(home: Path) -> Iterator[Path]:
                 shutil.copyfile(home / name, made / name)
         _shadow_log(home / "log", made / "log")
         _link_all(home / "staging", made / "staging")
-        _shadow_table(home / "table", made / "table")
+        remote = read_remote(RealDisk(), home)
+        if remote is not None:
+            fetch(remote, made / "table")
+        else:
+            _shadow_table(home / "table", made / "table")
         yield made
 
 

@@ -100,6 +100,8 @@ class Fold:
             if self._closed:
                 return
             store = self._store
+            # A fold that fails after it has sealed a segment would leave one more at each attempt.
+            await store.on_thread(store.table.require_ready)
             wants_checkpoint = (
                 force_checkpoint
                 or store.log.size_bytes >= CHECKPOINT_RATIO * store.checkpoint_bytes

@@ -32,6 +32,8 @@ from headwater.stream.retention.account_room import FreeBytes
 from headwater.stream.retention.quota import Quota
 from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.view import RunCache, View
+from headwater.table.bucket_tables import BucketTables, require_local
+from headwater.table.shelf import LocalShelf, Shelf
 from headwater.table.table import ConflictError, Table
 from headwater.threads import ThreadShare
 from headwater.wire.frames import MAX_SIZE
@@ -75,6 +77,8 @@ class Services:
     fast_quota: Quota = field(default_factory=Quota)
     fence: Fence = NO_FENCE
     """Whether this engine still owns the store."""
+    tables: BucketTables | None = None
+    """Where the tables of new streams are kept, if not in the store."""
 
 
 class Store:
@@ -203,12 +207,21 @@ class Store:
 
     def open_table(self) -> Table:
         """Return the table as it lies on disk; blocking."""
-        config = self.config
-        table = Table.open(
-            self.directory / "table", self.disk, compression=str(config.compression), name=config.name
-        )
+        config, shelf = self.config, self._shelf()
+        table = Table.open_on(shelf, compression=str(config.compression), name=config.name)
         table.commit_as(self.fence.epoch)
         return table
+
+    def _shelf(self) -> Shelf:
+        """Return where the table is kept; that of a new stream is kept in the bucket, if there is one."""
+        local, tables = LocalShelf(self.directory / "table", self.disk), self.services.tables
+        if not self.durable:
+            return local
+        if tables is None:
+            require_local(self.disk, self.directory)
+            return local
+        is_new = not any((self.directory / name).exists() for name in ("log", "checkpoint", "table"))
+        return tables.shelf(self.disk, self.directory, is_new=is_new) or local
 
     async def change_table(self, change: Callable[..., None], *args: object) -> None:
         """Run a change of the table on a thread; after a conflict, open the table again."""

@@ -88,7 +88,7 @@ class DeltaLog:
         commits = directory / "_delta_log"
         disk.mkdir(commits)
         if shelf.is_atomic:
-            mending.check_commits(directory, disk)
+            mending.check(directory, disk)
         else:
             mending.mend(directory, disk)
         names = disk.list(commits)
@@ -165,6 +165,7 @@ class DeltaLog:
         delta = self._loaded()
         if delta.version() != self._version:
             delta.update_incremental()
+        self._require_newest(delta)
         said = [*map(as_written, actions), *as_transactions(transactions)]
         metadata = {COMMIT_ID: commit_id, ACTIONS: str(len(said)), CHECKSUM: checksum(said)}
         delta.create_write_transaction(
@@ -185,14 +186,18 @@ class DeltaLog:
         if self._delta is None:
             with self._refused(self._commits, "read"):
                 delta = _newest(self._shelf)
-            if delta.version() != self._version:
-                self._broken = True
-                raise ConflictError(
-                    f"{self._directory} is at version {delta.version()}, not at {self._version}: "
-                    "another writer has committed to it"
-                )
+            self._require_newest(delta)
             self._delta = delta
         return self._delta
+
+    def _require_newest(self, delta: DeltaTable) -> None:
+        """Raise if another writer has committed since: delta-rs would put our commit behind its."""
+        if delta.version() != self._version:
+            self._broken = True
+            raise ConflictError(
+                f"{self._directory} is at version {delta.version()}, not at {self._version}: "
+                "another writer has committed to it"
+            )
 
     def _values(self, file: DataFile) -> dict[str, str | None]:
         assert file.copied is None or self.tells_sources

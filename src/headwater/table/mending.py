@@ -50,10 +50,7 @@ class CheckpointSums(msgspec.Struct, frozen=True):
 def mend(directory: Path, disk: Disk) -> None:
     """Move torn ends aside, make the newest commit durable, and refuse a log that is damaged."""
     commits = directory / "_delta_log"
-    # A newer format may have other checksums: nothing of it may be taken for torn and moved.
-    sums = read_sums(directory, disk)
-    schema.require_known(directory, {schema.VERSION_KEY: str(sums.table)})
-    plain_log.require_known(directory, disk)
+    sums = _require_known(directory, disk)
     for name in disk.list(commits):
         if name.endswith(".tmp") or "#" in name:
             disk.remove(commits / name)
@@ -64,6 +61,23 @@ def mend(directory: Path, disk: Disk) -> None:
     _mend_pointer(commits, disk, sums)
     _mend_newest(directory, disk)
     check_commits(directory, disk)
+
+
+def check(directory: Path, disk: Disk) -> None:
+    """Refuse a log that is damaged or newer, in a place where nothing is ever torn."""
+    _require_known(directory, disk)
+    check_commits(directory, disk)
+
+
+def _require_known(directory: Path, disk: Disk) -> CheckpointSums:
+    """Return the checksums of the newest checkpoint, unless the table is of a newer format.
+
+    That may have other checksums, and nothing of it may be taken for torn and moved.
+    """
+    sums = read_sums(directory, disk)
+    schema.require_known(directory, {schema.VERSION_KEY: str(sums.table)})
+    plain_log.require_known(directory, disk)
+    return sums
 
 
 def read_sums(directory: Path, disk: Disk) -> CheckpointSums:

@@ -16,7 +16,7 @@ from headwater.model.sealed import SealError, seal, unseal
 from headwater.objects.address import BucketAddress
 
 TABLE = "table"
-_VERSION = 1
+VERSION = 1
 
 
 class RemoteTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ def read_remote(disk: Disk, home: Path) -> RemoteTable | None:
     """Return where the table of a stream's folder is, None if it is in that folder or nowhere yet."""
     path = home / TABLE
     try:
-        return unseal(disk.read_all(path), RemoteTable, _VERSION)
+        return unseal(disk.read_all(path), RemoteTable, VERSION)
     except SealError as error:
         raise CorruptionError(path, 0, str(error)) from error
     except DiskError as error:
@@ -47,4 +47,4 @@ def read_remote(disk: Disk, home: Path) -> RemoteTable | None:
 
 def write_remote(disk: Disk, home: Path, remote: RemoteTable) -> None:
     """Return once the folder durably says that its table is there."""
-    disk.write_atomic(home / TABLE, seal(remote, _VERSION))
+    disk.write_atomic(home / TABLE, seal(remote, VERSION))

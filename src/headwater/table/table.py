@@ -292,6 +292,10 @@ class Table:
             self._shelf.remove_empty_folders(self._own_folder)
             return len(ripe)
 
+    def require_ready(self) -> None:
+        """Raise if the place of the files is known to be away, so that a change would be in vain."""
+        self._shelf.require_ready()
+
     def close(self) -> None:
         """Let go of what is held in memory; nothing on disk changes."""
         with self._footers_lock:

@@ -1,0 +1,135 @@
+"""The tables of a store that are kept in a bucket, which is tested and claimed before it is used.
+
+An object `.headwater/store` below the address names the store whose tables are there, so that no second store
+writes below the same address.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from headwater.disk import Disk, RealDisk
+from headwater.errors import Error, SettingsError
+from headwater.model.sealed import SealError, seal, unseal
+from headwater.objects import preflight
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
+from headwater.objects.guarded import GuardedObjects
+from headwater.objects.object_error import ObjectError, Problem
+from headwater.objects.objects import Objects
+from headwater.table.object_disk import create
+from headwater.table.object_shelf import ObjectShelf
+from headwater.table.range_cache import RangeCache
+from headwater.table.remote_table import TABLE, RemoteTable, read_remote, write_remote
+from headwater.table.shelf import LocalShelf, Shelf
+
+OWNER = ".headwater/store"
+LOCAL = ".tables"
+"""The folder of the store for files on their way to the bucket and for the cache."""
+VERSION = 1
+_UNSAFE = re.compile(r"[^A-Za-z0-9._$-]")
+
+
+class TablePlaceError(Error):
+    """A stream's table is not where this engine keeps tables."""
+
+
+class BucketTables:
+    """The tables below one address."""
+
+    def __init__(
+        self, address: BucketAddress, store: Path, cache_bytes: int, objects: Objects | None = None
+    ) -> None:
+        """Open the address; nothing is requested yet."""
+        if _UNSAFE.search(address.url.partition("://")[2].replace("/", "")) and not address.is_local:
+            raise SettingsError(
+                f"the prefix of {address.url} may hold letters, digits and . _ $ - only: other readers of "
+                "Delta tables take nothing else"
+            )
+        self.address = address
+        self._objects = GuardedObjects(objects or Bucket(address))
+        self._local = store / LOCAL
+        self._scratch = self._local / "scratch"
+        self._cache = RangeCache(self._local / "cache", cache_bytes)
+        RealDisk().remove_tree(self._scratch)
+
+    @property
+    def outage(self) -> str:
+        """Return why the bucket is away; nothing if it is not."""
+        error = self._objects.outage.error
+        return str(error) if error is not None else ""
+
+    def claim(self, store_id: str) -> None:
+        """Return once the bucket has passed its test and is this store's; raise with one sentence if not."""
+        preflight.check(self._objects)
+        owner = self._owner()
+        if owner is None:
+            create(self._objects, OWNER, seal(store_id, VERSION))
+        elif owner != store_id:
+            raise TablePlaceError(f"{self.address.url} holds the tables of another store, with id {owner}")
+
+    def shelf(self, disk: Disk, home: Path, *, is_new: bool) -> Shelf | None:
+        """Return the place of a stream's table, None if it is on the disk; a new one's is chosen here."""
+        remote = read_remote(disk, home)
+        if remote is None:
+            if not is_new:
+                return None
+            remote = self._choose(home)
+            write_remote(disk, home, remote)
+        objects = self._below(remote)
+        if remote.bucket.is_local:
+            # A folder can be torn by a power cut, and is repaired as that of a store is.
+            return LocalShelf(remote.bucket.local_path, disk)
+        return ObjectShelf(objects, remote.bucket, home / TABLE, self._scratch, self._cache)
+
+    def remove(self, remote: RemoteTable) -> None:
+        """Return once no object of a table is left."""
+        objects = self._below(remote)
+        if remote.bucket.is_local:
+            RealDisk().remove_tree(remote.bucket.local_path)
+            return
+        for info in list(objects.list()):
+            objects.delete(info.key)
+
+    def _owner(self) -> str | None:
+        try:
+            return unseal(self._objects.get(OWNER), str, VERSION)
+        except SealError as error:
+            raise TablePlaceError(f"{self.address.url}/{OWNER}: {error}") from error
+        except ObjectError as error:
+            if error.problem is Problem.MISSING:
+                return None
+            raise
+
+    def _choose(self, home: Path) -> RemoteTable:
+        """Return an address that no other table has, not even one that is still being removed."""
+        account, name = _safe(home.parent.name), _safe(home.name)
+        number = 1
+        while True:
+            folder = f"{account}/{name}" if number == 1 else f"{account}/{name}.{number}"
+            if not any(True for _ in self._objects.list(f"{folder}/{TABLE}")):
+                break
+            number += 1
+        address = self.address.below(f"{folder}/{TABLE}")
+        return RemoteTable(address=address.url, endpoint=address.endpoint, region=address.region)
+
+    def _below(self, remote: RemoteTable) -> GuardedObjects:
+        prefix = f"{self.address.url.rstrip('/')}/"
+        if not remote.address.startswith(prefix):
+            raise TablePlaceError(
+                f"its table is in {remote.address}, which is not below --tables {self.address.url}"
+            )
+        return self._objects.below(remote.address.removeprefix(prefix))
+
+
+def require_local(disk: Disk, home: Path) -> None:
+    """Raise if a stream's table is in a bucket: the engine was started without one."""
+    remote = read_remote(disk, home)
+    if remote is not None:
+        raise TablePlaceError(f"its table is in {remote.address}: start the engine with --tables")
+
+
+def _safe(name: str) -> str:
+    """Return a name that every reader of Delta tables takes; different names stay different."""
+    return _UNSAFE.sub(lambda found: "~" + found[0].encode().hex(), name)

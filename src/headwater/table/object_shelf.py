@@ -1,0 +1,140 @@
+"""The files of one table in a bucket: written to the local disk first, then put under their final names.
+
+Nothing refers to a data file before its commit, so a put that failed half-way leaves at most a file that a
+sweep removes. Row groups are read by ranges and kept in a cache on the local disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from headwater.checksum import crc32
+from headwater.disk import DIRECTORY_MODE, Disk
+from headwater.errors import DiskError
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import problem_of
+from headwater.objects.guarded import GuardedObjects
+from headwater.objects.object_error import ObjectError
+from headwater.table.object_disk import ObjectDisk
+from headwater.table.range_cache import RangeCache
+from headwater.table.shelf import DATA_FILE
+from headwater.table.stored_bytes import ObjectBytes, StoredBytes
+
+_FIRST_COMMIT = "_delta_log/00000000000000000000.json"
+_RETRIES = {"max_retries": "3", "retry_timeout": "8s", "timeout": "30s", "connect_timeout": "5s"}
+
+
+class ObjectShelf:
+    """The place of a table in a bucket."""
+
+    is_atomic = True
+
+    def __init__(
+        self,
+        objects: GuardedObjects,
+        address: BucketAddress,
+        directory: Path,
+        scratch: Path,
+        cache: RangeCache,
+    ) -> None:
+        """Take the objects below the table's address; `directory` is the path that stands for the table."""
+        self._objects = objects
+        self._address = address
+        self._directory = directory
+        self._scratch = scratch
+        self._cache = cache
+        self._disk = ObjectDisk(objects, directory)
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    def require_ready(self) -> None:
+        self._objects.require_ready(_FIRST_COMMIT)
+
+    def prepare(self) -> None:
+        self._scratch.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+
+    @property
+    def delta_address(self) -> str:
+        return self._address.delta_url
+
+    def delta_options(self) -> dict[str, str]:
+        return self._address.delta_options() | ({} if self._address.is_local else _RETRIES)
+
+    def refusal(self, path: Path, operation: str, error: Exception) -> DiskError:
+        problem, detail = problem_of(error)
+        address = f"{self._address.url}/{path.relative_to(self._directory)}"
+        refused = ObjectError(address, operation, problem, detail)
+        if refused.is_outage:
+            self._objects.outage.failed(refused)
+        return refused
+
+    def paths(self) -> Iterator[str]:
+        return (info.key for info in self._objects.list() if info.key.endswith(DATA_FILE))
+
+    def open(self, path: str) -> StoredBytes:
+        return CachedBytes(self._objects, path, self._cache)
+
+    def make(self, folder: str) -> None:
+        return None
+
+    def begin(self, folder: str, name: str) -> Path:
+        return self._scratch / name
+
+    def finish(self, written: Path, path: str) -> None:
+        self._objects.put_file(path, written)
+        self.abandon(written)
+
+    def abandon(self, written: Path) -> None:
+        written.unlink(missing_ok=True)
+
+    def move(self, path: str, target: str) -> None:
+        self._objects.copy(path, target)
+        self._objects.delete(path)
+
+    def adopt(self, staging: Path, paths: Sequence[str]) -> None:
+        there = set(self.paths())
+        for path in paths:
+            if path not in there:
+                self._objects.put_file(path, staging / Path(path).name)
+        for path in paths:
+            (staging / Path(path).name).unlink(missing_ok=True)
+
+    def remove(self, path: str) -> None:
+        self._objects.delete(path)
+
+    def remove_empty_folders(self, kept: str) -> None:
+        return None
+
+    def drop(self) -> None:
+        self._disk.remove_tree(self._directory)
+
+
+class CachedBytes(ObjectBytes):
+    """An object of a bucket whose ranges are kept on the local disk."""
+
+    def __init__(self, objects: GuardedObjects, key: str, cache: RangeCache) -> None:
+        super().__init__(objects, key)
+        self._cache = cache
+
+    def read(self, start: int, length: int, crc: int | None = None) -> bytes:
+        if crc is None:
+            return super().read(start, length)
+        key = f"{self.name}:{start}:{length}"
+        kept = self._cache.get(key)
+        if kept is not None and crc32(kept) == crc:
+            return kept
+        if kept is not None:
+            self._cache.forget(key)
+        content = super().read(start, length)
+        if crc32(content) != crc:
+            content = super().read(start, length)  # it may have been damaged on the way
+        if crc32(content) == crc:
+            self._cache.put(key, content)
+        return content

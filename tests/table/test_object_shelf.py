@@ -1,0 +1,252 @@
+"""A table in a bucket under faults: nothing lost, nothing taken for damage that is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake.exceptions import DeltaError
+from pyroaring import BitMap64
+
+from breakable_objects import BreakableObjects, ObjectFault
+from headwater.errors import CorruptionError
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
+from headwater.objects.guarded import GuardedObjects, Outage
+from headwater.objects.object_error import ObjectError, Problem
+from headwater.table.delta_log import ConflictError, DeltaLog
+from headwater.table.object_shelf import ObjectShelf
+from headwater.table.range_cache import RangeCache
+from headwater.table.table import Table
+from table.samples import columns
+
+FOLD = "headwater-fold"
+
+
+class Place:
+    """A bucket with one table, and an outage whose pauses are over at once."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.address = BucketAddress(f"file://{tmp_path}/objects")
+        self.objects = BreakableObjects(Bucket(self.address))
+        self.cache = RangeCache(tmp_path / "cache", 1 << 20)
+        self.scratch = tmp_path / "scratch"
+        self._ticks = 0.0
+        self._directory = tmp_path / "store" / "table"
+
+    def open(self) -> Table:
+        guarded = GuardedObjects(self.objects, Outage(self.address.url, self._later))
+        return Table.open_on(ObjectShelf(guarded, self.address, self._directory, self.scratch, self.cache))
+
+    def _later(self) -> float:
+        self._ticks += 100
+        return self._ticks
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def fold(table: Table, first: int, last: int) -> None:
+    file = table.write(columns(range(first, last + 1)))
+    try:
+        table.commit(add=[file], transactions={FOLD: last})
+    except BaseException:
+        table.discard([file])
+        raise
+
+
+def rows_in(table: Table) -> list[int]:
+    found = BitMap64()
+    for file in table.files:
+        found |= table.found(file).seqs
+    return list(found)
+
+
+def test_what_is_folded_is_there_for_the_next_engine(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 100)
+    fold(table, 101, 200)
+    again = place.open()
+    assert rows_in(again) == list(range(1, 201))
+    assert again.transaction(FOLD) == 200
+    assert again.locate(150) is not None
+    assert list(place.scratch.iterdir()) == []
+
+
+def test_row_groups_are_read_once_and_kept(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 100)
+    file = table.files[0]
+    table.read_group(file, 0)
+    before = place.objects.requests
+    assert len(table.read_group(file, 0)) == 100
+    assert place.objects.requests == before
+    for kept in place.cache._directory.iterdir():
+        kept.write_bytes(b"damaged")
+    assert len(table.read_group(file, 0)) == 100
+    assert place.objects.requests == before + 1
+
+
+def test_a_put_that_is_refused_leaves_the_table_as_it_was(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    place.objects.break_at(1, ObjectFault.REFUSED, "write")
+    with pytest.raises(ObjectError, match="cannot be reached"):
+        fold(table, 11, 20)
+    assert list(place.scratch.iterdir()) == []
+    fold(table, 11, 20)
+    assert rows_in(place.open()) == list(range(1, 21))
+
+
+def test_a_put_that_was_done_late_leaves_a_file_that_a_sweep_takes(place: Place) -> None:
+    table = place.open()
+    place.objects.break_at(1, ObjectFault.LATE, "write")
+    with pytest.raises(ObjectError):
+        fold(table, 1, 10)
+    fold(table, 1, 10)
+    assert len(table.unreferenced()) == 1
+    assert table.sweep(60.0, 1000.0) == 0, "the grace has only begun"
+    assert table.sweep(60.0, 1060.0) == 1
+    assert table.unreferenced() == []
+    assert rows_in(table) == list(range(1, 11))
+
+
+def broken_commit(monkeypatch: pytest.MonkeyPatch, *, done: bool) -> None:
+    """Have the next commit be reported as failed."""
+    write = DeltaLog._write
+
+    def failing(log: DeltaLog, *arguments: Any) -> None:
+        monkeypatch.setattr(DeltaLog, "_write", write)
+        if done:
+            write(log, *arguments)
+        raise DeltaError("Generic S3 error: HTTP error: error sending request")
+
+    monkeypatch.setattr(DeltaLog, "_write", failing)
+
+
+def test_a_commit_that_was_done_late_is_a_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    broken_commit(monkeypatch, done=True)
+    fold(table, 11, 20)
+    fold(table, 21, 30)
+    assert rows_in(table) == rows_in(place.open()) == list(range(1, 31))
+
+
+def test_a_commit_that_was_not_done_is_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = place.open()
+    broken_commit(monkeypatch, done=False)
+    with pytest.raises(ObjectError, match=r"cannot commit .*001\.json: the object store cannot be reached"):
+        fold(table, 1, 10)
+    fold(table, 1, 10)
+    assert rows_in(place.open()) == list(range(1, 11))
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_commit_whose_outcome_cannot_be_seen_is_settled_by_opening_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    file = table.write(columns(range(11, 21)))
+    broken_commit(monkeypatch, done=done)
+    place.objects.break_always(ObjectFault.REFUSED)
+    with pytest.raises((ObjectError, ConflictError)):
+        table.commit(add=[file], transactions={FOLD: 20})
+    place.objects.heal()
+    with pytest.raises(ConflictError, match="must be opened"):
+        table.commit(add=[file], transactions={FOLD: 20})
+    again = place.open()
+    assert again.transaction(FOLD) == (20 if done else 10)
+    assert rows_in(again) == list(range(1, 21 if done else 11))
+
+
+def test_a_deposed_engine_s_commit_is_refused(place: Place) -> None:
+    deposed = place.open()
+    fold(deposed, 1, 10)
+    owner = place.open()
+    fold(owner, 11, 20)
+    with pytest.raises(ConflictError):
+        fold(deposed, 11, 15)
+    assert rows_in(place.open()) == list(range(1, 21))
+
+
+def test_two_that_make_one_table_agree_on_its_first_commit(place: Place) -> None:
+    one = place.open()
+    two = place.open()
+    fold(one, 1, 10)
+    with pytest.raises(ConflictError):
+        fold(two, 1, 10)
+
+
+def test_an_outage_is_not_taken_for_damage(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    place.objects.break_always(ObjectFault.REFUSED)
+    for call in (
+        lambda: table.found(table.files[0]),
+        lambda: table.missing,
+        lambda: place.open(),
+        lambda: table.groups(table.files[0]),
+        lambda: table.sweep(0.0, 1.0),
+        table.require_ready,
+    ):
+        with pytest.raises(ObjectError) as error:
+            call()
+        assert error.value.problem is Problem.UNREACHABLE
+    place.objects.heal()
+    table.require_ready()
+    assert rows_in(table) == list(range(1, 11))
+
+
+def test_a_file_that_is_gone_is_damage(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    Bucket(place.address).delete(table.files[0].path)
+    with pytest.raises(CorruptionError, match="the file is missing"):
+        table.groups(table.files[0])
+    assert table.missing == set(table.files)
+    assert rows_in(table) == []
+
+
+def test_a_damaged_object_is_never_served(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    bucket, path = Bucket(place.address), table.files[0].path
+    content = bytearray(bucket.get(path))
+    content[10] ^= 1
+    bucket.put(path, bytes(content))
+    with pytest.raises(CorruptionError, match="checksum"):
+        table.read_group(table.files[0], 0)
+    assert place.cache.nbytes == 0
+
+
+def test_a_damaged_commit_is_refused(place: Place) -> None:
+    fold(place.open(), 1, 10)
+    bucket = Bucket(place.address)
+    key = "_delta_log/00000000000000000001.json"
+    bucket.put(key, bucket.get(key).replace(b'"size"', b'"sise"'))
+    with pytest.raises(CorruptionError):
+        place.open()
+
+
+def test_long_logs_are_checkpointed_and_cut(place: Place) -> None:
+    table = place.open()
+    for first in range(1, 131):
+        fold(table, first, first)
+        table.maintain()
+    names = [info.key for info in Bucket(place.address).list("_delta_log")]
+    assert sum(".checkpoint.parquet" in name for name in names) >= 1
+    assert rows_in(place.open()) == list(range(1, 131))
+
+
+def test_a_moved_and_an_adopted_file_and_an_empty_table(place: Place, tmp_path: Path) -> None:
+    table = place.open()
+    moved = table.place(table.write(columns(range(1, 11))), 100)
+    table.commit(add=[moved])
+    assert rows_in(table) == list(range(101, 111))
+    table.drop()
+    assert list(Bucket(place.address).list()) == []
