@@ -23,7 +23,7 @@ from headwater.settings import Settings
 from headwater.stan.modes import check_modes
 from headwater.store_directory import require_directory
 
-EXIT_S = 10.0
+EXIT_S = 30.0
 """How long a process that ends waits for each engine that was not stopped."""
 _running: weakref.WeakSet[LocalEngine] = weakref.WeakSet()
 

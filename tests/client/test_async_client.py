@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+import headwater
 from client.clients import fill, jetstream_of
 from headwater import AsyncClient, CatchUpError, Error, Phase, connect
+from headwater.bus.embedded import free_port
 from headwater.client.jetstream_api import UnreachableError
 from servers import nats_server
 from waits import until
@@ -102,6 +105,28 @@ async def test_a_server_without_jetstream_is_named(tmp_path: Path) -> None:
     async with nats_server() as server:
         async with connect(server.client_url) as client:
             with pytest.raises(
-                UnreachableError, match=r"nobody answers on \$JS.API.STREAM.LIST: name the domain"
+                UnreachableError, match=r"no responders on \$JS.API.STREAM.LIST: select a domain"
             ):
                 await client.streams()
+
+
+async def test_a_client_outlives_an_engine_that_goes_away_and_returns(tmp_path: Path) -> None:
+    port = free_port()
+    first = headwater.serve(tmp_path, port=port)
+    await asyncio.to_thread(first.start)
+    async with first.connect(timeout=1) as client:
+        await client.nats.jetstream(timeout=60).add_stream(name="ORDERS", subjects=["orders"])
+        await asyncio.to_thread(first.stop)
+        with pytest.raises(Error):
+            await client.stream("ORDERS")
+        with pytest.raises(Error):
+            await client.catch_up("ORDERS", within=60)
+        async with headwater.serve(tmp_path, port=port):
+
+            async def answers() -> bool:
+                try:
+                    return (await client.stream("ORDERS")).name == "ORDERS"
+                except Error:
+                    return False
+
+            await until(answers, "the client is answered again")
