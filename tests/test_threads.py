@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from headwater import threads
 from headwater.threads import ElasticThreads, ThreadShare
 
 WITHIN_S = 60.0
@@ -117,3 +119,20 @@ def test_calls_of_a_share_are_cancelled_when_the_threads_are_shut_down() -> None
     first.result(WITHIN_S)
     pool.shutdown()
     assert second.cancelled()
+
+
+async def test_calls_that_hang_keep_no_other_call_of_the_control_plane_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    hung = threads.ElasticThreads(2, "test", hung_s=0.05)
+    monkeypatch.setattr(threads, "_control", hung)
+    waiting = [asyncio.ensure_future(threads.on_thread(release.wait)) for _ in range(10)]
+    assert await threads.on_thread(divmod, 7, 2) == (3, 1)
+    release.set()
+    assert await asyncio.gather(*waiting) == [True] * 10
+
+
+async def test_what_a_call_on_a_thread_raises_is_raised_to_its_caller() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        await threads.on_thread(int, "x", base=10)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 HUNG_S = 5.0
 """A call that takes longer may never end: from then on its thread is not counted."""
 MOST_HUNG = 256
 """Beyond so many hung calls no thread is added: the whole disk hangs."""
 
+CONTROL_THREADS = 8
+"""How many calls of the control plane, such as those to the catalog, run at a time."""
+
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
 class ThreadCall:
@@ -172,3 +178,15 @@ class ThreadShare(Executor):
         except RuntimeError:  # the threads were shut down
             for call in self._waiting:
                 call.future.cancel()
+
+
+_control = ElasticThreads(CONTROL_THREADS, "control")
+
+
+async def on_thread(call: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
+    """Return what a blocking call of the control plane returns.
+
+    Not `asyncio.to_thread`: a few calls that hang would take all threads of the loop's default executor, and
+    the loop would wait for them at its end.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_control, partial(call, *args, **named))

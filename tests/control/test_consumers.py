@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from doors import Door, Replies, Wanted, opened_door
+from headwater import bounded
 from headwater.bus.connection import NoRespondersError
 from headwater.control.catalog import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress
@@ -386,3 +387,18 @@ async def test_a_stream_opened_while_nothing_can_be_delivered_looks_again_when_i
         asked.clear()
         door.consumers.on_interest()
         assert sorted(asked) == ["LATE", "S"]
+
+
+async def test_a_stream_that_hangs_does_not_keep_consumers_from_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def never(consumers: StreamConsumers) -> None:
+        await asyncio.Event().wait()
+
+    async with opened(tmp_path, "s.a") as (door, stream):
+        await create(door, stream)
+        with monkeypatch.context() as patch:
+            patch.setattr(bounded, "CLOSE_WITHIN_S", 0.05)
+            patch.setattr(StreamConsumers, "close", never)
+            await door.consumers.close()
+        assert f"recording the consumers of {stream.name!r} did not end in time" in caplog.text

@@ -303,7 +303,8 @@ class EmbeddedServer:
         if process.returncode is None:
             process.terminate()
             try:
-                await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+                async with asyncio.timeout(STOP_TIMEOUT_S):
+                    await process.wait()
             except TimeoutError:
                 process.kill()
                 await process.wait()

@@ -259,9 +259,11 @@ async def listened(
     try:
         while not end.count or came < end.count:
             try:
-                yield await asyncio.wait_for(arrived.get(), end.wait or None)
+                async with asyncio.timeout(end.wait or None):
+                    message = await arrived.get()
             except TimeoutError:
                 return
+            yield message
             came += 1
     finally:
         for subscription in held:

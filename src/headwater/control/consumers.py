@@ -9,6 +9,7 @@ from sqlite3 import IntegrityError
 
 import msgspec
 
+from headwater.bounded import ends
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.account import NO_LIMITS, AccountLimits
@@ -29,6 +30,7 @@ from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo, Cr
 from headwater.model.stream import MAX_SEQUENCE, Retention, StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.stream import Stream
+from headwater.threads import on_thread
 from headwater.wire.ack_subject import AckScope
 from headwater.wire.consumer_json import decode_config, encode_config
 
@@ -181,10 +183,17 @@ class Consumers:
     async def close(self) -> None:
         """Stop delivering; every state is recorded."""
         closing, self._by_stream = self._by_stream, {}
-        for consumers in closing.values():
-            await consumers.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(
+            *(
+                ends(consumers.close(), f"recording the consumers of {consumers.stream.name!r}")
+                for consumers in closing.values()
+            )
+        )
+        await ends(self._end_tasks(), "tasks of consumers")
         self._timers.close()
+
+    async def _end_tasks(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> ConsumerInfo:
         """Return how the consumer stands that a request asks for, made or changed."""
@@ -212,7 +221,7 @@ class Consumers:
             return check_create(request, config, existing, limits=self._limits, has_interest=self._is_heard)
         old = existing.get(request.config.name)
         is_heard = old is not None and self._is_heard(old.deliver_subject)
-        return await asyncio.to_thread(
+        return await on_thread(
             check_create,
             request,
             config,
@@ -236,7 +245,7 @@ class Consumers:
         created_ns = self._clock.now_ns()
         consumer = self._make(consumers, config, created_ns, state, only)
         if consumer.is_recorded:
-            await asyncio.to_thread(self._declare, consumer)
+            await on_thread(self._declare, consumer)
         info = await consumer.info()
         self._add(consumers, consumer)
         consumers.tick(created_ns)
@@ -252,7 +261,7 @@ class Consumers:
         for config, created_ns, _ in recorded:
             text = encode_config(config).decode()
             row = ConsumerRow(self._folder, stream.name, config.name, text, created_ns)
-            await asyncio.to_thread(self._catalog.declare_consumer, row)
+            await on_thread(self._catalog.declare_consumer, row)
 
     def add_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
         """Open the restored consumers of a stream that are kept in memory only."""
@@ -307,7 +316,7 @@ class Consumers:
         consumer.reconfigure(config)
         if consumer.is_recorded:
             try:
-                await asyncio.to_thread(self._declare, consumer)
+                await on_thread(self._declare, consumer)
             except BaseException:
                 consumer.reconfigure(old)
                 raise
@@ -357,7 +366,7 @@ class Consumers:
             return
         if consumer.is_recorded:
             name, stream = consumer.name, consumer.stream.name
-            await asyncio.to_thread(self._catalog.forget_consumer, self._folder, stream, name)
+            await on_thread(self._catalog.forget_consumer, self._folder, stream, name)
         consumer.deleted()
         self._take_no_acks(consumer)
         await consumers.remove(consumer)

@@ -38,6 +38,7 @@ from headwater.model.subject import collides
 from headwater.model.times import SECOND
 from headwater.stream.store import Services
 from headwater.stream.stream import Stream
+from headwater.threads import on_thread
 from headwater.wire.stream_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
@@ -174,11 +175,11 @@ class Domain:
     async def open_all(self) -> None:
         """Open every declared stream; one that cannot be opened is offline, the others go on."""
         self._services.fence.check()
-        rows = await asyncio.to_thread(self._catalog.streams, self._folder)
-        deleted = await asyncio.to_thread(self._catalog.deletions)
-        swept = await asyncio.to_thread(self._homes.sweep, rows, deleted)
+        rows = await on_thread(self._catalog.streams, self._folder)
+        deleted = await on_thread(self._catalog.deletions)
+        swept = await on_thread(self._homes.sweep, rows, deleted)
         self._remove(self._homes, swept.waiting)
-        self._remove(self._in_memory, await asyncio.to_thread(self._in_memory.clear))
+        self._remove(self._in_memory, await on_thread(self._in_memory.clear))
         for row in rows:
             self._rows[row.name] = row
             self._configs[row.name] = _readable(row)
@@ -229,7 +230,7 @@ class Domain:
     async def _open(self, row: StreamRow) -> None:
         """Open a declared stream; of one that is deleted meanwhile, the directory waits for this to end."""
         try:
-            row, directory = await asyncio.to_thread(self._prepare, row)
+            row, directory = await on_thread(self._prepare, row)
             config, _ = decode_config(row.config.encode())
             if not self._is_declared(row):
                 return
@@ -298,7 +299,7 @@ class Domain:
         if self._removals:
             await asyncio.wait(self._removals, timeout=CLOSE_WITHIN_S)
         # What memory streams hold ends here; left behind, it would take memory until the next start.
-        await asyncio.to_thread(self._forget_memory)
+        await on_thread(self._forget_memory)
 
     async def _close_one(self, name: str) -> None:
         async with self._lock(name):
@@ -412,16 +413,16 @@ class Domain:
             self._homes.free_name(config.name, identity),
         )
         in_memory = config.storage is Storage.MEMORY
-        home = await _unbroken(asyncio.to_thread(self._homes.make, row))
+        home = await _unbroken(on_thread(self._homes.make, row))
         directory = home
         try:
             if in_memory:
-                directory = await _unbroken(asyncio.to_thread(self._in_memory.make, row))
+                directory = await _unbroken(on_thread(self._in_memory.make, row))
             stream = await self._fill_and_declare(config, fill, declare, row, directory, home)
         except BaseException:
-            self._remove(self._homes, [await asyncio.to_thread(self._homes.discard, home)])
+            self._remove(self._homes, [await on_thread(self._homes.discard, home)])
             if directory != home:
-                self._remove(self._in_memory, [await asyncio.to_thread(self._in_memory.discard, directory)])
+                self._remove(self._in_memory, [await on_thread(self._in_memory.discard, directory)])
             raise
         return stream, row
 
@@ -440,13 +441,13 @@ class Domain:
         try:
             if fill is not None:
                 await fill(stream)
-            await _unbroken(asyncio.to_thread(self._catalog.create, row))
+            await _unbroken(on_thread(self._catalog.create, row))
             try:
                 if declare is not None:
                     await _unbroken(declare(stream))
-                await _unbroken(asyncio.to_thread(self._homes.finish, home))
+                await _unbroken(on_thread(self._homes.finish, home))
             except BaseException:
-                await asyncio.to_thread(self._catalog.delete, row.account, row.name)
+                await on_thread(self._catalog.delete, row.account, row.name)
                 raise
         except BaseException:
             await stream.close()
@@ -478,7 +479,7 @@ class Domain:
             stream = self.stream(config.name)
             self._configs[config.name] = config
             try:
-                await asyncio.to_thread(self._declare, config)
+                await on_thread(self._declare, config)
                 await stream.reconfigure(config)
             except BaseException as error:
                 self._configs[config.name] = old
@@ -509,7 +510,7 @@ class Domain:
     async def _has_declared(self, config: StreamConfig) -> bool:
         """Declare a config; return whether the disk let us."""
         try:
-            await asyncio.to_thread(self._declare, config)
+            await on_thread(self._declare, config)
         except (OSError, DiskError, sqlite3.Error) as error:
             logger.warning("stream %r: its config cannot be declared yet: %s", config.name, error)
             return False
@@ -525,7 +526,7 @@ class Domain:
             if row is None:
                 raise api_error("stream_not_found")
             try:
-                await asyncio.to_thread(self._record_deletion, row)
+                await on_thread(self._record_deletion, row)
             except (sqlite3.Error, DiskError) as error:
                 raise _failed("stream_delete", str(error)) from error
             stream = self._streams.pop(name, None)
@@ -563,10 +564,10 @@ class Domain:
             await asyncio.wait({under_way})
         in_memory = self._in_memory.root / row.directory
         if in_memory.exists():
-            self._remove(self._in_memory, [await asyncio.to_thread(self._in_memory.discard, in_memory)])
+            self._remove(self._in_memory, [await on_thread(self._in_memory.discard, in_memory)])
         try:
-            home = await asyncio.to_thread(self._homes.find, row)
-            self._remove(self._homes, [await asyncio.to_thread(self._homes.discard, home)], row.identity)
+            home = await on_thread(self._homes.find, row)
+            self._remove(self._homes, [await on_thread(self._homes.discard, home)], row.identity)
         except Error as error:
             logger.warning("the files of stream %r stay until the next start: %s", row.name, error)
 
@@ -576,12 +577,12 @@ class Domain:
         async def remove() -> None:
             for path in trash:
                 try:
-                    await asyncio.to_thread(directories.remove, path)
+                    await on_thread(directories.remove, path)
                 except Error as error:
                     logger.warning("%s stays until the next start: %s", path, error)
             if deleted:
                 try:
-                    await asyncio.to_thread(self._catalog.forget_deletion, deleted)
+                    await on_thread(self._catalog.forget_deletion, deleted)
                 except sqlite3.Error as error:
                     logger.warning("a deletion stays recorded: %s", error)
 

@@ -33,6 +33,7 @@ from uuid import uuid4
 
 from headwater.checksum import crc32
 from headwater.errors import CorruptionError, DiskError, FencedError, NewerFormatError
+from headwater.threads import on_thread
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class Ownership:
                 async with asyncio.timeout(LOOK_S):
                     await self._lost.wait()
             except TimeoutError:
-                await asyncio.to_thread(self._look)
+                await on_thread(self._look)
         return self._error
 
     def _look(self) -> None:

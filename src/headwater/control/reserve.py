@@ -17,6 +17,7 @@ from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
 from headwater.disk import FILE_MODE
+from headwater.threads import on_thread
 
 logger = logging.getLogger(__name__)
 
@@ -61,21 +62,21 @@ class Reserve:
         async with self._turn:
             self._openings += 1
             if self._openings == 1:
-                await asyncio.to_thread(self._guarded, self._make_room)
+                await on_thread(self._guarded, self._make_room)
         try:
             yield
         finally:
             async with self._turn:
                 self._openings -= 1
                 if self._openings == 0:
-                    await asyncio.to_thread(self._guarded, self._take_back)
+                    await on_thread(self._guarded, self._take_back)
 
     async def keep(self) -> None:
         """Have the reserve whole again whenever there is room, until cancelled."""
         while True:
             async with self._turn:
                 if self._openings == 0 and (self._is_short or self.held < self._size):
-                    await asyncio.to_thread(self._guarded, self._refill)
+                    await on_thread(self._guarded, self._refill)
             await asyncio.sleep(LOOK_S)
 
     def _guarded(self, work: Callable[[], None]) -> None:

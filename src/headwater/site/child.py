@@ -117,7 +117,8 @@ class Child:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -134,7 +135,8 @@ async def greets(host: str, port: int) -> bool:
     except OSError:
         return False
     try:
-        return (await asyncio.wait_for(reader.read(4), 5)).startswith(b"INFO")
+        async with asyncio.timeout(5):
+            return (await reader.read(4)).startswith(b"INFO")
     except (OSError, TimeoutError):
         return False
     finally:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from headwater.bounded import ends
 from headwater.bus.connection import Connection, NoRespondersError
 from headwater.clock import Clock
 from headwater.control.domain import Domain
@@ -36,6 +37,7 @@ from headwater.stan.server import StanServer
 from headwater.stan.subjects import Subjects
 from headwater.stan.subscriptions import Subscriptions
 from headwater.stream.stream import Stream
+from headwater.threads import on_thread
 from headwater.wire import stan_messages as wire
 
 logger = logging.getLogger(__name__)
@@ -78,7 +80,7 @@ async def opened(
     limits = StoreLimits.from_settings(settings)
     if not settings.stan_partitioning:
         await check_alone(connection, settings.stan)
-    kept = await asyncio.to_thread(Records, path, domain.fence)
+    kept = await on_thread(Records, path, domain.fence)
     journal, timers = Journal(kept), Timers(clock)
     try:
         server_id = _identify(kept, settings.stan)
@@ -154,15 +156,17 @@ async def opened(
                 )
         finally:
             watch.close()
-            await server.stop()
+            is_stopped = await ends(server.stop(), "serving NATS Streaming clients")
             heartbeats.close()
-            await channels.close()
+            is_stopped = await ends(channels.close(), "closing NATS Streaming channels") and is_stopped
             subscriptions.record()
-            journal.put([records.keep(STOPPED, "yes")])
+            if is_stopped:
+                journal.put([records.keep(STOPPED, "yes")])
     finally:
         timers.close()
-        await journal.close()
-        kept.close()
+        # A write that hangs holds the lock of the file, which closing would wait for on the loop.
+        if await ends(journal.close(), "recording NATS Streaming subscriptions"):
+            kept.close()
 
 
 @asynccontextmanager

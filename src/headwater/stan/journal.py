@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from headwater.errors import DiskError, FencedError
 from headwater.stan.records import Op, Records
+from headwater.threads import on_thread
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class Journal:
         """Retry until the changes are durable; return False if stopped before."""
         while True:
             try:
-                await asyncio.to_thread(self._records.write, ops)
+                await on_thread(self._records.write, ops)
                 return True
             except FencedError as error:
                 # Another engine owns the state now. Callbacks of this one must never run.

@@ -115,8 +115,9 @@ class Partition:
         """Announce this engine's channels, and raise if an answer says that it must stop."""
         for piece in encode_names(self.patterns, self._connection.max_payload - 256):
             self._connection.publish(self._subject, self._message(piece), reply=self._inbox)
-        with suppress(TimeoutError):
-            theirs = await asyncio.wait_for(asyncio.shield(self._lost), wait_s)
+        await asyncio.wait({self._lost}, timeout=wait_s)
+        if self._lost.done():
+            theirs = self._lost.result()
             raise SettingsError(
                 f"stan_partitioning: another engine serves channel {theirs} of this cluster id already"
             )

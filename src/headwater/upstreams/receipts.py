@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from headwater.model.columns import Columns
 from headwater.replication.work import Receipt, decode_adopted
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.table.staged import read_staged
+from headwater.threads import on_thread
 from headwater.upstreams.planner import CursorAt
 from headwater.upstreams.staging import STAGING, check_adopted, remove_staged, staged_path
 from headwater.upstreams.upstream import Upstream
@@ -69,13 +69,13 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
     adopted = receipt.adopted
     staging = upstream.target.directory / STAGING
     if receipt.sums:
-        sums = await asyncio.to_thread(staged_path, staging, receipt.sums)
-        adopted = decode_adopted(await asyncio.to_thread(sums.read_bytes))
+        sums = await on_thread(staged_path, staging, receipt.sums)
+        adopted = decode_adopted(await on_thread(sums.read_bytes))
     if adopted:
         return await _adopt(upstream, receipt, adopted, cursor_at(receipt.through))
     expected, taken = receipt.expected, 0
     parts = _parts(receipt, staging)
-    while (part := await asyncio.to_thread(next, parts, None)) is not None:
+    while (part := await on_thread(next, parts, None)) is not None:
         columns, through = part
         cursor_at = cursor_at.with_part(columns)
         count = await upstream.target.replica.take(
@@ -92,7 +92,7 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
     """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
     replica = upstream.target.replica
     try:
-        await asyncio.to_thread(check_adopted, upstream.target.directory / STAGING, adopted)
+        await on_thread(check_adopted, upstream.target.directory / STAGING, adopted)
         replica.require_open()
         if not (replica.is_adoptive or (receipt.without_ids and replica.is_adoptive_without_ids)):
             raise CursorMovedError("the stream takes no files any more since it was changed")

@@ -6,7 +6,6 @@ not the one that the receipt's sums are of.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from headwater.model.adopted import Adopted
 from headwater.stream.stream import Stream
 from headwater.table import parquet
 from headwater.table.output import footer_crc_of
+from headwater.threads import on_thread
 
 STAGING = "staging"
 _NAME = re.compile(r"[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,254}")
@@ -61,7 +61,7 @@ async def remove_staged(target: Stream, names: Iterable[str]) -> None:
     # A receipt that comes in once more must not take a file that waits to enter the table.
     unwanted = [name for name in names if _NAME.fullmatch(name) and not target.replica.awaits(name)]
     for name in unwanted:
-        await asyncio.to_thread((target.directory / STAGING / name).unlink, missing_ok=True)
+        await on_thread((target.directory / STAGING / name).unlink, missing_ok=True)
 
 
 class StagingSweep:
@@ -80,7 +80,7 @@ class StagingSweep:
         found: set[Path] = set()
         removed = 0
         for target in targets:
-            for name in await asyncio.to_thread(_names, target.directory / STAGING):
+            for name in await on_thread(_names, target.directory / STAGING):
                 path = target.directory / STAGING / name
                 if self._is_known(name.split("-")[0]) or target.replica.awaits(name):
                     continue

@@ -138,7 +138,8 @@ async def _give(session: Session, source: Path, config: Json, state: Json, shown
 
 async def _next(chunks: asyncio.Queue[Msg], seconds: float) -> Msg:
     try:
-        chunk = await asyncio.wait_for(chunks.get(), max(seconds, 5.0))
+        async with asyncio.timeout(max(seconds, 5.0)):
+            chunk = await chunks.get()
         require_wanted()
         return chunk
     except TimeoutError:
