@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.generator import Connection
 
-_READY_S = 20.0
+_READY_S = 300.0
 
 
 def nats_server_program() -> str:

@@ -205,11 +205,13 @@ class SubjectIndex:
 
     def dump(self) -> dict[str, Any]:
         """Return a shallow copy that a checkpoint can encode later, on another thread."""
+        # `dict(table)` inserts entry by entry once anything was deleted from the table, and takes four times
+        # as long as `dict.copy`: this runs on the event loop.
         return {
-            "count": dict(self.count),
-            "last": dict(self.last),
+            "count": dict.copy(self.count),
+            "last": dict.copy(self.last),
             "stale": list(self.stale),
-            "history": None if self.history is None else dict(self.history),
+            "history": None if self.history is None else dict.copy(self.history),
         }
 
     @classmethod
