@@ -68,11 +68,11 @@ def test_every_setting_can_be_given_by_its_variable() -> None:
             {},
             {"HEADWATER_FOLD_BITES": "1"},
             "",
-            "HEADWATER_FOLD_BITES is no setting of Headwater; did you mean",
+            "HEADWATER_FOLD_BITES is not a setting of Headwater; did you mean",
         ),
         ({}, {}, "fold_byte = 1", "did you mean fold_bytes?"),
-        ({}, {}, "[fold]\nbytes = 1", "fold is no setting of Headwater"),
-        ({}, {}, "zzz = 1", "zzz is no setting of Headwater"),
+        ({}, {}, "[fold]\nbytes = 1", "fold is not a setting of Headwater"),
+        ({}, {}, "zzz = 1", "zzz is not a setting of Headwater"),
     ],
 )
 def test_an_unknown_key_is_refused_by_name_with_the_nearest_known_one(
@@ -88,16 +88,16 @@ def test_an_unknown_key_is_refused_by_name_with_the_nearest_known_one(
     [
         ({"port": "abc"}, "flag --port must be a whole number, not 'abc'"),
         ({"port": "65536"}, "port must be between 0 and 65535, not 65536"),
-        ({"fold_bytes": "64MB"}, "must be a whole number of bytes, as 67108864 or 64MiB"),
+        ({"fold_bytes": "64MB"}, "must be a whole number of bytes, such as 67108864 or 64MiB"),
         ({"fold_interval_s": "nan"}, "fold_interval_s must be between"),
         ({"fold_interval_s": "0"}, "fold_interval_s must be between 0.01 and 3600"),
         ({"max_storage_bytes": "-2"}, "max_storage_bytes must be at least -1"),
         ({"log_level": "loud"}, "log_level must be one of debug, info, warning, error"),
         ({"domain": "a.b"}, "domain must be one word"),
         ({"account": "../x"}, "account must be one word"),
-        ({"leaf_url": "nats://h:7422"}, "leaf_url has a meaning only with nats_url"),
-        ({"nats_url": "nats://h", "user": "u"}, "user and password go together"),
-        ({"nats_url": "nats://h", "tls_key": "k"}, "tls_cert and tls_key go together"),
+        ({"leaf_url": "nats://h:7422"}, "leaf_url requires nats_url"),
+        ({"nats_url": "nats://h", "user": "u"}, "user and password belong together"),
+        ({"nats_url": "nats://h", "tls_key": "k"}, "tls_cert and tls_key belong together"),
     ],
 )
 def test_a_value_without_sense_is_refused_in_one_sentence(flags: dict[str, str], said: str) -> None:
@@ -115,7 +115,7 @@ def test_a_file_with_the_wrong_type_is_refused(tmp_path: Path, text: str) -> Non
 
 
 def test_a_file_that_is_missing_or_torn_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot read the settings file"):
         load(config=tmp_path / "absent.toml")
     with pytest.raises(SettingsError, match="is not TOML"):
         load(config=write_config(tmp_path, "port = "))
@@ -171,12 +171,12 @@ def test_secrets_of_seats_stay_hidden(tmp_path: Path) -> None:
         ('[[seat]]\naccount = "A"', "seat 1 lacks nats_url"),
         (
             '[[seat]]\naccount = "A"\nacount = "A"',
-            "seat 1: acount is no setting of Headwater; did you mean account",
+            "seat 1: acount is not a setting of Headwater; did you mean account",
         ),
-        ('[[seat]]\naccount = "A"\nport = 1', "seat 1: port is no setting"),
-        ('[[seat]]\naccount = "A"\nnats_url = "n"\nuser = "u"', "seat 1: user and password go together"),
+        ('[[seat]]\naccount = "A"\nport = 1', "seat 1: port is not a setting"),
+        ('[[seat]]\naccount = "A"\nnats_url = "n"\nuser = "u"', "seat 1: user and password belong together"),
         ('[[seat]]\naccount = "A/.."\nnats_url = "n"', "seat 1: account must be one word"),
-        ('user = "u"\n[[seat]]\naccount = "A"', "user belongs into each [[seat]]"),
+        ('user = "u"\n[[seat]]\naccount = "A"', "user must be set in each [[seat]]"),
         ("seat = 3", "seat must be tables"),
         (
             'nats_url = "n"\n[[seat]]\naccount = "A"\n[[seat]]\naccount = "A"',

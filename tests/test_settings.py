@@ -26,9 +26,9 @@ def test_a_settings_value_cannot_be_changed() -> None:
     [
         ({"port": 70_000}, "port must be between"),
         ({"log_level": "loud"}, "log_level must be one of debug, info"),
-        ({"user": "me"}, "user has a meaning only with nats_url"),
-        ({"nats_url": "nats://h", "user": "me"}, "user and password go together"),
-        ({"nats_url": "nats://h", "tls_cert": Path("c")}, "tls_cert and tls_key go together"),
+        ({"user": "me"}, "user requires nats_url"),
+        ({"nats_url": "nats://h", "user": "me"}, "user and password belong together"),
+        ({"nats_url": "nats://h", "tls_cert": Path("c")}, "tls_cert and tls_key belong together"),
     ],
 )
 def test_what_makes_no_sense_cannot_be_made(given: dict[str, object], said: str) -> None:

@@ -140,13 +140,30 @@ def test_every_api_subject_stands_in_the_reference() -> None:
     assert sorted(subject for subject in found if subject not in text) == []
 
 
-def test_every_error_of_the_tree_is_in_the_tree_of_the_docstring() -> None:
-    kinds = {
-        name
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, errors.Error)
+def error_classes() -> dict[str, str]:
+    """Return each class of the source that derives from `Error`, and the class it extends."""
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for path in python_files("src")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
     }
-    assert {name for name in kinds if name not in (errors.__doc__ or "")} == set()
+    found: dict[str, str] = {}
+    parents = {"Error"}
+    while parents:
+        new = {name: (above & parents).pop() for name, above in bases.items() if above & parents}
+        found |= new
+        parents = set(new)
+    return found
+
+
+def test_the_docstring_of_errors_draws_the_tree_of_all_errors() -> None:
+    drawn: dict[str, str] = {}
+    above = "Error"
+    for indent, name in re.findall(r"^((?:│   )?)[├└]── (\w+)", errors.__doc__ or "", re.MULTILINE):
+        above = above if indent else name
+        drawn[name] = above if indent else "Error"
+    assert drawn == error_classes()
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "bench/README.md"])

@@ -1,4 +1,4 @@
-"""JetStream streams that live in a lakehouse: the names that are stable for users of the package."""
+"""JetStream streams stored as Delta tables: the public names of the package."""
 
 from headwater.errors import Error
 from headwater.public_names import find as __getattr__

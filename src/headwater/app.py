@@ -1,8 +1,8 @@
-"""The engine put together: one store, served to one account or to several, each at a seat of its own.
+"""The engine: one store, served to one account or to several, each with a seat of its own.
 
-Start: lock the store and raise its epoch → nats-server (embedded, or those that seats name) → the seats →
-say so, seat by seat. Stop: the same in reverse. An engine that finds that another has taken the store over
-stops for good, with an error.
+Start: lock the store and raise its epoch → start the embedded nats-server, or connect to the configured ones
+→ open the seats → report each seat as ready. Stop runs the same steps in reverse. An engine whose store was
+taken over by another engine stops with an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headwater.objects.address import BucketAddress
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
-from headwater.seat import ENGINE, EngineParts, Seat, Server, reach_server, seated
+from headwater.seat import ENGINE, EngineParts, Seat, Server, open_seat, reach_server
 from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
@@ -45,13 +45,13 @@ WORK_THREADS = 4
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 15.0
 PATIENCE_S = 60.0
-"""So long may our own nats-server take until it listens, and others hold the place that is the engine's."""
+"""How long the embedded nats-server may take until it listens, and how long a connect is retried."""
 LONGEST_END_S = 15.0
-"""How long an engine that lost its store may take to close what it has open."""
+"""How long an engine that lost its store may take to close its streams and connections."""
 
 
 async def serve(settings: Settings, announcements: Announcements | None = None) -> None:
-    """Serve the streams of a store until cancelled; announcements are printed if nobody else takes them."""
+    """Serve the streams of a store until cancelled; by default announcements are printed."""
     store = settings.store
     assert store is not None
     try:
@@ -59,14 +59,14 @@ async def serve(settings: Settings, announcements: Announcements | None = None) 
     except OSError as error:
         if error.errno is None:
             raise
-        logger.debug("the engine ends", exc_info=True)
+        logger.debug("the engine stops", exc_info=True)
         if error.filename is None:
-            raise Error(f"the engine ends: {os.strerror(error.errno).lower()}") from error
+            raise Error(f"the engine stops: {os.strerror(error.errno).lower()}") from error
         raise DiskError(Path(os.fsdecode(error.filename)), "use", error.errno) from error
 
 
 async def _serve_store(settings: Settings, store: Path, announcements: Announcements) -> None:
-    """Serve a store until cancelled, once no other engine does."""
+    """Serve a store until cancelled, as soon as no other engine serves it."""
     lock = StoreLock(store)
     _warn_if_open_to_all(store)
     try:
@@ -86,13 +86,13 @@ async def _serve_store(settings: Settings, store: Path, announcements: Announcem
 
 
 def _warn_if_open_to_all(store: Path) -> None:
-    """Log that every user may enter the store: those of older releases were made so, and may be meant so."""
+    """Warn that every user may enter the store; older releases created it so, and it may be intended."""
     if store.exists() and store.stat().st_mode & 0o007:
         logger.warning("%s is open to every user of this machine; to close it: chmod -R o-rwx", store)
 
 
 async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> None:
-    """Return when the work does; end it, and raise, once another engine has taken the store over."""
+    """Return when the work does; cancel it and raise once another engine has taken over the store."""
     serving = asyncio.create_task(work, name="serve")
     losing = asyncio.create_task(ownership.lost(), name="ownership")
     try:
@@ -111,7 +111,7 @@ async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> 
 async def _serve(
     settings: Settings, store: Path, ownership: Ownership, reserve: Reserve, announcements: Announcements
 ) -> None:
-    """Serve the streams of a store that is ours until cancelled."""
+    """Serve the streams of the store, which this engine owns, until cancelled."""
     async with AsyncExitStack() as stack:
         began = time.monotonic()
 
@@ -120,24 +120,26 @@ async def _serve(
             announcements.ready(url, str(seat), time.monotonic() - began)
 
         if settings.seats:
-            premises = await _open_premises(settings, ownership, reserve, stack)
+            parts = await _open_shared_parts(settings, ownership, reserve, stack)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
-                    seats.create_task(_keep_seated(premises, seat, ready))
+                    seats.create_task(_serve_seat_with_retries(parts, seat, ready))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            await _sit(await _open_premises(settings, ownership, reserve, stack), settings, server, ready)
+            await _serve_seat(
+                await _open_shared_parts(settings, ownership, reserve, stack), settings, server, ready
+            )
             return
         async with reserve.spent():
             embedded = await _start_embedded(settings, store, stack)
-        premises = await _open_premises(_as_replicator(settings, embedded), ownership, reserve, stack)
-        await _sit(premises, settings, _inside(embedded), ready, embedded)
+        parts = await _open_shared_parts(_as_replicator(settings, embedded), ownership, reserve, stack)
+        await _serve_seat(parts, settings, _inside(embedded), ready, embedded)
 
 
 @asynccontextmanager
 async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
-    """Serve, for as long as we wait, the pages of NATS Streaming that say so."""
+    """Serve the NATS Streaming pages that show a standby for as long as the engine waits."""
     async with AsyncExitStack() as stack:
         for seat in settings.seats or (settings,):
             if seat.stan is None or seat.http_port is None:
@@ -146,7 +148,7 @@ async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
             try:
                 bound = await server.start(seat.http_host, seat.http_port)
             except OSError as error:
-                # On one machine the engine that serves has the port, and we shall have it after it.
+                # On the same machine the active engine has the port. This engine takes it over later.
                 logger.warning("no pages on port %d while waiting: %s", seat.http_port, error)
                 continue
             stack.push_async_callback(server.stop)
@@ -155,7 +157,7 @@ async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
 
 
 async def _start_embedded(settings: Settings, store: Path, stack: AsyncExitStack) -> EmbeddedServer:
-    """Return the nats-server that we bring along; until it is opened it takes nobody but the engine."""
+    """Return the embedded nats-server; until it is opened it accepts connections of the engine only."""
     embedded = EmbeddedServer(
         EmbeddedOptions(store, port=settings.port, max_payload=room_above(settings.max_payload_bytes))
     )
@@ -175,7 +177,7 @@ def _inside(embedded: EmbeddedServer) -> Server:
 
 
 def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
-    """Return the settings with which a replicator and its tasks connect to our own nats-server."""
+    """Return the settings with which a replicator and its tasks connect to the embedded nats-server."""
     return replace(
         settings,
         nats_url=embedded.client_url,
@@ -184,15 +186,15 @@ def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
     )
 
 
-async def _open_premises(
+async def _open_shared_parts(
     settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
 ) -> EngineParts:
-    """Return what the seats share, each part closed when the engine ends."""
+    """Return what the seats share; each part is closed when the engine stops."""
     async with reserve.spent():
-        premises = _open_parts(settings, ownership, reserve, stack)
+        parts = _open_parts(settings, ownership, reserve, stack)
     keeping = asyncio.create_task(reserve.keep(), name="reserve")
     stack.callback(keeping.cancel)
-    return premises
+    return parts
 
 
 def _open_parts(
@@ -202,7 +204,7 @@ def _open_parts(
     catalog = Catalog(settings.store / "catalog.db", fence=ownership)
     stack.callback(catalog.close)
     if catalog.epoch >= ownership.epoch:
-        ownership.take(above=catalog.epoch)  # the record was lost since
+        ownership.take(above=catalog.epoch)  # the epoch file was lost
     catalog.claim()
     logger.info("store id %s", catalog.store_id)
     require_files(sum(len(catalog.streams(account)) for account in catalog.accounts()), raise_limit())
@@ -247,29 +249,31 @@ def _open_tables(settings: Settings, store: Path, store_id: str) -> BucketTables
     return tables
 
 
-async def _sit(
-    premises: EngineParts,
+async def _serve_seat(
+    parts: EngineParts,
     settings: Settings,
     server: Server,
     ready: Callable[[Seat], None],
     embedded: EmbeddedServer | None = None,
 ) -> None:
-    """Serve one account until cancelled; an embedded server lets clients in once they are answered."""
-    async with seated(premises, settings, server) as seat:
+    """Serve one account until cancelled; an embedded server accepts clients once the seat answers them."""
+    async with open_seat(parts, settings, server) as seat:
         if embedded is not None:
             await embedded.open(seat.attached)
         ready(seat)
         await asyncio.Event().wait()
 
 
-async def _keep_seated(premises: EngineParts, settings: Settings, ready: Callable[[Seat], None]) -> None:
-    """Serve one account of several until cancelled; while its server is away the others are served."""
+async def _serve_seat_with_retries(
+    parts: EngineParts, settings: Settings, ready: Callable[[Seat], None]
+) -> None:
+    """Serve one account of several until cancelled; the others are served while its server is away."""
     failures = 0
     while True:
         try:
-            await _sit(premises, settings, await reach_server(settings), ready)
+            await _serve_seat(parts, settings, await reach_server(settings), ready)
         except (Error, OSError) as error:
-            # Once in a while is enough: a server may be away for days.
+            # Log every 20th failure only: a server may be unreachable for days.
             level = logging.ERROR if failures % 20 == 0 else logging.DEBUG
             logger.log(level, "the account %s is not served yet: %s", settings.streams_folder, error)
         except Exception:

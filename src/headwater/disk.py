@@ -1,4 +1,4 @@
-"""The only door to files: what a disk promises, and the real one."""
+"""All file access: the contract of a disk, and the real one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from typing import Protocol
 from headwater.errors import DiskError
 
 IOV_MAX = 1024
+"""The largest number of buffers that one `writev` accepts."""
 DIRECTORY_MODE, FILE_MODE = 0o750, 0o640
-"""What a store is made with, as nats-server makes its own: for its user, and its group to read."""
+"""Modes of a store's directories and files, as nats-server's: its user may write, its group may read."""
 UMASK = 0o027
-"""The same for what libraries make: set once by each process of ours that writes to stores."""
+"""The same for what libraries create; each Headwater process that writes to stores sets it once."""
 OPEN_FILES = 64
+"""How many files a disk keeps open for reading."""
 _NO_LINKS = (EXDEV, EPERM, EMLINK, ENOTSUP, ENOSYS, EACCES)
-"""How systems say that there can be no second name: another file system, or one that knows none."""
+"""Errors that mean that a hard link is impossible: another file system, or one without links."""
 
 
 class AppendFile(Protocol):
@@ -29,39 +31,39 @@ class AppendFile(Protocol):
 
     @property
     def size(self) -> int:
-        """Return the length of the file, counting everything written whole."""
+        """Return the length of the file, counting only completed writes."""
         ...
 
     def write(self, buffers: Sequence[bytes]) -> None:
-        """Return once all buffers are at the end of the file; on an error any part of them may be."""
+        """Return once all buffers are at the end of the file; on an error, any part of them may be."""
         ...
 
     def sync(self) -> None:
-        """Return once everything written would survive a power cut, provided the directory entry does."""
+        """Return once all written data would survive a power cut, provided the directory entry does."""
         ...
 
     def truncate(self, length: int) -> None:
-        """Return once the file is this long; it is durable after the next sync."""
+        """Return once the file has this length; it is durable after the next sync."""
         ...
 
     def close(self) -> None:
-        """Let the file go; what was not synced stays so."""
+        """Close the file; data that was not synced stays unsynced."""
         ...
 
 
 class Disk(Protocol):
-    """Files, and what of them survives a power cut; every refusal is a `DiskError`."""
+    """Files, and which of their changes survive a power cut; every failure is a `DiskError`."""
 
     def open_append(self, path: Path) -> AppendFile:
-        """Return the file, made if it was missing; its directory entry is durable after `sync_dir`."""
+        """Return the file, created if missing; its directory entry is durable after `sync_dir`."""
         ...
 
     def create_append(self, path: Path) -> AppendFile:
-        """Return a new file, refused if there is one; its directory entry is durable after `sync_dir`."""
+        """Return a new file; fail if it exists. Its directory entry is durable after `sync_dir`."""
         ...
 
     def read(self, path: Path, offset: int, length: int) -> bytes:
-        """Return the bytes of this range, fewer where the file ends; any thread may call it."""
+        """Return the bytes of this range, fewer at the end of the file; any thread may call it."""
         ...
 
     def read_all(self, path: Path) -> bytes:
@@ -69,7 +71,7 @@ class Disk(Protocol):
         ...
 
     def write_atomic(self, path: Path, data: bytes) -> None:
-        """Return once the file durably holds exactly this data; a crash leaves the old or the new."""
+        """Return once the file durably has this content; a crash leaves the old content or the new."""
         ...
 
     def sync_file(self, path: Path) -> None:
@@ -81,19 +83,19 @@ class Disk(Protocol):
         ...
 
     def sync_dir(self, path: Path) -> None:
-        """Return once every entry made, renamed or removed in the directory stays so after a power cut."""
+        """Return once every entry created, renamed or removed in the directory survives a power cut."""
         ...
 
     def rename(self, source: Path, target: Path) -> None:
-        """Return once target is what source was; it is durable after `sync_dir`."""
+        """Return once source is renamed to target; it is durable after `sync_dir`."""
         ...
 
     def remove(self, path: Path) -> None:
-        """Return once the file is gone, or was not there; it is durable after `sync_dir`."""
+        """Return once the file does not exist; it is durable after `sync_dir`."""
         ...
 
     def remove_tree(self, path: Path) -> None:
-        """Return once the directory and all in it are gone, or were not there; durable after `sync_dir`."""
+        """Return once the directory and its content do not exist; it is durable after `sync_dir`."""
         ...
 
     def list(self, path: Path) -> list[str]:
@@ -101,7 +103,7 @@ class Disk(Protocol):
         ...
 
     def mkdir(self, path: Path) -> None:
-        """Return once the directory durably exists, with every directory above it."""
+        """Return once the directory and its parents durably exist."""
         ...
 
     def file_size(self, path: Path) -> int:
@@ -115,6 +117,7 @@ class RealDisk:
     def __init__(self, sync: bool = True) -> None:
         self._sync = sync
         self._open_files: OrderedDict[Path, _ReadFile] = OrderedDict()
+        """Files open for reading, the most recently used last."""
         self._lock = threading.Lock()
 
     def open_append(self, path: Path) -> RealAppendFile:
@@ -153,7 +156,7 @@ class RealDisk:
             _fsync(path, os.O_RDONLY)
 
     def uncache(self, path: Path) -> None:
-        # After a failed sync the kernel may hold pages as clean that never reached the medium.
+        # After a failed sync the kernel may keep pages as clean that never reached the medium.
         if self._sync and hasattr(os, "posix_fadvise"):
             with _Doing("read", path):
                 file = _ReadFile(path)
@@ -170,7 +173,7 @@ class RealDisk:
         self._forget(target)
 
     def link(self, source: Path, target: Path) -> None:
-        """Return once target holds what source does, which never changes; durable after `sync_dir`."""
+        """Return once target has source's content, which never changes; it is durable after `sync_dir`."""
         with _Doing("link", source):
             try:
                 os.link(source, target)
@@ -202,7 +205,7 @@ class RealDisk:
         for directory in reversed(missing):
             with _Doing("make", directory):
                 directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-            # Even one that was there: who made it may have died before this sync.
+            # Sync also one that existed: the process that created it may have died before this sync.
             self.sync_dir(directory.parent)
 
     def file_size(self, path: Path) -> int:
@@ -210,7 +213,7 @@ class RealDisk:
             return path.stat().st_size
 
     def _opened(self, path: Path) -> _ReadFile:
-        """Return the file opened for reading, out of those kept open."""
+        """Return the file opened for reading, from the cache of open files."""
         with self._lock:
             file = self._open_files.get(path)
             if file is not None:
@@ -224,7 +227,7 @@ class RealDisk:
         return file
 
     def _forget(self, path: Path) -> None:
-        """Keep nothing open at or below this path, since another file may come to lie there."""
+        """Close the cached files at or below this path, since another file may be created there."""
         below = f"{path}{os.sep}"
         with self._lock:
             for opened in [p for p in self._open_files if p == path or str(p).startswith(below)]:
@@ -266,7 +269,7 @@ class RealAppendFile:
 
 
 class _ReadFile:
-    """An open file that is closed when its last reader lets it go, so that none reads a reused number."""
+    """An open file, closed when its last reader drops it, so that no reader uses a reused descriptor."""
 
     __slots__ = ("fd",)
 
@@ -280,7 +283,7 @@ class _ReadFile:
 
 
 class _Doing:
-    """A span in which an OSError becomes a DiskError that says what was being done."""
+    """A block in which an OSError becomes a DiskError that names the operation."""
 
     __slots__ = ("operation", "path")
 
@@ -299,12 +302,12 @@ class _Doing:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file as the files of a store are made."""
+    """Open a file with the mode of a store's files."""
     return os.open(path, flags, FILE_MODE)
 
 
 def _write_all(fd: int, buffers: Sequence[bytes]) -> int:
-    """Write every byte, however little the system takes at a time, and return how many there were."""
+    """Write every byte, however few each call accepts, and return how many there were."""
     total = 0
     for start in range(0, len(buffers), IOV_MAX):
         group: list[bytes | memoryview] = list(buffers[start : start + IOV_MAX])
@@ -316,7 +319,7 @@ def _write_all(fd: int, buffers: Sequence[bytes]) -> int:
 
 
 def _unwritten(group: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
-    """Return what of the group lies after the written bytes."""
+    """Return the part of the group after the written bytes."""
     for index, buffer in enumerate(group):
         if written < len(buffer):
             return [memoryview(buffer)[written:], *group[index + 1 :]]
@@ -325,7 +328,7 @@ def _unwritten(group: list[bytes | memoryview], written: int) -> list[bytes | me
 
 
 def _pread_rest(fd: int, length: int, offset: int) -> bytes:
-    """Return the range read piece by piece, up to where the file ends."""
+    """Return the range, read in several calls, up to the end of the file."""
     pieces = []
     while length and (piece := os.pread(fd, length, offset)):
         pieces.append(piece)
@@ -335,7 +338,7 @@ def _pread_rest(fd: int, length: int, offset: int) -> bytes:
 
 
 def _fsync(path: Path, flags: int) -> None:
-    """Sync what lies at this path."""
+    """Sync the file or directory at this path."""
     with _Doing("sync", path):
         fd = os.open(path, flags | os.O_CLOEXEC)
         try:

@@ -1,14 +1,59 @@
-"""What a caller can meet: one base error, and API errors as rows of data.
+"""The errors that Headwater reports: one base class, and API errors as rows of data.
+
+A module that alone raises an error defines it. Its name is then given in brackets.
 
 Error
-├── ApiError            answered to a client as code, err_code, description
-├── CorruptionError     stored bytes whose checksum does not match
-├── NewerFormatError    a file that a newer release wrote
-├── FencedError         another engine has taken the store over
-├── DiskError           the disk refused a write or a sync
-├── StoreLockedError    another engine owns the store
-├── SettingsError       a setting is unknown or has no sense
-└── BusError            the connection to nats-server lacks something; says the line of config that mends it
+├── ApiError                    returned to a client as code, err_code, description
+│   ├── ApiRefusedError         the API of a site returned an error [site.api_client]
+│   ├── CommandRefusedError     the API returned an error to a command, with advice [cli.session]
+│   └── OriginUnansweredError   no service answers on an origin's API [upstreams.origin_by_consumers]
+├── BusError                    the connection to nats-server lacks something; names the fix
+│   ├── NoResponderError        no service answers a task's request [replication.worker.client]
+│   ├── ReplyTimeoutError       a task's request was not answered in time [replication.worker.client]
+│   └── UnsuitableError         the origin cannot be read this way [replication.worker.client]
+├── CorruptionError             stored bytes whose checksum does not match
+├── DiskError                   the disk refused an operation
+├── FencedError                 another engine has taken over the store
+├── NewerFormatError            a newer release wrote the file
+├── SettingsError               a setting is unknown or invalid
+├── StoreLockedError            another engine owns the store
+│   Storage
+├── ArchiveError                the bytes are not a complete archive [table.archive_part]
+├── CatalogError                the catalog cannot be used [control.catalog]
+├── ConflictError               another writer changed the table first [table.delta_log]
+├── CursorMovedError            another copy moved the cursor [stream.replica.importer]
+├── CursorVersionError          a newer release wrote the cursor [model.cursor]
+├── IdentityError               a stream's directory is missing or another stream's [control.directories]
+├── SealError                   a sealed file is damaged or of an unknown version [model.sealed]
+├── StagedFileError             a receipt names a wrong staged file [upstreams.staging]
+├── UnknownChangeError          a stored consumer change has an unknown version [delivery.change]
+│   Requests
+├── BadPullRequestError         a pull request is malformed [wire.pull_request]
+├── DeniedError                 the server's permissions refuse a request [bus.connection]
+├── NoFlowError                 a client does not acknowledge snapshot chunks [api.snapshot]
+├── NoInterestError             no client subscribes to the snapshot's subject [api.snapshot]
+├── NoRespondersError           no service answers a request [bus.connection]
+├── ProtocolError               the peer sent bytes that are not a protocol frame [wire.frames]
+├── Refusal                     a direct get is answered with a status [api.direct_request]
+├── StalledError                a restoring client sends too little or too much [api.restore]
+├── TransformError              a subject transform is invalid [model.transform]
+│   Replication and Spark
+├── EngineAwayError             the engine does not answer the replicator [replication.exchange]
+├── GoneError                   a file was replaced after the read was planned [spark.piece_reader]
+├── SparkLostError              the Spark session has ended [replication.spark]
+├── SparkMissingError           Spark or Java is not installed [replication.spark]
+├── UnprovenError               a message lacks a valid proof of the secret [replication.proof]
+│   NATS Streaming
+├── MalformedError              the bytes are not a NATS Streaming message [wire.stan_messages]
+├── RecordsError                the records of clients cannot be used [stan.records]
+├── StanRefusedError            a request is refused with NATS Streaming's text [stan.refusals]
+├── _WrongQueryError            a query option is not a number [stan.monitoring]
+│   Commands and sites
+├── ChildError                  a process of a site does not become ready [site.child]
+├── EngineMissingError          a query library is not installed [lake.scanning]
+├── NoAnswerError               a site's API does not answer [site.api_client]
+├── NotReadyError               a site lacks something, or it is in use [site.readiness]
+└── UnreachableError            no server or no JetStream answers a command [cli.session]
 """
 
 from __future__ import annotations
@@ -26,11 +71,11 @@ class Error(Exception):
 
 
 class SettingsError(Error):
-    """A setting is unknown or has no sense."""
+    """A setting is unknown or invalid."""
 
 
 class BusError(Error):
-    """The connection to nats-server lacks something; `fix` is the line of config that mends it."""
+    """The connection to nats-server lacks something; `fix` is the line of configuration that fixes it."""
 
     def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(f"{problem}\n  {fix}" if fix else problem)
@@ -39,7 +84,7 @@ class BusError(Error):
 
 
 class DiskError(Error):
-    """The disk refused an operation on a file; nothing that was synced before is touched by it."""
+    """The disk refused an operation on a file; data that was synced before is not affected."""
 
     retryable = True
 
@@ -67,7 +112,7 @@ class CorruptionError(Error):
 
 
 class NewerFormatError(Error):
-    """A file that a newer release wrote: nothing of it is read, cut or removed."""
+    """A newer release wrote the file: this one does not read, truncate or remove it."""
 
     def __init__(self, what: str, found: object, known: object) -> None:
         super().__init__(
@@ -79,7 +124,7 @@ class NewerFormatError(Error):
 
 
 class FencedError(Error):
-    """Another engine has taken the store over; the one that meets this never stores anything again."""
+    """Another engine has taken over the store; this one never stores anything again."""
 
     def __init__(self, store: Path, epoch: int, what: str) -> None:
         super().__init__(f"the store {store} was taken from this engine (epoch {epoch}): {what}")
@@ -109,7 +154,7 @@ class ErrorRow(NamedTuple):
 
 
 class ApiError(Error):
-    """An error answered to a client, with the numbers and the text of JetStream."""
+    """An error that is returned to a client, with JetStream's codes and description."""
 
     def __init__(self, name: str, code: int, err_code: int, description: str) -> None:
         super().__init__(f"{description} ({err_code})")
@@ -121,13 +166,13 @@ class ApiError(Error):
 
 
 def api_error(name: str, **values: object) -> ApiError:
-    """Return the API error of this name, its {placeholders} filled with the values."""
+    """Return the API error of this name, with its {placeholders} filled."""
     row = _BY_NAME[name]
     return ApiError(row.name, row.code, row.err_code, row.description.format(**values))
 
 
-# One row a line: err_code, code, name, description. Names follow the protocol's own constants; numbers and
-# texts are what clients compare.
+# One row per line: err_code, code, name, description. Names follow the protocol's constants; clients compare
+# the numbers and descriptions.
 _TABLE = """
 10002 400 account_resources_exceeded: resource limits exceeded for account
 10003 400 bad_request: bad request

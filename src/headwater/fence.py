@@ -1,4 +1,4 @@
-"""Whether this engine still owns its store: asked after every sync, before anything is acknowledged."""
+"""Whether this engine still owns its store: checked after every sync, before anything is acknowledged."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ logger = logging.getLogger(__name__)
 
 
 class Fence(Protocol):
-    """What stands between an engine that lost its store and everything that it would still write."""
+    """Keeps an engine that lost its store from acknowledging or changing anything."""
 
     @property
     def epoch(self) -> int:
-        """Return the number of this ownership: each take-over of the store has a higher one."""
+        """Return the epoch of this ownership: each takeover of the store raises it."""
         ...
 
     def check(self) -> None:
-        """Return if the store is still ours at this moment; raise `FencedError` now and for ever if not."""
+        """Return if this engine owns the store; raise `FencedError`, now and on every later call, if not."""
         ...
 
 
 class NoFence:
-    """For what nobody else can own: a store in memory, a test."""
+    """The fence of a store that no other engine can own: a store in memory, or a test's."""
 
     epoch = 0
 
     def check(self) -> None:
-        """Return."""
+        """Do nothing."""
 
 
 NO_FENCE = NoFence()
 
 
 def check_committed(fence: Fence) -> None:
-    """Raise `FencedError` if the store is not ours, after a change that cannot be taken back any more.
+    """Raise `FencedError` if the store has another owner, after a change that cannot be undone.
 
-    An owner's record that cannot be read says nothing. The change was made, the record was read before it,
-    and it is read again soon: to report a failure would leave us with another state than the disk has.
+    An unreadable epoch file is only logged. The change is on disk, the epoch was checked before it, and is
+    checked again soon. To report a failure would leave memory in another state than the disk.
     """
     try:
         fence.check()
     except DiskError as error:
-        logger.warning("it is not known whether the store is still ours: %s", error)
+        logger.warning("cannot check whether this engine still owns its store: %s", error)

@@ -1,4 +1,4 @@
-"""Settings from flags, the environment, a TOML file and defaults, each value checked where it was given."""
+"""Settings from flags, the environment, a TOML file and defaults; each value is checked with its origin."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONFIG_VARIABLE = "HEADWATER_CONFIG"
 _SIZE = re.compile(r"(\d+)\s*(KiB|MiB|GiB|TiB)?")
 _SIZE_UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SEAT = "seat"
-"""The tables of a settings file that each describe a seat."""
+"""The name of the tables of a settings file that each describe a seat."""
 
 
 @dataclass(frozen=True)
 class LoadedSettings:
-    """Settings, and for each of them where its value came from."""
+    """Settings, and the origin of each value."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -33,7 +33,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     config: Path | None = None,
 ) -> LoadedSettings:
-    """Return the settings, flags before environment before file before defaults."""
+    """Return the settings: flags override the environment, which overrides the file and the defaults."""
     environ = environ or {}
     variables = {k: v for k, v in environ.items() if k.startswith(PREFIX) and k != CONFIG_VARIABLE}
     if config is None and environ.get(CONFIG_VARIABLE):
@@ -60,12 +60,12 @@ def load(
 
 
 def _seats(values: Mapping[str, Any], tables: Any, place: str) -> tuple[Settings, ...]:
-    """Return the seats of a file; what one leaves out is as outside, but for who it is."""
+    """Return the seats of a file; a seat inherits the other settings, except account and credentials."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise SettingsError(f"{place}: {_SEAT} must be tables, each headed [[{_SEAT}]]")
     own = ("account", "folder", *PROOFS)
     if tables and (outside := [name for name in own if name in values]):
-        raise SettingsError(f"{outside[0]} belongs into each [[{_SEAT}]] of {place}, not beside them")
+        raise SettingsError(f"{outside[0]} must be set in each [[{_SEAT}]] of {place}, not outside of them")
     known = {setting.name: setting for setting in seat_rows()}
     seats: list[Settings] = []
     for number, table in enumerate(tables, 1):
@@ -75,7 +75,7 @@ def _seats(values: Mapping[str, Any], tables: Any, place: str) -> tuple[Settings
         given = {key: _convert(known[key], value, f"{here}: {key}") for key, value in table.items()}
         seats.append(_seat({**values, **given}, here))
         if (folder := seats[-1].streams_folder) in (seat.streams_folder for seat in seats[:-1]):
-            raise SettingsError(f"{here} has the folder {folder} of another seat: give it one with folder")
+            raise SettingsError(f"{here} has the folder {folder} of another seat: set another folder")
     return tuple(seats)
 
 
@@ -94,19 +94,19 @@ def _read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the settings file {path} cannot be read: {error}") from None
+        raise SettingsError(f"cannot read the settings file {path}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"the settings file {path} is not TOML: {error}") from None
 
 
 def _unknown(place: str, key: str, known: Mapping[str, Any]) -> str:
-    """Return the sentence that refuses an unknown key, with the nearest known one."""
+    """Return the error text for an unknown key, with the closest known one."""
     near = get_close_matches(key, known, n=1)
-    return f"{place} is no setting of Headwater" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{place} is not a setting of Headwater" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _convert(setting: Field[Any], value: Any, place: str) -> Any:
-    """Return a flag's, a variable's or a file's value as the setting's type."""
+    """Return the value of a flag, a variable or a file as the setting's type."""
     kind = str(setting.type).removesuffix(" | None")
     try:
         if kind == "bool":
@@ -129,12 +129,12 @@ def _convert(setting: Field[Any], value: Any, place: str) -> Any:
             "bool": "true or false",
         }[kind]
         if setting.name.endswith("_bytes"):
-            wanted += " of bytes, as 67108864 or 64MiB"
+            wanted += " of bytes, such as 67108864 or 64MiB"
         raise SettingsError(f"{place} must be {wanted}, not {shown(setting, value)!r}") from None
 
 
 def _truth(value: Any) -> bool:
-    """Return whether a value says yes."""
+    """Return a boolean."""
     said = {"true": True, "false": False}.get(str(value).lower())
     if said is None:
         raise ValueError
@@ -142,7 +142,7 @@ def _truth(value: Any) -> bool:
 
 
 def _whole_number(setting: Field[Any], value: str | int | float | Path) -> int:
-    """Return a whole number; a size may carry a unit."""
+    """Return an integer; a size may have a unit."""
     if isinstance(value, int):
         return value
     if setting.name.endswith("_bytes") and (size := _SIZE.fullmatch(str(value).strip())):

@@ -1,4 +1,4 @@
-"""How many files this process may have open: each stream has one, its log."""
+"""The limit of open files of this process: each stream keeps one open, its log."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from headwater.errors import SettingsError
 logger = logging.getLogger(__name__)
 
 MOST = 1 << 20
-"""More is not asked for where there is no limit: some systems refuse it."""
+"""The most that is asked for where there is no limit: some systems refuse more."""
 RESERVED = 256
-"""Connections, tables that are read or written, the catalogue, the replicator."""
+"""Files besides the logs: connections, tables, the catalog, the replicator."""
 
 
 def raise_limit() -> int:
-    """Return how many files may be open, after asking for as many as this user may have."""
+    """Return how many files may be open, after raising the limit as far as this user may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (OSError, ValueError) as error:
-            logger.warning("the limit of open files stays at %d: %s", soft, error)
+            logger.warning("cannot raise the limit of open files, it stays at %d: %s", soft, error)
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else soft
 
 
 def require_files(streams: int, limit: int) -> None:
-    """Refuse to serve more streams than there can be open files."""
+    """Refuse to serve more streams than the limit of open files allows."""
     if streams + RESERVED > limit:
         raise SettingsError(
             f"the store holds {streams:,} streams, each of which needs an open file, and this process may "

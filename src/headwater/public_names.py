@@ -1,7 +1,7 @@
 """Where each public name of the package is defined; it is imported when it is first used.
 
-So `import headwater` stays quick, and commands do not load what they do not need. `__init__.pyi` shows the
-same names to type checkers.
+This keeps `import headwater` fast, and commands load only what they need. `__init__.pyi` shows the same names
+to type checkers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One account served: its connections, its streams with their consumers and upstreams, the doors to them.
+"""One account served: its connections, its streams with their consumers and upstreams, and their APIs.
 
-Open: reach nats-server and check it → open the streams → take publishes → answer the API. Close: the same in
-reverse, so that nothing is taken that cannot be stored.
+Open: connect to nats-server and check it → open the streams → accept publishes → answer the API. Close runs
+the same steps in reverse, so that the engine accepts nothing that it cannot store.
 """
 
 from __future__ import annotations
@@ -49,15 +49,17 @@ logger = logging.getLogger(__name__)
 ENGINE = "headwater engine"
 ATTACH_POLL_S = 0.01
 GLOBAL = "$G"
-"""nats-server's account for those that name none; it stands for any where an engine serves one alone."""
+"""nats-server's default account; with one seat it means the account that the credentials select."""
 
 
 class Server(NamedTuple):
-    """A nats-server to work with: how to connect, as a client and as a leaf, and how a person names it."""
+    """A nats-server: how to connect to it as a client and as a leaf node, and its name for people."""
 
     options: ConnectOptions
     leaf: ConnectOptions | None
+    """How to connect as a leaf node; without it nothing is delivered to consumers."""
     named: str
+    """The address without credentials, for the ready line."""
 
 
 @dataclass(frozen=True)
@@ -66,32 +68,33 @@ class EngineParts:
 
     store: Path
     handover: Path
-    """The file by which transfers connect as the seat does."""
+    """The settings file with which transfer tasks connect to the seat's server."""
     has_seats: bool
-    """Whether there are several accounts, so that a replicator must say which one it asks for."""
+    """Whether there are several accounts, so that a replicator must name the one it asks for."""
     catalog: Catalog
     fence: Fence
-    """Says whether the store is still ours."""
+    """Checks that this engine still owns the store."""
     reserve: Reserve
-    """Room to open streams with when the disk is full."""
+    """Disk space for opening streams when the disk is full."""
     clock: Clock
     cache: RunCache
     sync_executor: Executor
     work_executor: Executor
     has_own_replicator: bool
+    """Whether the engine starts the replicator itself, so that there is only one."""
     need_replicator: Callable[[], None]
-    """Called when there is an upstream."""
+    """Called when there is an upstream; starts the engine's own replicator."""
     replicator_problem: Callable[[], str]
-    """Why there is no replicator, if that is known."""
+    """Returns why there is no replicator, if that is known."""
     tables: BucketTables | None = None
-    """Where tables are kept that are not in the store."""
+    """The bucket for the tables of new streams, if they are not in the store."""
     secret: bytes = b""
-    """What replicators prove themselves with; without one, none is served."""
+    """The secret with which replicators prove who they are; without it none is served."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """An account in one domain of one nats-server, served from a folder of the store."""
+    """An account in one domain of one nats-server, served from one folder of the store."""
 
     settings: Settings
     server: Server
@@ -101,7 +104,7 @@ class Seat:
     connection: Connection
 
     async def attached(self) -> None:
-        """Return once the server knows all that we listen to, on both connections."""
+        """Return once the server has processed all subscriptions of both connections."""
         while True:
             try:
                 await self.connection.flush()
@@ -112,7 +115,7 @@ class Seat:
                 return
 
     def __str__(self) -> str:
-        """Return the seat as the line shows it that says it is ready."""
+        """Return the seat as the ready line shows it."""
         settings = self.settings
         account = f" account {settings.account}" if settings.account != GLOBAL else ""
         named = f" domain {settings.domain}" if settings.domain else ""
@@ -122,35 +125,35 @@ class Seat:
 
 
 @asynccontextmanager
-async def seated(premises: EngineParts, settings: Settings, server: Server) -> AsyncIterator[Seat]:
+async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> AsyncIterator[Seat]:
     """Serve an account for the length of a block."""
     name = settings.domain or ""
     async with AsyncExitStack() as stack:
         connection = Connection(server.options)
         await connection.connect()
         stack.push_async_callback(connection.close)
-        async with premises.reserve.spent():
-            domain, housekeeper = await _open_domain(premises, settings, connection, stack)
-            consumers = await _open_consumers(premises, settings, connection, server.leaf, stack)
+        async with parts.reserve.spent():
+            domain, housekeeper = await _open_domain(parts, settings, connection, stack)
+            consumers = await _open_consumers(parts, settings, connection, server.leaf, stack)
             domain.observe(consumers)
         stack.push_async_callback(consumers.close)
         upstreams = Upstreams(
             domain,
             connection,
-            premises.clock,
-            premises.catalog.store_id,
-            NatsOrigin(api_prefix="", stream="", config=str(premises.handover), seat=settings.streams_folder),
-            is_single=premises.has_own_replicator,
-            secret=premises.secret,
-            seat=settings.streams_folder if premises.has_seats else "",
+            parts.clock,
+            parts.catalog.store_id,
+            NatsOrigin(api_prefix="", stream="", config=str(parts.handover), seat=settings.streams_folder),
+            is_single=parts.has_own_replicator,
+            secret=parts.secret,
+            seat=settings.streams_folder if parts.has_seats else "",
         )
-        upstreams.on_needed = premises.need_replicator
-        upstreams.problem = premises.replicator_problem
+        upstreams.on_needed = parts.need_replicator
+        upstreams.problem = parts.replicator_problem
         domain.observe(upstreams)
         upstreams.start()
         stack.push_async_callback(upstreams.close)
-        # Only while consumers and upstreams are there: where messages stay for those who are interested, what
-        # a schedule publishes would be nobody's before, and after.
+        # Only while consumers and upstreams exist: an interest stream would drop what a schedule publishes
+        # before they are open or after they are closed.
         housekeeper.start()
         stack.push_async_callback(housekeeper.stop)
         ingest = Ingest(connection, name)
@@ -159,7 +162,7 @@ async def seated(premises: EngineParts, settings: Settings, server: Server) -> A
         api = Api(
             domain,
             connection,
-            premises.clock,
+            parts.clock,
             consumers,
             upstreams,
             prefixes=prefixes(settings),
@@ -171,8 +174,8 @@ async def seated(premises: EngineParts, settings: Settings, server: Server) -> A
         stack.push_async_callback(api.stop)
         pages: dict[str, Handler] = {}
         if settings.stan:
-            async with premises.reserve.spent():
-                pages |= await _open_streaming(premises, settings, server, domain, consumers, ingest, stack)
+            async with parts.reserve.spent():
+                pages |= await _open_streaming(parts, settings, server, domain, consumers, ingest, stack)
         if settings.http_port is not None:
             await open_pages(settings, settings.http_port, pages, stack)
         await connection.flush()
@@ -180,7 +183,7 @@ async def seated(premises: EngineParts, settings: Settings, server: Server) -> A
 
 
 async def _open_streaming(
-    premises: EngineParts,
+    parts: EngineParts,
     settings: Settings,
     server: Server,
     domain: Domain,
@@ -188,20 +191,20 @@ async def _open_streaming(
     ingest: Ingest,
     stack: AsyncExitStack,
 ) -> dict[str, Handler]:
-    """Serve NATS Streaming clients too; return the pages that show how they fare."""
+    """Serve NATS Streaming clients too; return their monitoring pages."""
     door = await stack.enter_async_context(
         opened_stan(
             settings,
-            premises.store / f"stan.{directory_name(settings.streams_folder)}.db",
+            parts.store / f"stan.{directory_name(settings.streams_folder)}.db",
             domain,
             ingest.connection,
             consumers.outlet if server.leaf else None,
-            premises.clock,
+            parts.clock,
             ingest.keep_pace,
         )
     )
     consumers.on_listeners = door.on_interest
-    return Monitoring(door, premises.clock, "FT_ACTIVE" if settings.standby else "STANDALONE").pages
+    return Monitoring(door, parts.clock, "FT_ACTIVE" if settings.standby else "STANDALONE").pages
 
 
 async def open_pages(settings: Settings, port: int, pages: dict[str, Handler], stack: AsyncExitStack) -> None:
@@ -225,73 +228,73 @@ async def open_pages(settings: Settings, port: int, pages: dict[str, Handler], s
 
 
 async def reach_server(settings: Settings) -> Server:
-    """Return the running nats-server that the settings name, once it was found fit."""
+    """Return the running nats-server that the settings name, once its configuration was checked."""
     assert settings.nats_url is not None
     options = ConnectOptions.of(settings, settings.nats_url, ENGINE)
     wanted = ConnectOptions.of(settings, settings.leaf_url, ENGINE) if settings.leaf_url else None
     account = settings.account if settings.account != GLOBAL else ""
     for limit in await preflight(options, wanted, settings.domain or "", account):
         if wanted is not None:
-            raise limit  # who names a leaf port means to have messages delivered
+            raise limit  # a leaf address is given, so delivery is expected
         logger.warning("%s", limit)
     return Server(options, wanted, settings.nats_url.rsplit("@", 1)[-1])
 
 
 def prefixes(settings: Settings) -> tuple[str, ...]:
-    """Return below which subjects the API is served: plain too where no other JetStream can be."""
+    """Return the API prefixes: the domain's, and the plain one unless another JetStream may serve it."""
     named = (f"$JS.{settings.domain}.API",) if settings.domain else ()
     return named if named and settings.nats_url else ("$JS.API", *named)
 
 
 async def _open_domain(
-    premises: EngineParts, settings: Settings, connection: Connection, stack: AsyncExitStack
+    parts: EngineParts, settings: Settings, connection: Connection, stack: AsyncExitStack
 ) -> tuple[Domain, Housekeeper]:
-    """Return the account's streams, open, and who looks after them once it is started."""
+    """Return the account's open streams, and their housekeeper, which is not started yet."""
     services = Services(
         settings=settings,
-        clock=premises.clock,
+        clock=parts.clock,
         file_disk=RealDisk(),
         memory_disk=RealDisk(sync=False),
-        cache=premises.cache,
-        sync_executor=premises.sync_executor,
-        work_executor=premises.work_executor,
+        cache=parts.cache,
+        sync_executor=parts.sync_executor,
+        work_executor=parts.work_executor,
         send=connection.write,
         max_payload=lambda: connection.max_payload,
         client_limit=-1 if settings.nats_url else settings.max_payload_bytes,
         domain=settings.domain or "",
-        fence=premises.fence,
-        tables=premises.tables,
+        fence=parts.fence,
+        tables=parts.tables,
     )
     domain = Domain(
         account=settings.account,
         folder=settings.streams_folder,
-        store=premises.store,
-        catalog=premises.catalog,
+        store=parts.store,
+        catalog=parts.catalog,
         services=services,
         limits=AccountLimits.of(settings),
     )
     await domain.open_all()
     stack.push_async_callback(domain.close)
-    housekeeper = Housekeeper(settings, premises.clock)
+    housekeeper = Housekeeper(settings, parts.clock)
     domain.observe(housekeeper)
     return domain, housekeeper
 
 
 async def _open_consumers(
-    premises: EngineParts,
+    parts: EngineParts,
     settings: Settings,
     connection: Connection,
     options: ConnectOptions | None,
     stack: AsyncExitStack,
 ) -> Consumers:
-    """Return the account's consumers, with the leaf through which they deliver."""
+    """Return the account's consumers, with the leaf connection through which they deliver."""
     leaf = LeafConnection(options, settings.domain or "") if options else None
     consumers = Consumers(
         settings.account,
-        premises.catalog,
+        parts.catalog,
         connection,
         Outlet(leaf),
-        premises.clock,
+        parts.clock,
         settings.domain or "",
         folder=settings.streams_folder,
         names_domain=settings.ack_format == "v2",

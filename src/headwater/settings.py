@@ -1,4 +1,4 @@
-"""A process's settings: one frozen value, each setting declared once."""
+"""A process's settings: one frozen value; each setting is declared once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ MIB = 1024 * 1024
 PREFIX = "HEADWATER_"
 _USERINFO = re.compile(r"[^/,]*@")
 PROOFS = ("creds", "nkey", "user", "password", "password_file", "token")
+"""The settings that are credentials."""
 
 
 def default_memory_dir() -> Path:
-    """Return tmpfs where the machine has it, else the directory for temporary files."""
+    """Return tmpfs if the machine has it, else the directory for temporary files."""
     shm = Path("/dev/shm")
     return shm if os.access(shm, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def _setting(doc: str, group: str, default: Any = None, **about: Any) -> Any:
-    """Declare one setting: its sentence, its group, its default, and what values make sense."""
+    """Declare one setting: its sentence, its group, its default, and its valid values."""
     metadata = {"doc": doc, "group": group, **about}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
@@ -34,11 +35,11 @@ def _setting(doc: str, group: str, default: Any = None, **about: Any) -> Any:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Settings:
-    """Every setting of an engine, checked when made; secrets do not show in its repr."""
+    """Every setting of an engine, checked when created; its repr hides secrets."""
 
-    store: Path | None = _setting("Directory that holds every stream, created when missing.", "Store")
+    store: Path | None = _setting("Directory of the store, created if missing.", "Store")
     memory_dir: Path = _setting(
-        "Directory for streams with memory storage; what lies there does not survive a restart.",
+        "Directory for streams with memory storage; they do not survive a restart.",
         "Store",
         default_memory_dir,
         default_text="`/dev/shm`, else the directory for temporary files",
@@ -59,63 +60,63 @@ class Settings:
         low=0,
     )
     standby: bool = _setting(
-        "Whether to wait while another engine holds the store, and to take over when that one is gone.",
+        "Wait as a standby while another engine serves the store, and take over when it stops.",
         "Store",
         False,
     )
     folder: str | None = _setting(
-        "Folder of the store for this account's streams; without it, it is called like the account.",
+        "Folder of the store for this account's streams; the default is the account's name.",
         "Store",
         pattern=r"[^\s.*>/\\]+",
         per_seat=True,
     )
 
     port: int = _setting(
-        "Port of the embedded nats-server on loopback; 0 takes a free one.",
+        "Port of the embedded nats-server on loopback; 0 chooses a free one.",
         "Server",
         4222,
         low=0,
         high=65535,
     )
     nats_url: str | None = _setting(
-        "Address of a running nats-server to attach to, instead of embedding one.",
+        "Address of a running nats-server to connect to, instead of starting an embedded one.",
         "Server",
         flag="--nats",
         per_seat=True,
     )
     leaf_url: str | None = _setting(
-        "Address of that server's leaf node port; without it nothing is delivered to consumers.",
+        "Address of that server's leaf node port; without it no message is delivered to consumers.",
         "Server",
         flag="--leaf",
         per_seat=True,
     )
     domain: str | None = _setting(
-        "JetStream domain to serve beside the server's own JetStream.",
+        "JetStream domain to serve; required if the nats-server has JetStream of its own.",
         "Server",
         pattern=r"[^\s.*>]+",
         per_seat=True,
     )
     ack_format: str = _setting(
-        "Form of ack subjects: v2 names the domain, so that sites with equal names keep their acks apart.",
+        "Format of ack subjects: v2 contains the domain, so that acks of sites with equal names do not mix.",
         "Server",
         "v1",
         choices=("v1", "v2"),
         per_seat=True,
     )
     server_name: str | None = _setting(
-        "Name under which the engine shows itself as the leader of streams; without it, the machine's.",
+        "Name that is shown as the leader of streams; the default is the host name.",
         "Server",
         pattern=r"\S+",
         per_seat=True,
     )
     cluster: str | None = _setting(
-        "Name of the cluster that streams are shown to be in; lists then tell their leaders, too.",
+        "Name of the cluster that is shown for streams; lists then show their leaders, too.",
         "Server",
         pattern=r"\S+",
         per_seat=True,
     )
     account: str = _setting(
-        "Account whose streams this engine holds.",
+        "Account whose streams this engine serves.",
         "Server",
         "$G",
         pattern=r"[^\s.*>/\\]+",
@@ -133,36 +134,32 @@ class Settings:
     nkey: Path | None = _setting("File with a user's NKey seed.", "Credentials", per_seat=True)
     user: str | None = _setting("User name.", "Credentials", per_seat=True)
     password: str | None = _setting(
-        "Password; better given in a file or in the environment.", "Credentials", secret=True, per_seat=True
+        "Password; prefer password_file or the environment.", "Credentials", secret=True, per_seat=True
     )
     password_file: Path | None = _setting(
-        "File with that user's password, read again at each connect.", "Credentials", per_seat=True
+        "File with the user's password, read at each connect.", "Credentials", per_seat=True
     )
-    token: str | None = _setting(
-        "Token; better given in the environment.", "Credentials", secret=True, per_seat=True
-    )
+    token: str | None = _setting("Token; prefer the environment.", "Credentials", secret=True, per_seat=True)
     tls_ca: Path | None = _setting(
-        "File with the authorities that vouch for the server.", "Credentials", per_seat=True
+        "File with the CA certificates that verify the server.", "Credentials", per_seat=True
     )
-    tls_cert: Path | None = _setting(
-        "File with the certificate shown to the server.", "Credentials", per_seat=True
-    )
-    tls_key: Path | None = _setting("File with that certificate's key.", "Credentials", per_seat=True)
+    tls_cert: Path | None = _setting("File with the client certificate.", "Credentials", per_seat=True)
+    tls_key: Path | None = _setting("File with the client certificate's key.", "Credentials", per_seat=True)
     tls_first: bool = _setting(
-        "Whether TLS begins before the server's greeting, as `handshake_first` asks for.",
+        "Start TLS before the server's INFO, as `handshake_first` in its configuration requires.",
         "Credentials",
         False,
         per_seat=True,
     )
 
     max_memory_bytes: int = _setting(
-        "Memory storage an account may take; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
+        "Memory storage that an account may use; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
     )
     max_storage_bytes: int = _setting(
-        "File storage an account may take; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
+        "File storage that an account may use; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
     )
     max_streams: int = _setting(
-        "Streams an account may have; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
+        "Streams that an account may have; -1 is no limit.", "Limits", -1, low=-1, per_seat=True
     )
     max_consumers: int = _setting(
         "Consumers that a stream of the account may have; -1 is no limit.",
@@ -172,7 +169,7 @@ class Settings:
         per_seat=True,
     )
     max_ack_pending: int = _setting(
-        "Most unacknowledged messages a consumer of the account may ask for; -1 is no limit.",
+        "Largest max_ack_pending of a consumer of the account; -1 is no limit.",
         "Limits",
         -1,
         low=-1,
@@ -193,13 +190,13 @@ class Settings:
         per_seat=True,
     )
     max_bytes_required: bool = _setting(
-        "Whether each stream of the account must have a max_bytes.", "Limits", False, per_seat=True
+        "Require a max_bytes of each stream of the account.", "Limits", False, per_seat=True
     )
     max_duplicate_window_s: float = _setting(
-        "Longest duplicate window a stream may ask for; 0 is no limit.", "Limits", 0.0, low=0
+        "Longest duplicate window of a stream; 0 is no limit.", "Limits", 0.0, low=0
     )
     max_replicas: int = _setting(
-        "Most replicas that a stream may ask for; the engine keeps one, its disk or file system the others.",
+        "Largest num_replicas of a stream; the engine stores one, its disk or file system the others.",
         "Limits",
         1,
         low=1,
@@ -213,22 +210,22 @@ class Settings:
         "Messages in a stream's log that start a fold into its table.", "Folding", 200_000, low=1
     )
     fold_interval_s: float = _setting(
-        "Age at which messages leave a stream's log for its table, however few they are.",
+        "Age at which messages are folded from a stream's log into its table, however few they are.",
         "Folding",
         1.0,
         low=0.01,
         high=3600,
     )
     compact_interval_s: float = _setting(
-        "How often a stream's table is looked at for small files and erased messages.",
+        "How often a stream's table is checked for small files and removed messages to compact.",
         "Folding",
         5.0,
         low=0.01,
         high=86_400,
     )
     erase_interval_s: float | None = _setting(
-        "How long removed messages may stay in a table's current files, whatever it costs to write those "
-        "again; without it they leave on a budget. A stream's metadata headwater.erase_interval goes first.",
+        "How long removed messages may stay in a table's current files, whatever the rewrite costs; without "
+        "it compaction removes them on a budget. A stream's metadata headwater.erase_interval overrides it.",
         "Folding",
         low=0,
     )
@@ -236,47 +233,45 @@ class Settings:
         "How long a replaced file stays on disk for readers that still have it open.", "Folding", 60.0, low=0
     )
     target_file_bytes: int = _setting(
-        "Size that compaction makes table files grow to.", "Folding", 128 * MIB, low=64 * 1024
+        "Size of table files that compaction aims at.", "Folding", 128 * MIB, low=64 * 1024
     )
-    read_cache_bytes: int = _setting(
-        "Memory for pieces of tables that were read lately.", "Folding", 128 * MIB, low=0
-    )
+    read_cache_bytes: int = _setting("Memory for the cache of table row groups.", "Folding", 128 * MIB, low=0)
 
     replicator: str = _setting(
-        "Whether the engine starts a replicator of its own once there is something to copy, or leaves that "
-        "to one that was submitted to a cluster.",
+        "`own`: the engine starts a replicator once there is an upstream. `submitted`: you submit one to a "
+        "Spark cluster.",
         "Replication",
         "own",
         choices=("own", "submitted"),
     )
     spark_master: str = _setting(
-        "Spark master that the replicator runs on; `local[2]` would take two cores.",
+        "Spark master of the replicator; `local[2]` uses two cores.",
         "Replication",
         "local[*]",
     )
     spark_driver_memory: str = _setting(
-        "Memory of the replicator's Java machine; messages never pass through it.", "Replication", "1g"
+        "Memory of the replicator's JVM; messages never pass through it.", "Replication", "1g"
     )
     replication_secret: str | None = _setting(
-        "Secret by which an engine and its replicators know each other; without it, the engine makes one at "
-        "each start and leaves it in the store's replicator.toml.",
+        "Secret with which an engine and its replicators authenticate each other; without it, the engine "
+        "creates one at each start and writes it to the store's replicator.toml.",
         "Replication",
         secret=True,
     )
     executor_config: Path | None = _setting(
-        "File on executors' hosts that transfers read instead of the store's replicator.toml; or a folder "
-        "with one for each store, named after the store's folder.",
+        "File on executors' hosts that transfer tasks read instead of the store's replicator.toml; or a "
+        "folder with one file for each store, named after the store's folder.",
         "Replication",
     )
 
     stan: str | None = _setting(
-        "Cluster id under which the account's streams are served to NATS Streaming clients, as channels.",
+        "Cluster id under which NATS Streaming clients reach the account's streams as channels.",
         "NATS Streaming",
         pattern=r"[a-zA-Z0-9_-]+",
         per_seat=True,
     )
     stan_max_channels: int = _setting(
-        "How many channels there may be; 0 is no limit.", "NATS Streaming", 100, low=0
+        "Channels that there may be; 0 is no limit.", "NATS Streaming", 100, low=0
     )
     stan_max_msgs: int = _setting(
         "Messages that a channel keeps; 0 is no limit.", "NATS Streaming", 1_000_000, low=0
@@ -288,7 +283,7 @@ class Settings:
         "How long a channel keeps a message; 0 is no limit.", "NATS Streaming", 0.0, low=0
     )
     stan_max_subs: int = _setting(
-        "Subscriptions that a channel may have, durables without a client included; 0 is no limit.",
+        "Subscriptions that a channel may have, including durables without a client; 0 is no limit.",
         "NATS Streaming",
         1000,
         low=0,
@@ -300,62 +295,65 @@ class Settings:
         low=0,
     )
     stan_channels: Path | None = _setting(
-        "TOML file with a table of limits for each channel or pattern of channels that differs.",
+        "TOML file with a table of limits for each channel, or pattern of channels, that has its own.",
         "NATS Streaming",
     )
     stan_partitioning: bool = _setting(
-        "Whether only the channels that stan_channels names are served, and other engines serve the rest.",
+        "Serve only the channels that stan_channels names; other engines serve the rest.",
         "NATS Streaming",
         False,
     )
     stan_partition_wait_s: float = _setting(
-        "How long an engine that starts waits for another one to say that it serves the same channel.",
+        "How long a starting engine waits for another one to report that it serves the same channel.",
         "NATS Streaming",
         1.0,
         low=0.01,
     )
     stan_clustered: bool = _setting(
-        "Refused: an engine has standbys, and no quorum. Here for those who bring a NATS Streaming config.",
+        "Refused: an engine has standbys and no quorum. Exists for configurations of NATS Streaming.",
         "NATS Streaming",
         False,
     )
     stan_hb_interval_s: float = _setting(
-        "How often a NATS Streaming client is asked whether it is there.", "NATS Streaming", 30.0, low=0.01
+        "How often the engine sends a heartbeat to each NATS Streaming client.",
+        "NATS Streaming",
+        30.0,
+        low=0.01,
     )
     stan_hb_timeout_s: float = _setting(
-        "How long a NATS Streaming client may take to answer that.", "NATS Streaming", 10.0, low=0.01
+        "How long a NATS Streaming client may take to answer a heartbeat.", "NATS Streaming", 10.0, low=0.01
     )
     stan_hb_fail_count: int = _setting(
-        "How many of those questions in a row a client may leave unanswered.", "NATS Streaming", 10, low=0
+        "How many heartbeats in a row a client may leave unanswered.", "NATS Streaming", 10, low=0
     )
     stan_probe_s: float = _setting(
-        "How long the owner of a client id has to answer when another client wants that id.",
+        "How long the owner of a client id may take to answer when another client requests the id.",
         "NATS Streaming",
         0.5,
         low=0.01,
     )
     stan_replace_durable: bool = _setting(
-        "Whether a durable that is in use goes to whoever asks for it anew, instead of being refused.",
+        "Move a durable that is in use to the client that requests it again, instead of refusing.",
         "NATS Streaming",
         False,
     )
 
     http_port: int | None = _setting(
-        "Port for pages about the engine, for now those of NATS Streaming only; 0 takes a free one.",
+        "Port for monitoring pages, currently those of NATS Streaming only; 0 chooses a free one.",
         "Monitoring",
         low=0,
         high=65535,
         per_seat=True,
     )
-    http_host: str = _setting("Address on which those pages are served.", "Monitoring", "127.0.0.1")
+    http_host: str = _setting("Address on which monitoring pages are served.", "Monitoring", "127.0.0.1")
 
     log_level: str = _setting(
-        "Least grave message to log.", "Logging", "info", choices=("debug", "info", "warning", "error")
+        "Lowest level to log.", "Logging", "info", choices=("debug", "info", "warning", "error")
     )
-    log_format: str = _setting("Form of a log line.", "Logging", "text", choices=("text", "json"))
+    log_format: str = _setting("Format of a log line.", "Logging", "text", choices=("text", "json"))
 
     seats: tuple[Settings, ...] = ()
-    """The accounts that are served, each with its settings whole; none where this one account is all."""
+    """The settings of each account that is served; empty if this one account is the only one."""
 
     def __post_init__(self) -> None:
         for setting in rows():
@@ -364,16 +362,16 @@ class Settings:
             for name in ("leaf_url", *PROOFS, "tls_ca", "tls_cert"):
                 if getattr(self, name) is not None:
                     raise SettingsError(
-                        f"{name} has a meaning only with nats_url: the embedded server needs none"
+                        f"{name} requires nats_url: the embedded nats-server does not use it"
                     )
         if self.tables is None and (self.tables_endpoint is not None or self.tables_region is not None):
             raise SettingsError("tables_endpoint and tables_region have a meaning only with tables")
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise SettingsError("tls_cert and tls_key go together: give both or neither")
+            raise SettingsError("tls_cert and tls_key belong together: set both or neither")
         if self.password is not None and self.password_file is not None:
-            raise SettingsError("password and password_file say the same thing: give one of them")
+            raise SettingsError("password and password_file exclude each other: set one of them")
         if (self.user is None) != (self.password is None and self.password_file is None):
-            raise SettingsError("user and password go together: give both or neither")
+            raise SettingsError("user and password belong together: set both or neither")
 
     @property
     def streams_folder(self) -> str:
@@ -391,7 +389,7 @@ def rows() -> Iterator[Field[Any]]:
 
 
 def seat_rows() -> Iterator[Field[Any]]:
-    """Yield the settings that each seat has for itself."""
+    """Yield the settings that each seat may set for itself."""
     yield from (setting for setting in rows() if setting.metadata.get("per_seat"))
 
 
@@ -406,7 +404,7 @@ def variable_of(setting: Field[Any]) -> str:
 
 
 def shown(setting: Field[Any], value: Any) -> str:
-    """Return a value as people may see it: secrets and passwords in addresses are hidden."""
+    """Return a value for people: secrets and credentials in addresses are hidden."""
     if value is None:
         return "none"
     if setting.metadata.get("secret"):
@@ -415,7 +413,7 @@ def shown(setting: Field[Any], value: Any) -> str:
 
 
 def _check(setting: Field[Any], value: Any) -> None:
-    """Refuse a value that has no sense for its setting."""
+    """Raise an error if a value is invalid for its setting."""
     if value is None:
         return
     about = setting.metadata

@@ -1,4 +1,4 @@
-"""Threads for blocking calls: a call that hangs keeps no other call from its turn."""
+"""Threads for blocking calls: a call that hangs does not block other calls."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 HUNG_S = 5.0
-"""A call that takes longer may never end: from then on its thread is not counted."""
+"""A call that takes longer may never return: from then on its thread is not counted."""
 MOST_HUNG = 256
-"""Beyond so many hung calls no thread is added: the whole disk hangs."""
+"""With more hung calls than this no thread is added: the whole disk hangs."""
 
 CONTROL_THREADS = 8
 """How many calls of the control plane, such as those to the catalog, run at a time."""
@@ -36,21 +36,21 @@ class ThreadCall:
         self._named = named
 
     def run(self) -> None:
-        """Make the call, unless it was cancelled meanwhile."""
+        """Make the call, unless it was cancelled before."""
         if not self.future.set_running_or_notify_cancel():
             return
         try:
             result = self._call(*self._args, **self._named)
-        except BaseException as error:  # whoever awaits the future gets it
+        except BaseException as error:  # raised where the future is awaited
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
 
 
 class ElasticThreads(Executor):
-    """Runs up to `most` calls at a time, and as many more as calls hang.
+    """Runs up to `most` calls at a time, plus one for each call that hangs.
 
-    Its threads are daemons: a call that hangs does not keep the process from ending.
+    Its threads are daemons: a call that hangs does not keep the process from exiting.
     """
 
     def __init__(self, most: int, name: str, *, hung_s: float = HUNG_S) -> None:
@@ -60,18 +60,20 @@ class ElasticThreads(Executor):
         self._lock = threading.Lock()
         self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
         self._queued = self._idle = 0
+        """Calls that no thread has taken yet, and threads without a call."""
         self._threads: set[threading.Thread] = set()
         self._running: dict[threading.Thread, float] = {}
-        """Since when each busy thread has been at its call."""
+        """When each busy thread began its call, in monotonic seconds."""
         self._watch: threading.Thread | None = None
+        """Adds threads while calls wait and others hang; started when the threads do not suffice."""
         self._closed = threading.Event()
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Return the future of a call that is made when a thread is free."""
+        """Return the future of a call that runs when a thread is free."""
         call = ThreadCall(fn, args, kwargs)
         with self._lock:
             if self._closed.is_set():
-                raise RuntimeError("no call is taken after shutdown")
+                raise RuntimeError("cannot submit a call after shutdown")
             self._queued += 1
             self._calls.put(call)
             if self._queued > self._idle and not self._grow() and self._watch is None:
@@ -80,7 +82,7 @@ class ElasticThreads(Executor):
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls; with `wait`, return once all calls but those that hang have ended."""
+        """Accept no more calls; with `wait`, return once all calls except hung ones have ended."""
         self._closed.set()
         while cancel_futures and (call := self._take_waiting()) is not None:
             call.future.cancel()
@@ -100,11 +102,11 @@ class ElasticThreads(Executor):
         return since is not None and time.monotonic() - since >= self._hung_s
 
     def _count(self) -> int:
-        """Return how many threads there are, without those whose calls hang; the lock is held."""
+        """Return how many threads there are, without those whose calls hang; the caller holds the lock."""
         return len(self._threads) - min(sum(map(self._hangs, list(self._running))), MOST_HUNG)
 
     def _grow(self) -> bool:
-        """Add a thread if there is room; return whether there was. The lock is held."""
+        """Add a thread if there is room; return whether there was. The caller holds the lock."""
         if self._count() >= self._most:
             return False
         thread = threading.Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
@@ -114,7 +116,7 @@ class ElasticThreads(Executor):
         return True
 
     def _keep_growing(self) -> None:
-        """Add threads for calls that wait while others hang."""
+        """Add threads for waiting calls while others hang."""
         while not self._closed.wait(self._hung_s / 4):
             with self._lock:
                 while self._queued > self._idle and self._grow():
@@ -129,11 +131,11 @@ class ElasticThreads(Executor):
                 self._running[me] = time.monotonic()
             call.run()
             del call
-            if not self._rest(me):
+            if not self._set_idle(me):
                 return
 
-    def _rest(self, me: threading.Thread) -> bool:
-        """Count a thread as idle; one too many, as after a call that hung and has ended, leaves instead."""
+    def _set_idle(self, me: threading.Thread) -> bool:
+        """Count a thread as idle, or end it if there are too many, as after a hung call has returned."""
         with self._lock:
             del self._running[me]
             if self._count() > self._most:
@@ -144,7 +146,7 @@ class ElasticThreads(Executor):
 
 
 class ThreadShare(Executor):
-    """A stream's share of the threads: no more than `most` of its calls run at a time."""
+    """A stream's share of the threads: at most `most` of its calls run at a time."""
 
     def __init__(self, threads: Executor, most: int) -> None:
         self._threads = threads
@@ -154,7 +156,7 @@ class ThreadShare(Executor):
         self._running = 0
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Return the future of a call that is made when its turn comes."""
+        """Return the future of a call that runs when its turn comes."""
         call = ThreadCall(fn, args, kwargs)
         with self._lock:
             self._waiting.append(call)
@@ -165,7 +167,7 @@ class ThreadShare(Executor):
         return call.future
 
     def _run_next(self) -> None:
-        """Run one call; another one goes to the end of the queue that all streams share."""
+        """Run one call; the stream's next call joins the end of the queue that all streams share."""
         with self._lock:
             call = self._waiting.popleft()
         call.run()

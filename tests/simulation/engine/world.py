@@ -29,7 +29,7 @@ from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
 from headwater.replication.work import Receipt, Work
 from headwater.replication.worker.transfer import transfer
-from headwater.seat import Seat, Server, seated
+from headwater.seat import Seat, Server, open_seat
 from headwater.settings import Settings
 from simulation.engine.bus import REPLICATORS, MemoryClient, MemoryLifeline, MemoryServer
 from simulation.engine.loop import LIFE, SimLoop
@@ -257,11 +257,11 @@ class World:
                 ownership.take()
                 # A small one: every copy of the medium holds it.
                 reserve = Reserve(self.store, size=32 << 10, needed=8 << 10)
-                premises = await app._open_premises(self.settings, ownership, reserve, stack)
+                parts = await app._open_shared_parts(self.settings, ownership, reserve, stack)
                 options = ConnectOptions(servers=(URL,), name="engine")
                 server = Server(options, options, URL)
-                self.store_id = premises.catalog.store_id
-                async with seated(premises, self.settings, server) as seat:
+                self.store_id = parts.catalog.store_id
+                async with open_seat(parts, self.settings, server) as seat:
                     self.seat = seat
                     self.ready.set()
                     assert self._ending is not None
