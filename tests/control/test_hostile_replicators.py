@@ -98,7 +98,7 @@ async def test_a_strangers_question_is_refused_and_takes_no_lease(
     assert len(answer) == 17
     # The replicator's work is still its own: it is neither given to another nor taken back.
     (upstream,) = door.upstreams.of("S")
-    assert upstream.under_way == 1
+    assert upstream.open_ranges == 1
     assert await copier.asked([works[0].id]) == ()
     copier.between = lambda receipts: receipts
     await copier.until(count_is(door, "S", 5))
@@ -149,7 +149,7 @@ async def test_what_a_replicator_asked_is_worth_nothing_when_a_stranger_repeats_
         stranger.connection.publish(frame[0], frame[3], frame[1])
     await stranger.connection.flush()
     (upstream,) = door.upstreams.of("S")
-    assert upstream.under_way == 0
+    assert upstream.open_ranges == 0
     assert (await door.domain.stream("S").reading.state()).messages == 5
     await copier.until(count_is(door, "S", 8))
 

@@ -196,11 +196,11 @@ async def test_acknowledgements_that_come_late_take_nothing_that_was_not_copied(
         await site.pour("o", 8, start=100)
     # Now the acknowledgements of 5 to 10 are sent, and other messages stand there.
     durables = site.door.upstreams._durables
-    for upstream, debt in durables._debts.items():
+    for upstream, debt in durables._owed_acks.items():
         assert set(debt.owed) == set(range(5, 11))
-        durables._pay(upstream, debt)
-        assert debt.paying is not None
-        await debt.paying
+        durables._start_sending(upstream, debt)
+        assert debt.sending is not None
+        await debt.sending
     assert await site.left("O") == 8
     await copied(site, "S", 18)
     await site.emptied("O")

@@ -80,7 +80,7 @@ async def test_an_origin_made_anew_stops_a_mirror_and_restarts_a_source(sites: E
 
     async def stopped() -> bool:
         await sites.copier.tick()
-        return "made anew" in (await fare(sites, "M")).get("error", {}).get("description", "")
+        return "re-created" in (await fare(sites, "M")).get("error", {}).get("description", "")
 
     await until(stopped, "the mirror shows an error")
     assert (await sites.door.domain.stream("M").reading.state()).messages == 4

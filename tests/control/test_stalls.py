@@ -103,7 +103,7 @@ async def test_a_replicator_that_hangs(tmp_path: Path) -> None:
         await behind(door)
         connection = await connected(door)
         assert await asked(door, connection, "hangs")
-        await until(door, says("was given work and has not handed it in"))
+        await until(door, says("was given work and has not returned it"))
         await copier.until(count_is(door, "M", 4))
         await connection.close()
 
@@ -199,7 +199,7 @@ async def test_a_target_whose_disk_is_full_and_that_is_told_once(
             assert len(told) == 1, "not at every attempt"
         await copier.until(count_is(door, "M", 4))
         await until(door, lambda shown: "error" not in shown, copier)
-        assert any("goes on" in record.getMessage() for record in caplog.records)
+        assert any("copying again" in record.getMessage() for record in caplog.records)
 
 
 async def test_an_origin_that_went_back_is_no_origin_to_go_on_with(
@@ -212,7 +212,7 @@ async def test_an_origin_that_went_back_is_no_origin_to_go_on_with(
         await door.asker.ask("STREAM.DELETE.O")
         await create(door, name="O", subjects=["o"])
         await publish(door, "o", 3)
-        shown = await until(door, says("has it lost what it held"), copier)
+        shown = await until(door, says("has it lost messages"), copier)
         assert "ends at 3, before 5" in shown["error"]["description"]
         assert (await door.domain.stream("M").reading.state()).messages == 5
 

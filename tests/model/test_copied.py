@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.model import headers as header_block
-from headwater.model.copied import Copied, SourceLine, can_stand_in_a_path
+from headwater.model.copied import Copied, SourceLine, fits_in_path
 
 BLOCKS = [b"", header_block.build([(b"A", b"1")]), header_block.build([(b"A", b"")], code=503)]
 # So that runs begin, end and lie on both sides of where numbers get longer.
@@ -87,4 +87,4 @@ def test_its_time_is_a_whole_microsecond() -> None:
 def test_only_names_that_every_reader_finds_in_a_path_stand_in_one(
     source: tuple[str, str, str, str], can: bool
 ) -> None:
-    assert can_stand_in_a_path(source) is can
+    assert fits_in_path(source) is can

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from headwater.errors import NewerFormatError
-from headwater.model.gaps import MADE_ANEW, PURGE, RECENT, RETENTION, Gap, Gaps, gaps_name
+from headwater.model.gaps import PURGE, RE_CREATED, RECENT, RETENTION, Gap, Gaps, gaps_name
 
 
 def test_nothing_stored_is_no_gap() -> None:
@@ -28,8 +28,13 @@ def test_another_place_or_another_reason_is_another_gap() -> None:
     gaps = Gaps().with_gap(Gap(3, 8, 100, RETENTION))
     assert gaps.with_gap(Gap(10, 10, 200, RETENTION)).count == 2
     assert gaps.with_gap(Gap(9, 10, 200, PURGE)).count == 2
-    anew = Gaps().with_gap(Gap(3, 8, 100, MADE_ANEW))
-    assert anew.with_gap(Gap(9, 10, 200, MADE_ANEW)).count == 2, "sequences of two different streams"
+    gap = Gaps().with_gap(Gap(3, 8, 100, RE_CREATED))
+    assert gap.with_gap(Gap(9, 10, 200, RE_CREATED)).count == 2, "sequences of two different streams"
+
+
+def test_the_reason_of_an_older_release_is_read_as_todays() -> None:
+    stored = Gaps().with_gap(Gap(3, 8, 100, "made anew")).with_gap(Gap(9, 9, 200, PURGE))
+    assert [gap.reason for gap in Gaps.decode(stored.encode()).recent] == [RE_CREATED, PURGE]
 
 
 def test_old_gaps_are_left_to_the_sums() -> None:

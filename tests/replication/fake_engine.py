@@ -62,7 +62,7 @@ class FakeEngine:
 
     def _commit(self, receipt: Receipt) -> str:
         if not any(work.id == receipt.work for works in self._open for work in works):
-            return "nobody waits for this receipt any more"
+            return "the engine does not expect this receipt any more"
         rest = [[work for work in works if work.id != receipt.work] for works in self._open]
         self._open = [works for works in rest if works]
         self.receipts.put_nowait(receipt)

@@ -82,14 +82,14 @@ def test_a_delivery_that_cannot_be_acknowledged_is_refused() -> None:
 
 def test_after_a_refusal_only_what_was_refused_is_no_longer_asked_for() -> None:
     asked = durable.create_request("O", "N", ("a",))
-    older = durable.humbler(asked, 10025)
+    older = durable.simpler_request(asked, 10025)
     assert older is not None
     assert asked["config"].keys() - older["config"].keys() == {"sourcing"}
-    assert durable.humbler(older, 10025) is None
-    limited = durable.humbler(older, 10121)
+    assert durable.simpler_request(older, 10025) is None
+    limited = durable.simpler_request(older, 10121)
     assert limited is not None
     assert older["config"].keys() - limited["config"].keys() == {"max_ack_pending"}
-    assert (durable.humbler(limited, 10121), durable.humbler(asked, 10099)) == (None, None)
+    assert (durable.simpler_request(limited, 10121), durable.simpler_request(asked, 10099)) == (None, None)
 
 
 def test_a_consumer_that_passed_over_our_filters_takes_too_much() -> None:

@@ -27,14 +27,14 @@ def test_an_api_that_nobody_answers_is_named_with_its_export_and_its_import(
     subject: str, exported: str, imported: str
 ) -> None:
     said = unanswered(subject)
-    assert said.startswith(f"nobody answers on {subject}: ")
+    assert said.startswith(f"no responders on {subject}: ")
     assert f'exports: [{{service: "{exported}"}}]' in said
     assert f'subject: "{exported}"}}, to: "{imported}"' in said
 
 
 def test_an_api_of_ones_own_account_needs_no_export() -> None:
-    assert unanswered("$JS.API.STREAM.INFO.S") == "nobody answers on $JS.API.STREAM.INFO.S"
-    assert unanswered("elsewhere") == "nobody answers on elsewhere"
+    assert unanswered("$JS.API.STREAM.INFO.S") == "no responders on $JS.API.STREAM.INFO.S"
+    assert unanswered("elsewhere") == "no responders on elsewhere"
 
 
 def test_deliveries_that_do_not_arrive_are_named_with_their_export() -> None:

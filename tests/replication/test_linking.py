@@ -361,7 +361,7 @@ async def test_a_table_of_before_has_files_read(
         patch.setattr(schema, "TABLE", schema.TABLE_1)
         patch.setattr(schema, "PARTITIONS", (schema.PARTITION,))
         target = await streams("T")
-    assert not target.replica.tells_sources
+    assert not target.replica.records_sources
     await files(origin, 1)
     works = await works_of(origin, target)
     assert rows_linked(works) == 0

@@ -278,7 +278,7 @@ def old_table(directory: Path) -> Table:
 
 def test_a_table_of_before_goes_on_as_it_was(tmp_path: Path) -> None:
     table = old_table(tmp_path / "table")
-    assert not table.tells_sources
+    assert not table.records_sources
     append(table, range(1, 11))
     plain = staged_link(staging_of(table), [message(seq) for seq in range(90, 95)], linked=False)
     table.adopt(staging_of(table), [plain.behind(10, 0, NOW)], {"adoption": 15})
@@ -289,7 +289,7 @@ def test_a_table_of_before_goes_on_as_it_was(tmp_path: Path) -> None:
         append(table, [100 + number])
         table.maintain()
     again = reopened(table)
-    assert not again.tells_sources
+    assert not again.records_sources
     assert again.files == table.files
     assert [m.seq for m in everything(again)] == [1, 2, *range(4, 16), *range(100, 155)]
     assert DeltaTable(again.directory).metadata().partition_columns == ["base_seq"]
@@ -298,6 +298,6 @@ def test_a_table_of_before_goes_on_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_new_table_can_tell_and_one_that_is_opened_again_still_can(table: Table) -> None:
-    assert table.tells_sources
+    assert table.records_sources
     table.commit([table.write(columns([1]))])
-    assert reopened(table).tells_sources
+    assert reopened(table).records_sources

@@ -16,7 +16,7 @@ from control.test_refused_copies import refusing
 from headwater.model.cursor import Cursor
 from headwater.replication.durable import create_request
 from headwater.replication.work import Receipt
-from headwater.upstreams.durables import _Debt
+from headwater.upstreams.durables import _OwedAcks
 from waits import until
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -356,12 +356,12 @@ async def test_removing_a_source_of_an_origin_that_never_was_is_said_once(
 
 
 def test_what_is_owed_lies_under_the_durable_cursor_of_the_origin_that_it_is_owed_to() -> None:
-    debt = _Debt()
-    debt.add(Cursor("one", 5), BitMap64([3, 4, 5, 6]))
-    assert set(debt.owed) == {3, 4, 5}
-    debt.add(Cursor("one", 8), BitMap64([6, 7, 8]))
-    assert set(debt.owed) == {3, 4, 5, 6, 7, 8}
-    debt.add(Cursor("one", 4), BitMap64([4]))  # it went back
-    assert set(debt.owed) == {3, 4}
-    debt.add(Cursor("another", 9), BitMap64([1]))
-    assert set(debt.owed) == {1}
+    acks = _OwedAcks()
+    acks.add(Cursor("one", 5), BitMap64([3, 4, 5, 6]))
+    assert set(acks.owed) == {3, 4, 5}
+    acks.add(Cursor("one", 8), BitMap64([6, 7, 8]))
+    assert set(acks.owed) == {3, 4, 5, 6, 7, 8}
+    acks.add(Cursor("one", 4), BitMap64([4]))  # it went back
+    assert set(acks.owed) == {3, 4}
+    acks.add(Cursor("another", 9), BitMap64([1]))
+    assert set(acks.owed) == {1}

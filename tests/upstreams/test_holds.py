@@ -11,7 +11,7 @@ from control.copiers import Copier, copying, count_is, create, held, publish
 from doors import Door, Wanted
 from headwater.errors import api_error
 from headwater.replication.work import Receipt
-from headwater.upstreams.holds import Kept
+from headwater.upstreams.holds import UpstreamHold
 from waits import until
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -173,7 +173,7 @@ async def test_what_was_committed_before_a_crash_leaves_after_it(
             await copier.until(count_is(door, "S", 10))
         await publish(door, "o", 2, start=10)
         assert (await door.domain.stream("O").reading.state()).messages == 12
-        monkeypatch.setattr("headwater.upstreams.holds.UpstreamHolds.look_again", lambda *_: None)
+        monkeypatch.setattr("headwater.upstreams.holds.UpstreamHolds.retry", lambda *_: None)
     # The store is closed with all of it: the engine ended between the commit and the removal.
     async with copying(tmp_path) as (door, copier):
         await emptied(door, "O", 2)
@@ -279,10 +279,10 @@ async def test_what_a_disk_refused_to_let_go_leaves_later(
     tmp_path: Path, retention: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 0.05)
-    follow = Kept.follow
-    refused: list[Kept] = []
+    follow = UpstreamHold.follow
+    refused: list[UpstreamHold] = []
 
-    async def refused_twice(kept: Kept) -> None:
+    async def refused_twice(kept: UpstreamHold) -> None:
         if len(refused) < 2:
             refused.append(kept)
             raise api_error("stream_store_failed", err="the disk refuses")
@@ -293,7 +293,7 @@ async def test_what_a_disk_refused_to_let_go_leaves_later(
         await create(door, name="A", sources=[{"name": "O"}])
         await create(door, name="B", mirror={"name": "O"})
         await publish(door, "o", 6)
-        monkeypatch.setattr(Kept, "follow", refused_twice)
+        monkeypatch.setattr(UpstreamHold, "follow", refused_twice)
         await copier.until(count_is(door, "A", 6))
         await copier.until(count_is(door, "B", 6))
         await emptied(door, "O")

@@ -10,7 +10,7 @@ import pytest
 from headwater.model.upstream import StreamSource
 from headwater.replication.work import Question, Work
 from headwater.stream.stream import Stream
-from headwater.upstreams import leases as under_way
+from headwater.upstreams import leases
 from headwater.upstreams.leases import NOTHING, Leases, Planned
 from headwater.upstreams.upstream import Upstream
 
@@ -27,53 +27,53 @@ def planned(*ids: str, identity: str = "origin") -> Planned:
 def test_a_piece_of_work_keeps_the_origin_that_it_was_planned_on() -> None:
     works, upstream = Leases(single=True), an_upstream()
     upstream.identity = "made anew since"
-    works.give(upstream, planned("w"), 1)
+    works.grant(upstream, planned("w"), 1)
     assert works.identities == {"w": "origin"}
 
 
 def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
     works, lost, kept = Leases(single=True), an_upstream(), an_upstream()
-    works.give(lost, planned("a", "b"), 1)
-    works.give(kept, planned("c"), 1)
-    works.asked(Question(name="anybody", under_way=("c",)))
-    assert (lost.under_way, lost.leased_until_ns) == (0, 0)
-    assert kept.under_way == 1
+    works.grant(lost, planned("a", "b"), 1)
+    works.grant(kept, planned("c"), 1)
+    works.renew(Question(name="anybody", under_way=("c",)))
+    assert (lost.open_ranges, lost.leased_until_ns) == (0, 0)
+    assert kept.open_ranges == 1
     assert kept.leased_until_ns > 5
 
 
 def test_one_of_several_replicators_speaks_for_itself_alone() -> None:
     works, upstream = Leases(single=False), an_upstream()
-    works.asked(Question(name="one"))
-    works.give(upstream, planned("a"), 1)
-    works.asked(Question(name="another"))
-    assert upstream.under_way == 1
-    works.asked(Question(name="another"))
-    assert upstream.under_way == 0
+    works.renew(Question(name="one"))
+    works.grant(upstream, planned("a"), 1)
+    works.renew(Question(name="another"))
+    assert upstream.open_ranges == 1
+    works.renew(Question(name="another"))
+    assert upstream.open_ranges == 0
 
 
 def test_a_piece_that_was_taken_back_is_known_but_awaited_no_more() -> None:
     works, upstream = Leases(single=True), an_upstream()
-    works.give(upstream, planned("early"), 1)
-    works.asked(Question(name=""))
-    works.give(upstream, planned("again"), 3)
+    works.grant(upstream, planned("early"), 1)
+    works.renew(Question(name=""))
+    works.grant(upstream, planned("again"), 3)
     assert works.identities["early"] == "origin"
-    assert works.came_in(upstream, ["early"]) == 0
-    assert works.came_in(upstream, ["again"]) == 1
+    assert works.returned(upstream, ["early"]) == 0
+    assert works.returned(upstream, ["again"]) == 1
     assert works.identities == {}
 
 
 def test_an_upstream_that_was_changed_meanwhile_waits_for_none_of_the_old_pieces() -> None:
     works = Leases(single=True)
-    works.give(an_upstream(), planned("a"), 1)
-    assert works.came_in(an_upstream(), ["a"]) == 0
+    works.grant(an_upstream(), planned("a"), 1)
+    assert works.returned(an_upstream(), ["a"]) == 0
 
 
 def test_very_old_pieces_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_way, "REMEMBERED", 2)
+    monkeypatch.setattr(leases, "REMEMBERED", 2)
     works, upstream = Leases(single=True), an_upstream()
-    works.give(upstream, planned("a", "b", "c"), 1)
+    works.grant(upstream, planned("a", "b", "c"), 1)
     assert list(works.identities) == ["b", "c"]
-    assert works.came_in(upstream, ["a", "b", "c"]) == 2
+    assert works.returned(upstream, ["a", "b", "c"]) == 2
 
 
 def test_pieces_tell_together_how_much_they_read_and_how_much_of_a_plan_they_take() -> None:
@@ -87,7 +87,7 @@ def test_pieces_tell_together_how_much_they_read_and_how_much_of_a_plan_they_tak
 def test_a_lease_ends_by_a_clock_that_is_never_set_back() -> None:
     steady = [0]
     works, upstream = Leases(single=True, steady_ns=lambda: steady[0]), an_upstream()
-    works.give(upstream, planned("a"), 1_000_000_000_000)
+    works.grant(upstream, planned("a"), 1_000_000_000_000)
     assert works.is_leased(upstream)
     steady[0] = 61_000_000_000
     assert not works.is_leased(upstream)
@@ -95,7 +95,7 @@ def test_a_lease_ends_by_a_clock_that_is_never_set_back() -> None:
 
 def test_a_piece_of_work_is_of_the_very_upstream_that_it_was_planned_for() -> None:
     works, upstream, same_name = Leases(single=True), an_upstream(), an_upstream()
-    works.give(upstream, planned("a", "b"), 1)
-    assert works.are_of(upstream, ["a", "b"])
-    assert not works.are_of(same_name, ["a"])
-    assert not works.are_of(upstream, ["a", "unknown"])
+    works.grant(upstream, planned("a", "b"), 1)
+    assert works.belong_to(upstream, ["a", "b"])
+    assert not works.belong_to(same_name, ["a"])
+    assert not works.belong_to(upstream, ["a", "unknown"])

@@ -78,13 +78,13 @@ async def test_an_origin_that_is_not_there_answers_with_its_own_error() -> None:
 
 async def test_a_subject_that_nobody_answers_is_named() -> None:
     async with origin() as site:
-        with pytest.raises(OriginUnansweredError, match=r"nobody answers on \$JS\.acme\.API\.CONSUMER"):
+        with pytest.raises(OriginUnansweredError, match=r"no responders on \$JS\.acme\.API\.CONSUMER"):
             await extent_by_consumers(site.connection, "$JS.acme.API", "S", "deliver")
 
 
 def test_an_origin_that_answered_before_needs_no_export() -> None:
     shown = OriginUnansweredError("$JS.acme.API.STREAM.INFO.S").of_known_origin().description
-    assert shown == "nobody answers on $JS.acme.API.STREAM.INFO.S: the origin is away"
+    assert shown == "no responders on $JS.acme.API.STREAM.INFO.S: the origin is away"
 
 
 async def test_a_subject_that_permissions_keep_from_us_is_named_at_once() -> None:

@@ -40,52 +40,52 @@ def source_of(target: Stream, external: External | None = None) -> Upstream:
     return Upstream(target, StreamSource(name="O", external=external), mirrored=False)
 
 
-def rest(restless: PendingUpstreams, upstream: Upstream) -> None:
-    restless.rest(upstream, restless.stirred(upstream))
+def rest(pending: PendingUpstreams, upstream: Upstream) -> None:
+    pending.clear(upstream, pending.mark_of(upstream))
 
 
 async def test_it_rests_until_its_origin_grows(streams: tuple[Stream, Stream]) -> None:
     origin, target = streams
-    restless, upstream = PendingUpstreams(), source_of(target)
-    restless.opened(origin)
-    restless.opened(target)
-    restless.declare("T", [upstream])
-    assert list(restless) == [upstream]
-    rest(restless, upstream)
-    assert list(restless) == []
-    restless.grown.clear()
+    pending, upstream = PendingUpstreams(), source_of(target)
+    pending.opened(origin)
+    pending.opened(target)
+    pending.declare("T", [upstream])
+    assert list(pending) == [upstream]
+    rest(pending, upstream)
+    assert list(pending) == []
+    pending.grown.clear()
     origin.publishing.offer([(b"o", b"", b"", b"1")])
     await origin.publishing.settled()
-    assert list(restless) == [upstream]
-    assert restless.grown.is_set()
+    assert list(pending) == [upstream]
+    assert pending.grown.is_set()
 
 
 async def test_an_origin_that_grows_while_it_is_looked_at_is_not_forgotten(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless, upstream = PendingUpstreams(), source_of(target)
-    restless.opened(origin)
-    restless.declare("T", [upstream])
-    before = restless.stirred(upstream)
+    pending, upstream = PendingUpstreams(), source_of(target)
+    pending.opened(origin)
+    pending.declare("T", [upstream])
+    before = pending.mark_of(upstream)
     origin.publishing.offer([(b"o", b"", b"", b"1")])
     await origin.publishing.settled()
-    restless.rest(upstream, before)
-    assert upstream in restless
+    pending.clear(upstream, before)
+    assert upstream in pending
 
 
-async def test_an_origin_that_comes_or_goes_stirs_up_who_copies_from_it(
+async def test_an_origin_that_comes_or_goes_marks_the_upstreams_that_copy_from_it(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless, upstream = PendingUpstreams(), source_of(target)
-    restless.declare("T", [upstream])
-    rest(restless, upstream)
-    restless.opened(origin)
-    assert upstream in restless
-    rest(restless, upstream)
-    restless.closed(origin)
-    assert upstream in restless
+    pending, upstream = PendingUpstreams(), source_of(target)
+    pending.declare("T", [upstream])
+    rest(pending, upstream)
+    pending.opened(origin)
+    assert upstream in pending
+    rest(pending, upstream)
+    pending.closed(origin)
+    assert upstream in pending
     assert not origin.events.message_callbacks
 
 
@@ -93,24 +93,24 @@ async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless, old, new = PendingUpstreams(), source_of(target), source_of(target)
-    restless.opened(origin)
-    restless.declare("T", [old])
-    restless.declare("T", [new])
-    assert list(restless) == [new]
-    restless.declare("T", [])
+    pending, old, new = PendingUpstreams(), source_of(target), source_of(target)
+    pending.opened(origin)
+    pending.declare("T", [old])
+    pending.declare("T", [new])
+    assert list(pending) == [new]
+    pending.declare("T", [])
     origin.publishing.offer([(b"o", b"", b"", b"1")])
     await origin.publishing.settled()
-    assert list(restless) == []
+    assert list(pending) == []
 
 
 async def test_one_of_an_origin_elsewhere_never_rests_and_is_asked_ever_less_often(
     streams: tuple[Stream, Stream],
 ) -> None:
-    restless, upstream = PendingUpstreams(), source_of(streams[1], External(api="$JS.hub.API"))
-    restless.declare("T", [upstream])
-    rest(restless, upstream)
-    assert list(restless) == [upstream]
+    pending, upstream = PendingUpstreams(), source_of(streams[1], External(api="$JS.hub.API"))
+    pending.declare("T", [upstream])
+    rest(pending, upstream)
+    assert list(pending) == [upstream]
     pauses = [next_look_ns(looks) for looks in range(1000)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (LOOK_NS, SLOWEST * LOOK_NS)
@@ -120,15 +120,15 @@ async def test_an_upstream_that_is_declared_is_new_and_an_origin_that_grows_make
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams
-    restless = PendingUpstreams()
-    restless.opened(origin)
-    assert not restless.is_new
-    restless.declare("T", ())
-    assert not restless.is_new
-    restless.declare("T", [source_of(target)])
-    assert restless.is_new
-    restless.is_new = False
+    pending = PendingUpstreams()
+    pending.opened(origin)
+    assert not pending.is_new
+    pending.declare("T", ())
+    assert not pending.is_new
+    pending.declare("T", [source_of(target)])
+    assert pending.is_new
+    pending.is_new = False
     for watcher in origin.events.message_callbacks:
         watcher()
-    assert restless.grown.is_set()
-    assert not restless.is_new
+    assert pending.grown.is_set()
+    assert not pending.is_new

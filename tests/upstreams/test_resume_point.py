@@ -184,7 +184,7 @@ async def test_what_an_origin_still_held_when_it_was_deleted_is_a_gap(tmp_path: 
         await publish(door, "o", 2)
         copier.between = lambda receipts: receipts
         await copied(door, copier, "S", 7)
-        assert await gaps(door, "S") == [(6, 9, "made anew")]
+        assert await gaps(door, "S") == [(6, 9, "re-created")]
 
 
 async def test_a_deleted_origin_is_an_error_and_what_was_copied_stays(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ async def test_the_ways_out_for_a_mirror_whose_origin_was_made_anew(
         await create(door, name="O", subjects=["o"])
         await publish(door, "o", 9)
         await copier.tick()
-        assert "made anew" in (await fare(door, "M"))["error"]["description"]
+        assert "re-created" in (await fare(door, "M"))["error"]["description"]
         if anew:
             await create(door, **anew)
             await copied(door, copier, "M2", 9)

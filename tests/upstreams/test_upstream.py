@@ -62,7 +62,7 @@ async def test_attempts_after_failures_come_later_but_never_much_later(stream: S
 async def test_one_never_heard_of_is_shown_so(stream: Stream) -> None:
     upstream = Upstream(stream, StreamSource(name="O"), mirrored=True)
     assert upstream.info(100).active_ns == -1
-    upstream.heard_of(60)
+    upstream.origin_answered(60)
     assert upstream.info(100).active_ns == 40
 
 
@@ -113,9 +113,9 @@ async def test_messages_that_the_lag_was_counted_without_do_not_lower_it(stream:
 async def test_of_an_origin_that_is_away_nothing_is_known(stream: Stream) -> None:
     upstream = Upstream(stream, StreamSource(name="O"), mirrored=True)
     assert upstream.progress(1).done is None
-    upstream.heard_of(1)
+    upstream.origin_answered(1)
     assert (upstream.progress(1).done, upstream.progress(1).behind_s) == (1.0, 0.0)
-    upstream.lost_sight()
+    upstream.origin_failed()
     away = upstream.progress(1)
     assert (away.done, away.behind_s, away.caught_up_in_s) == (None, None, None)
 

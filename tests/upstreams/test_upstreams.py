@@ -178,7 +178,7 @@ async def test_a_mirror_of_a_stream_made_anew_stops_with_an_error(tmp_path: Path
         await publish(door, "o", 9)
         await copier.tick()
         info = await door.asker.ask("STREAM.INFO.M")
-        assert "made anew" in info["mirror"]["error"]["description"]
+        assert "re-created" in info["mirror"]["error"]["description"]
         assert (await door.domain.stream("M").reading.state()).messages == 5
 
 
@@ -243,7 +243,7 @@ async def test_a_look_that_takes_long_does_not_tell_of_a_lag_that_was_copied_mea
             await measured.wait()
         await copier.until(count_is(door, "M", 7))
         for _ in range(ROUNDS):
-            if upstream not in door.upstreams._restless:
+            if upstream not in door.upstreams._pending:
                 break
             await copier.tick()
         copied.set()

@@ -179,7 +179,7 @@ class Connection:
         finally:
             self._inbox.waiting.pop(reply, None)
         if not frame[3] and frame[2].startswith(b"NATS/1.0 503"):
-            raise NoRespondersError(f"nobody answers on {subject.decode(errors='replace')}")
+            raise NoRespondersError(f"no responders on {subject.decode(errors='replace')}")
         return frame
 
     async def flush(self, timeout_s: float = DRAIN_TIMEOUT_S) -> None:

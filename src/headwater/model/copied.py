@@ -75,7 +75,7 @@ class Copied(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         return lines + subject_bytes + starts
 
 
-def can_stand_in_a_path(source: tuple[str, str, str, str]) -> bool:
+def fits_in_path(source: tuple[str, str, str, str]) -> bool:
     """Return whether a source takes everything and what its header says can be names of folders."""
     name, filters, destinations, identity = source
     return (

@@ -44,7 +44,7 @@ def create_request(stream: str, name: str, filters: tuple[str, ...], start_seq: 
         "max_deliver": -1,
         "replay_policy": "instant",
         "num_replicas": 0,
-        # From 2.14 on a work queue has it beside other consumers then, as a source is; see `humbler`.
+        # From 2.14 on a work queue has it beside other consumers then, as a source is; see `simpler_request`.
         "sourcing": True,
     }
     if start_seq:
@@ -58,7 +58,7 @@ def create_request(stream: str, name: str, filters: tuple[str, ...], start_seq: 
     return {"stream_name": stream, "config": config}
 
 
-def humbler(request: dict[str, Any], err_code: int) -> dict[str, Any] | None:
+def simpler_request(request: dict[str, Any], err_code: int) -> dict[str, Any] | None:
     """Return what to ask for instead after a refusal, or nothing if no smaller wish would help."""
     wishes = {
         # Servers from 2.12 on refuse fields that they do not know; before, they pass over them.

@@ -17,11 +17,11 @@ def unanswered(subject: str) -> str:
     """Return why nobody may answer on a subject of an origin's API, with the lines that would mend it."""
     found = _ENDPOINT.match(subject)
     if found is None or found["prefix"] == API:
-        return f"nobody answers on {subject}"
+        return f"no responders on {subject}"
     exported = f"{API}.{_family(found['endpoint'])}"
     imported = f"{found['prefix']}.{_family(found['endpoint'])}"
     return (
-        f"nobody answers on {subject}: the origin is away, or, where it is another account's, "
+        f"no responders on {subject}: the origin is away, or, where it is another account's, "
         f'that one lacks exports: [{{service: "{exported}"}}] or this one '
         f'imports: [{{service: {{account: …, subject: "{exported}"}}, to: "{imported}"}}]'
     )

@@ -68,7 +68,7 @@ class DeltaLog:
         """The table as delta-rs knows it; None until it is needed."""
         self._files = found.files
         self._version = found.version
-        self.tells_sources = schema.SOURCE in found.partitions
+        self.records_sources = schema.SOURCE in found.partitions
         """Whether a file can be one of a source's origin; tables of earlier versions cannot tell that."""
         self._transactions: dict[str, int | None] = dict(found.transactions)
         self._checkpoint_version = max(checkpoints(self._disk.list(self._commits)), default=0)
@@ -77,12 +77,12 @@ class DeltaLog:
         """Of the engine that commits; each commit carries it."""
 
     @classmethod
-    def open(cls, directory: Path, disk: Disk, name: str = "", tells_sources: bool = True) -> DeltaLog:
+    def open(cls, directory: Path, disk: Disk, name: str = "", records_sources: bool = True) -> DeltaLog:
         """Return the log of a folder, made if it was missing; its newest commit is whole and durable."""
-        return cls.open_on(LocalShelf(directory, disk), name, tells_sources)
+        return cls.open_on(LocalShelf(directory, disk), name, records_sources)
 
     @classmethod
-    def open_on(cls, shelf: Shelf, name: str = "", tells_sources: bool = True) -> DeltaLog:
+    def open_on(cls, shelf: Shelf, name: str = "", records_sources: bool = True) -> DeltaLog:
         """Return the log of the table that is kept in this place, made if it was missing."""
         directory, disk = shelf.directory, shelf.disk
         commits = directory / "_delta_log"
@@ -93,8 +93,8 @@ class DeltaLog:
             mending.mend(directory, disk)
         names = disk.list(commits)
         if not versions(names) and not checkpoints(names):
-            columns = schema.TABLE if tells_sources else schema.TABLE_1
-            partitions = schema.PARTITIONS if tells_sources else (schema.PARTITION,)
+            columns = schema.TABLE if records_sources else schema.TABLE_1
+            partitions = schema.PARTITIONS if records_sources else (schema.PARTITION,)
             plain_log.create(directory, disk, name, columns, partitions)
         known = plain_log.read(directory, disk)
         return cls(shelf, _told(shelf) if known is None else _read(*known))
@@ -102,7 +102,7 @@ class DeltaLog:
     @property
     def partitions(self) -> tuple[str, ...]:
         """Return the columns whose values are the same in all of a file."""
-        return schema.PARTITIONS if self.tells_sources else (schema.PARTITION,)
+        return schema.PARTITIONS if self.records_sources else (schema.PARTITION,)
 
     @property
     def version(self) -> int:
@@ -171,7 +171,7 @@ class DeltaLog:
         delta.create_write_transaction(
             list(actions),
             "append",
-            schema.TABLE if self.tells_sources else schema.TABLE_1,
+            schema.TABLE if self.records_sources else schema.TABLE_1,
             list(self.partitions),
             commit_properties=CommitProperties(
                 custom_metadata={_EPOCH: str(self.epoch), **metadata},
@@ -200,7 +200,7 @@ class DeltaLog:
             )
 
     def _values(self, file: DataFile) -> dict[str, str | None]:
-        assert file.copied is None or self.tells_sources
+        assert file.copied is None or self.records_sources
         values = schema.partition_values(file.base_seq, file.copied)
         return {name: values[name] for name in self.partitions}
 

@@ -127,9 +127,9 @@ class Table:
         return self._log.version
 
     @property
-    def tells_sources(self) -> bool:
+    def records_sources(self) -> bool:
         """Return whether a file of a source's origin can be one of the table's."""
-        return self._log.tells_sources
+        return self._log.records_sources
 
     def transaction(self, app: str) -> int | None:
         """Return the number last committed under this name."""

@@ -1,1 +1,1 @@
-"""What the engine knows and decides about sources and mirrors."""
+"""Sources and mirrors in the engine: planning ranges, committing receipts, tracking lag."""

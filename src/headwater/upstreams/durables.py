@@ -1,12 +1,12 @@
-"""The consumers that upstreams have at work-queue and interest origins elsewhere: made, acked, removed.
+"""The consumers that upstreams have at remote work-queue and interest origins: created, acked, removed.
 
-1. Made when the origin is first looked at; from then on it keeps messages for us, also while we are away.
-2. A piece of work reads through it, and its receipt says which sequences it brought.
-3. The target has committed; only now are they acknowledged, and the last one's confirmation is awaited.
-4. Removed when the upstream is, as soon as those that come in its place have theirs and the origin answers.
+1. Created when the origin is first checked. From then on the origin keeps messages, also while we are down.
+2. A transfer task reads through it, and its receipt lists the sequences it read.
+3. The target has committed them. Only now are they acknowledged, and the last ack is confirmed.
+4. Removed with the upstream, once the upstreams that replace it have their consumers and the origin answers.
 
-A crash between 2 and 3, or a lost link, leaves deliveries without an acknowledgement. They are delivered
-again; what the cursor has passed is known by its sequence, and only acknowledged.
+A crash between 2 and 3, or a lost connection, leaves deliveries without an ack. They are redelivered. A
+message at or below the cursor is recognized by its sequence and only acknowledged.
 """
 
 from __future__ import annotations
@@ -34,54 +34,60 @@ from headwater.upstreams.upstream import Upstream
 logger = logging.getLogger(__name__)
 
 CONFIRM_S = 5.0
+"""How long the origin may take to confirm an ack."""
 ACKS_AT_ONCE = 5_000
+"""How many acks are written before the connection is checked for backpressure."""
 AGAIN_S = 10.0
-"""How long after a failed removal it is tried again; twice as long after each further one."""
+"""How long to wait after a failed removal before the next attempt; doubled after each further one."""
 LONGEST_AGAIN_S = 600.0
 MOST_TRIES = 100
-"""After so many attempts, about 16 hours, a consumer is left to whoever looks after its origin."""
+"""After this many attempts, about 16 hours, the consumer is left to the origin's operator."""
 SUCCEEDED_S = 0.1
-"""How often it is looked whether those that come in an upstream's place have their consumers."""
+"""How often to check whether the upstreams that replace a removed one have their consumers."""
 MOST_REMOVALS = 1_000
-MOST_REFUSED = 4
+"""How many consumers may wait for their removal."""
+MOST_UNCONFIRMED = 4
+"""After this many rounds of acks without a confirmation the upstream shows an error."""
 _CONSUMER_NOT_FOUND = 10014
 _STREAM_NOT_FOUND = 10059
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerLag:
-    """How an upstream's consumer stands, beside the cursor of its target."""
+    """The state of an upstream's consumer, compared with the cursor of its target."""
 
     name: str
     lag: int
     has_work: bool
+    """Whether there are messages to read through the consumer."""
     rewinds: bool
-    """Whether acknowledgements are owed that nobody remembers."""
+    """Whether an earlier engine left unacknowledged deliveries, which must be redelivered."""
 
 
-class _Debt:
-    """What is committed and not yet known to be acknowledged."""
+class _OwedAcks:
+    """The sequences that are committed and whose acks are not confirmed yet."""
 
     def __init__(self) -> None:
         self.owed = BitMap64()
         self.covered = Cursor()
-        """How far the target had durably copied when it was last added to."""
+        """The target's durable cursor when sequences were last added."""
         self.ack_key = ""
-        self.paying: asyncio.Task[None] | None = None
-        self.refused = 0
-        """How often in a row no acknowledgement was confirmed."""
+        """The constant tokens of the consumer's ack subjects."""
+        self.sending: asyncio.Task[None] | None = None
+        self.unconfirmed = 0
+        """How many rounds in a row had no confirmation."""
 
     def add(self, covered: Cursor, settled: BitMap64) -> None:
-        """Owe more; of an origin that was made again or went back, what was owed before is another's."""
+        """Add sequences; those of an origin that was re-created or lost its end are dropped first."""
         if covered.identity != self.covered.identity:
             self.owed.clear()
         self.covered = covered
-        # Whatever a receipt says: what the target does not durably have stays at its origin.
+        # Whatever the receipt lists, acknowledge only what the target durably has.
         self.owed = (self.owed | settled) & BitMap64(range(1, covered.seq + 1))
 
 
 class Durables:
-    """The consumers of an account's upstreams at origins that let go of what is acknowledged."""
+    """The consumers of an account's upstreams at origins that remove acknowledged messages."""
 
     def __init__(self, origins: Origins, connection: Connection, store_id: str, account: str) -> None:
         self._origins = origins
@@ -89,14 +95,14 @@ class Durables:
         self._store_id = store_id
         self._account = account
         self._by_target: dict[str, list[Upstream]] = {}
-        self._debts: dict[Upstream, _Debt] = {}
-        self._standings: dict[Upstream, ConsumerLag] = {}
+        self._owed_acks: dict[Upstream, _OwedAcks] = {}
+        self._lags: dict[Upstream, ConsumerLag] = {}
         self._removals: dict[str, asyncio.Task[None]] = {}
-        """Consumers to be removed, by where they are."""
+        """Consumers to remove, by the subject of the request."""
         self._closed = False
 
     def declare(self, target: str, upstreams: Iterable[Upstream]) -> None:
-        """Have consumers for these upstreams of a target, and none for others."""
+        """Keep consumers for these upstreams of a target, and remove those of others."""
         if self._closed:
             return
         wanted = [upstream for upstream in upstreams if upstream.source.external is not None]
@@ -104,61 +110,61 @@ class Durables:
         if wanted:
             self._by_target[target] = wanted
         for upstream in gone:
-            debt = self._debts.pop(upstream, None)
-            if debt is not None and debt.paying is not None:
-                debt.paying.cancel()
-            # One that was never looked at may have a consumer of an earlier run of ours.
-            had = self._standings.pop(upstream, None) is not None or not upstream.seen_ns
+            acks = self._owed_acks.pop(upstream, None)
+            if acks is not None and acks.sending is not None:
+                acks.sending.cancel()
+            # One that was never checked may have a consumer from an earlier run of the engine.
+            had = self._lags.pop(upstream, None) is not None or not upstream.seen_ns
             if had and len(self._removals) < MOST_REMOVALS:
                 self._remove(upstream, [each for each in wanted if each.source.name == upstream.source.name])
         for upstream in wanted:
             if removal := self._removals.pop(self._subject(upstream, "DELETE"), None):
                 removal.cancel()
 
-    async def stand(self, upstream: Upstream) -> ConsumerLag:
-        """Return how an upstream's consumer stands, made if there is none; the origin's errors are raised."""
-        debt = self._debts.setdefault(upstream, _Debt())
-        quiet = not (debt.owed or upstream.under_way)
+    async def check(self, upstream: Upstream) -> ConsumerLag:
+        """Return the state of an upstream's consumer, created if missing; errors of the origin are raised."""
+        acks = self._owed_acks.setdefault(upstream, _OwedAcks())
+        quiet = not (acks.owed or upstream.open_ranges)
         try:
             info = await self._origins.ask(self._subject(upstream, "INFO"))
         except ApiError as error:
             if error.err_code != _CONSUMER_NOT_FOUND:
                 raise
             info = await self._create(upstream)
-        self._pay(upstream, debt)
-        if debt.refused >= MOST_REFUSED:
-            raise upstream.failure(unacknowledged(debt.ack_key))
+        self._start_sending(upstream, acks)
+        if acks.unconfirmed >= MOST_UNCONFIRMED:
+            raise upstream.failure(unacknowledged(acks.ack_key))
         committed_seq = upstream.durable_cursor.seq
         delivered_seq = int(info["delivered"]["stream_seq"])
         pending, unacked = int(info["num_pending"]), int(info["num_ack_pending"])
         uncommitted = delivered_seq > committed_seq
-        # What is unacknowledged although nothing is on its way was owed by an engine that is no more.
-        forgotten = bool(unacked) and quiet and not (debt.owed or upstream.under_way)
-        self._standings[upstream] = standing = ConsumerLag(
+        # Unacknowledged deliveries without any work in progress were read by an engine that stopped.
+        forgotten = bool(unacked) and quiet and not (acks.owed or upstream.open_ranges)
+        self._lags[upstream] = lag = ConsumerLag(
             name=self._name(upstream),
             lag=pending + (unacked if uncommitted else 0),
             has_work=bool(pending) or uncommitted or forgotten,
             rewinds=forgotten,
         )
-        return standing
+        return lag
 
-    def standing(self, upstream: Upstream) -> ConsumerLag | None:
-        """Return how an upstream's consumer stood when it was last looked at, if it has one."""
-        return self._standings.get(upstream)
+    def last_lag(self, upstream: Upstream) -> ConsumerLag | None:
+        """Return the state of an upstream's consumer when it was last checked, if it has one."""
+        return self._lags.get(upstream)
 
     def committed(self, upstream: Upstream, receipt: Receipt) -> None:
-        """Acknowledge what a receipt brought, now that its target has it for good."""
+        """Acknowledge the sequences of a receipt, now that its target has stored them durably."""
         if not receipt.settled or self._closed:
             return
-        debt = self._debts.setdefault(upstream, _Debt())
-        debt.add(upstream.durable_cursor, BitMap64.deserialize(receipt.settled))
-        debt.ack_key = receipt.ack_key
-        self._pay(upstream, debt)
+        acks = self._owed_acks.setdefault(upstream, _OwedAcks())
+        acks.add(upstream.durable_cursor, BitMap64.deserialize(receipt.settled))
+        acks.ack_key = receipt.ack_key
+        self._start_sending(upstream, acks)
 
     async def close(self) -> None:
-        """Leave everything as it is; what is owed is found out again by who opens the store next."""
+        """Cancel all requests; the engine that opens the store next finds out what is unacknowledged."""
         self._closed = True
-        tasks = [debt.paying for debt in self._debts.values() if debt.paying is not None]
+        tasks = [acks.sending for acks in self._owed_acks.values() if acks.sending is not None]
         for task in [*tasks, *self._removals.values()]:
             task.cancel()
         await asyncio.gather(*tasks, *self._removals.values(), return_exceptions=True)
@@ -171,73 +177,73 @@ class Durables:
         made = await self._made(self._subject(upstream, "DURABLE.CREATE"), request)
         if durable.takes_too_much(request, made):
             await self._origins.ask(self._subject(upstream, "DELETE"))
-            raise upstream.failure("its server, before 2.10, has one filter for a consumer: give one only")
-        # A task that ended while it made the consumer anew may have left its spare one.
+            raise upstream.failure("its server, older than 2.10, supports one filter per consumer: use one")
+        # A task that ended while it re-created the consumer may have left its spare one.
         spare = self._subject(upstream, "DELETE") + durable.SPARE
         self._connection.publish(spare.encode(), b"")
         return made
 
     async def _made(self, subject: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the consumer that an origin makes for us, with as much of our wishes as it grants."""
+        """Return the consumer that an origin creates, with as many of the wanted options as it accepts."""
         while True:
             try:
                 return await self._origins.ask(subject, request)
             except ApiError as error:
-                humbler = durable.humbler(request, error.err_code)
-                if humbler is None:
+                simpler = durable.simpler_request(request, error.err_code)
+                if simpler is None:
                     raise
-                request = humbler
+                request = simpler
 
-    def _pay(self, upstream: Upstream, debt: _Debt) -> None:
-        """Send what is owed, unless that is under way."""
-        if debt.owed and (debt.paying is None or debt.paying.done()):
-            debt.paying = asyncio.create_task(self._acknowledge(upstream, debt), name="acknowledge")
+    def _start_sending(self, upstream: Upstream, acks: _OwedAcks) -> None:
+        """Send the owed acks, unless they are being sent."""
+        if acks.owed and (acks.sending is None or acks.sending.done()):
+            acks.sending = asyncio.create_task(self._acknowledge(upstream, acks), name="acknowledge")
 
-    async def _acknowledge(self, upstream: Upstream, debt: _Debt) -> None:
-        """Acknowledge all that is owed; it stays owed until the last one of a round was confirmed."""
-        while debt.owed:
+    async def _acknowledge(self, upstream: Upstream, acks: _OwedAcks) -> None:
+        """Send all owed acks; a sequence stays owed until the last ack of its round is confirmed."""
+        while acks.owed:
             try:
-                await self._forgive(upstream, debt)
+                await self._drop_lost(upstream, acks)
             except (Error, TimeoutError, ConnectionError) as error:
                 logger.info("%s: acknowledgements wait for the origin: %s", upstream.target.name, error)
-                debt.refused += 1
+                acks.unconfirmed += 1
                 return
-            sent = debt.owed.copy()
+            sent = acks.owed.copy()
             if not sent:
                 return
-            subjects = durable.ack_subjects(debt.ack_key, iter(sent))
+            subjects = durable.ack_subjects(acks.ack_key, iter(sent))
             try:
                 last = b""
                 while many := list(islice(subjects, ACKS_AT_ONCE)):
                     last = many[-1]
                     self._connection.write(b"".join(b"PUB %b 0\r\n\r\n" % subject for subject in many))
                     await self._connection.writable()
-                # The origin takes them in order, so its answer to one more speaks for all.
+                # The origin processes acks in order, so the confirmation of the last one covers all.
                 await self._connection.request(last, b"", CONFIRM_S)
             except (NoRespondersError, TimeoutError, BusError, ConnectionError) as error:
                 logger.info("%s: acknowledgements wait for the origin: %s", upstream.target.name, error)
-                debt.refused += 1
+                acks.unconfirmed += 1
                 return
-            debt.owed -= sent
-            debt.refused = 0
+            acks.owed -= sent
+            acks.unconfirmed = 0
 
-    async def _forgive(self, upstream: Upstream, debt: _Debt) -> None:
-        """Owe nothing for messages that the origin has no longer: others may stand under their sequences."""
+    async def _drop_lost(self, upstream: Upstream, acks: _OwedAcks) -> None:
+        """Drop acks for messages that the origin lost: their sequences may belong to other messages now."""
         source = upstream.source
         try:
             extent = await self._origins.extent(source)
         except OriginUnansweredError:
-            return  # it shows consumers alone
-        lost = extent.last_seq + 1 if extent.last_seq < debt.owed.max() else 0
-        if extent.identity != debt.covered.identity:
+            return  # only the consumer API is exported
+        lost = extent.last_seq + 1 if extent.last_seq < acks.owed.max() else 0
+        if extent.identity != acks.covered.identity:
             lost = 1
         elif not lost:
-            lost = await self._origins.first_lost(source, debt.covered, extent)
+            lost = await self._origins.first_lost(source, acks.covered, extent)
         else:
-            lost = min(await self._origins.first_lost(source, debt.covered, extent) or lost, lost)
+            lost = min(await self._origins.first_lost(source, acks.covered, extent) or lost, lost)
         if lost:
-            logger.warning("%s: %s; it is not acknowledged", upstream, lost_end(source.name))
-            debt.owed &= BitMap64(range(1, lost))
+            logger.warning("%s: %s; they are not acknowledged", upstream, lost_end(source.name))
+            acks.owed &= BitMap64(range(1, lost))
 
     def _remove(self, upstream: Upstream, successors: Sequence[Upstream]) -> None:
         subject = self._subject(upstream, "DELETE")
@@ -251,11 +257,12 @@ class Durables:
             del self._removals[subject]
 
     async def _try_to_remove(self, subject: str, successors: Sequence[Upstream]) -> None:
-        """Return once the consumer is gone, however long its origin is away.
+        """Return once the consumer is removed, however long its origin is unreachable.
 
-        By interest a message leaves with the last consumer that wants it: another filter has its own first.
+        An interest stream removes a message with its last interested consumer, so the replacing upstreams
+        must have their consumers first.
         """
-        while any(map(self._is_to_come, successors)):  # noqa: ASYNC110 - nobody is told of a first look
+        while any(map(self._is_unchecked, successors)):  # noqa: ASYNC110 - there is no event for a first check
             await asyncio.sleep(SUCCEEDED_S)
         said, pause_s = "", AGAIN_S
         for _ in range(MOST_TRIES):
@@ -269,15 +276,15 @@ class Durables:
             except Error as error:
                 why = str(error)
             if why != said:
-                # Once for each reason: an origin may be away for days, or never have been there.
-                logger.info("a consumer may stay at its origin, and its removal is tried again: %s", why)
+                # Log each reason once: an origin may be unreachable for days, or never have existed.
+                logger.info("cannot remove a consumer at its origin yet, will try again: %s", why)
                 said = why
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_AGAIN_S)
-        logger.warning("a consumer may stay at its origin, where it must be removed by hand: %s", said)
+        logger.warning("cannot remove a consumer at its origin, remove it by hand: %s", said)
 
-    def _is_to_come(self, upstream: Upstream) -> bool:
-        """Return whether an upstream's origin is still to be looked at for the first time."""
+    def _is_unchecked(self, upstream: Upstream) -> bool:
+        """Return whether an upstream's origin has not been checked yet."""
         declared = upstream in self._by_target.get(upstream.target.name, ())
         return declared and not upstream.seen_ns and upstream.error is None
 

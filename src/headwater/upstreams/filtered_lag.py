@@ -1,8 +1,8 @@
-"""How many messages an origin elsewhere still has for an upstream's filters.
+"""How many messages a remote origin still has for an upstream's filters.
 
-Only a consumer tells that, as it does nats-server's own sources: one is made for a moment, never delivers,
-and its answer has the number. That is done when the origin has grown, and not often; meanwhile each new
-sequence counts as one that may be wanted.
+Only a consumer reports that number. As nats-server does for its own sources, a consumer is created for a
+moment. It never delivers, and the answer to its creation contains the number. This happens when the origin
+has grown, and not often. In between, each new sequence is counted as a matching one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
 
 EVERY_NS = 2_000_000_000
+"""How long a count is used before the origin is asked again."""
 _SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was still to be copied from a sequence on, when the origin ended at another."""
+    """How many messages were to be copied from `start_seq` on when the origin ended at `last_seq`."""
 
     start_seq: int
     last_seq: int
@@ -33,7 +34,7 @@ class _Measured:
 
 
 class FilteredLag:
-    """Counts what filters take, of origins elsewhere."""
+    """Counts the messages that match filters at remote origins."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
@@ -41,7 +42,7 @@ class FilteredLag:
         self._measured: WeakKeyDictionary[Upstream, _Measured] = WeakKeyDictionary()
 
     async def of(self, upstream: Upstream, extent: OriginRange, start_seq: int, api: str) -> int:
-        """Return how many messages the upstream takes from a sequence on, or as many as they can be."""
+        """Return how many messages from a sequence on match the upstream's filters, or an upper bound."""
         span = max(extent.last_seq - start_seq + 1, 0)
         if not span or not upstream.filters or ">" in upstream.filters:
             return span
@@ -68,7 +69,7 @@ class FilteredLag:
             "ack_policy": "none",
             "max_deliver": 1,
             "replay_policy": "instant",
-            # Nobody listens there.
+            # No client subscribes to this subject.
             "deliver_subject": f"{deliver or '_INBOX.headwater.lag'}.{unique_id()}",
             "idle_heartbeat": _SECOND,
             "inactive_threshold": 10 * _SECOND,
@@ -78,6 +79,6 @@ class FilteredLag:
         config |= {"filter_subject": filters[0]} if len(filters) == 1 else {"filter_subjects": list(filters)}
         asked = {"stream_name": stream, "config": config}
         made = answer_of(await request(self._connection, f"{api}.CONSUMER.CREATE.{stream}", asked))
-        # Nobody waits for this: should it be lost, the origin forgets the consumer by itself.
+        # No reply is awaited: if the request is lost, the origin removes the inactive consumer by itself.
         self._connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")
         return int(made["num_pending"])

@@ -1,11 +1,11 @@
-"""What origins of the same engine keep for the upstreams that are copied from them.
+"""Holds: what origins of the same engine keep for the upstreams that copy from them.
 
-1. An upstream holds its origin's messages from when its target is declared, also if the origin comes later.
-2. Its target commits; the hold's floor follows the durable cursor.
-3. The origin takes out what nobody holds any more, as a removal in its log.
+1. An upstream holds its origin's messages from its declaration on, also if the origin is created later.
+2. Its target commits. The floor of the hold follows the durable cursor.
+3. The origin removes what no hold needs any more, as a removal in its log.
 
-The floors are those of the cursors when a store is opened, so a crash between 2 and 3 makes removals late at
-worst. A crash never makes them early: the cursor is durable before the floor moves.
+When a store is opened the floors are taken from the cursors. A crash between 2 and 3 can make removals late,
+but never early: the cursor is durable before the floor moves.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from headwater.upstreams.upstream import Upstream
 logger = logging.getLogger(__name__)
 
 
-class Kept:
-    """One upstream's hold on the origin that is there now."""
+class UpstreamHold:
+    """One upstream's hold on the current origin of its name."""
 
     def __init__(self, upstream: Upstream, origin: Stream) -> None:
         source = upstream.source
@@ -33,18 +33,18 @@ class Kept:
         self.origin = origin
         self.hold = Hold(upstream.filters, start_seq=source.opt_start_seq or 1)
         self.is_placed = bool(source.opt_start_seq) or source.opt_start_time is None
-        """Whether it is known where it begins; until then it holds everything and lets nothing go."""
+        """Whether its start is known; until then it holds everything and releases nothing."""
         origin.retention.holds.add(self.hold)
 
     @property
     def is_due(self) -> bool:
-        """Return whether the floor can move, or the origin can let something go."""
+        """Return whether the floor can move, or the origin can release messages."""
         cursor = self.upstream.durable_cursor
         has_moved = cursor.identity == self.origin.identity and cursor.seq > self.hold.floor
         return has_moved or self.hold.next_release is not None
 
     async def follow(self) -> None:
-        """Move the floor to where the target's durable cursor is, and have the origin let go."""
+        """Move the floor to the target's durable cursor, and release messages at the origin."""
         if not self.is_placed:
             self.hold.start_seq = await self.origin.reading.seq_at(self.upstream.source.opt_start_time or 0)
             self.is_placed = True
@@ -56,32 +56,32 @@ class Kept:
         if retention is Retention.LIMITS or settled is None:
             return
         generation = self.origin.reading.generation
-        # After a start the whole stream is due, most often with nothing left that was copied.
+        # After a start the whole stream is due. Most often no copied message is left.
         if any(self.origin.reading.subject_counts(pattern) for pattern in self.hold.filters or (">",)):
             await self.origin.retention.drop_unneeded(*settled)
         await self.origin.reading.consistent()
         if generation == self.origin.reading.generation:
-            # Else removals may have been taken back, and it is gone through again.
+            # Otherwise removals may have been rolled back, and the range is checked again.
             self.hold.released = max(self.hold.released, settled[1])
 
 
 class UpstreamHolds:
-    """The holds of an account's upstreams; told by them what is declared, committed and withdrawn."""
+    """The holds of an account's upstreams, updated when upstreams are declared, committed and removed."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._wanted: dict[str, list[Upstream]] = {}
         """The upstreams on streams of this engine, by their target."""
-        self._kept: dict[Upstream, Kept] = {}
+        self._kept: dict[Upstream, UpstreamHold] = {}
         self._due: dict[str, set[Upstream]] = {}
-        """Whose floor may have moved, by origin; an origin in here has a task."""
+        """Upstreams whose floor may have moved, by origin; an origin in here has a release task."""
         self._for_offline: list[tuple[str, Stream, Hold]] = []
-        """Targets that could not be opened, and what is held for them."""
+        """Targets that could not be opened, each with its origin and the hold for it."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def declare(self, target: str, upstreams: Iterable[Upstream]) -> None:
-        """Hold for these upstreams of a target and no others."""
+        """Hold messages for these upstreams of a target and no others."""
         if self._closed:
             return
         wanted = [upstream for upstream in upstreams if upstream.source.external is None]
@@ -90,12 +90,12 @@ class UpstreamHolds:
             self._wanted[target] = wanted
         for upstream in wanted:
             self._hold(upstream)
-        # What is new holds before what is gone lets go: a filter that changes must not lose messages.
+        # New holds come before removed ones are released: a changed filter must not lose messages.
         for upstream in gone:
             self._withdraw(upstream)
 
     def opened(self, origin: Stream) -> None:
-        """Hold on to a stream that is there from now on."""
+        """Add the holds on a stream that was opened."""
         for upstreams in self._wanted.values():
             for upstream in upstreams:
                 if upstream.source.name == origin.name:
@@ -103,13 +103,13 @@ class UpstreamHolds:
         self._hold_for_offline(origin)
 
     def closed(self, origin: Stream) -> None:
-        """Forget the holds on a stream that is no more."""
+        """Remove the holds on a stream that was closed or deleted."""
         for upstream in [upstream for upstream, kept in self._kept.items() if kept.origin is origin]:
             del self._kept[upstream]
         self._for_offline = [kept for kept in self._for_offline if kept[1] is not origin]
 
     def committed(self, upstream: Upstream) -> None:
-        """Have the origin let go of what the upstream's target holds now."""
+        """Release at the origin what the upstream's target has stored durably."""
         kept = self._kept.get(upstream)
         if kept is None or kept.origin.config.retention is Retention.LIMITS or self._closed:
             return
@@ -120,15 +120,15 @@ class UpstreamHolds:
         self._due[origin] = {upstream}
         self._begin(self._release(origin))
 
-    def look_again(self) -> None:
-        """Go on where a disk refused, where removals were taken back, or where retention was changed."""
+    def retry(self) -> None:
+        """Continue after a disk error, a rollback of removals or a change of retention."""
         self._forget_offline()
         for upstream, kept in list(self._kept.items()):
             if kept.origin.config.retention is not Retention.LIMITS and kept.is_due:
                 self.committed(upstream)
 
     async def close(self) -> None:
-        """Let nothing more go; streams that close from now on are not deleted."""
+        """Release nothing more; streams that close from now on are not being deleted."""
         self._closed = True
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -136,12 +136,12 @@ class UpstreamHolds:
         origin = self._domain.find(upstream.source.name)
         if origin is None or upstream in self._kept:
             return
-        self._kept[upstream] = Kept(upstream, origin)
+        self._kept[upstream] = UpstreamHold(upstream, origin)
         if upstream.durable_cursor.identity == origin.identity:
             self.committed(upstream)
 
     def _hold_for_offline(self, origin: Stream) -> None:
-        """Hold everything for targets that could not be opened: how far they are cannot be known."""
+        """Hold everything for targets that could not be opened, since their cursors are unknown."""
         for config in self._domain.configs() if self._domain.offline else ():
             if config.name in self._domain.offline:
                 sources = [*config.sources, *([config.mirror] if config.mirror else [])]
@@ -151,7 +151,7 @@ class UpstreamHolds:
                     self._for_offline.append((config.name, origin, hold))
 
     def _forget_offline(self) -> None:
-        """Hold nothing any more for targets that were deleted, or opened and hold for themselves since."""
+        """Remove the holds for offline targets that were deleted, or opened and have their own holds."""
         offline = self._domain.offline
         gone = [kept for kept in self._for_offline if kept[0] not in offline]
         self._for_offline = [kept for kept in self._for_offline if kept[0] in offline]
@@ -169,20 +169,20 @@ class UpstreamHolds:
             self._begin(self._drop(kept.origin))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work, name="let go")
+        task = asyncio.create_task(work, name="release")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _drop(self, origin: Stream) -> None:
-        """Let an origin go of what was there for a withdrawn hold alone."""
+        """Release what an origin kept for a removed hold only."""
         try:
             await origin.retention.drop_unneeded()
             await origin.publishing.settled()
         except (Error, OSError) as error:
-            logger.warning("%s keeps what nobody holds any more: %s", origin.name, error)
+            logger.warning("%s: cannot release messages that no hold needs: %s", origin.name, error)
 
     async def _release(self, origin: str) -> None:
-        """Follow the floors of an origin's holds one after the other, until none has moved."""
+        """Move the floors of an origin's holds one after the other, until none is due."""
         try:
             while due := self._due[origin]:
                 self._due[origin] = set()
@@ -191,6 +191,6 @@ class UpstreamHolds:
                     if kept is not None and not self._closed:
                         await kept.follow()
         except (Error, OSError) as error:
-            logger.warning("%s keeps what its targets have already: %s", origin, error)
+            logger.warning("%s: cannot release messages that its targets have copied: %s", origin, error)
         finally:
             del self._due[origin]

@@ -1,4 +1,4 @@
-"""The pieces of work that replicators were given: whose they are, and which origin they were planned on."""
+"""The ranges that replicators were given: their upstreams, their leases, and the origin's identity then."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from headwater.replication.work import Question, Work
 from headwater.upstreams.upstream import Upstream
 
 REMEMBERED = 10_000
+"""How many ranges are remembered, so that late receipts are recognized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The next pieces of work of an upstream, and the identity of the origin as it was then."""
+    """The next ranges of an upstream, and the identity of the origin when they were planned."""
 
     identity: str
     works: Sequence[Work]
 
     @property
     def exchange_bytes(self) -> int:
-        """Return about how much of a plan they take."""
+        """Return about how many bytes of a plan they take."""
         return sum(work.exchange_bytes for work in self.works)
 
     @property
     def read_bytes(self) -> int:
-        """Return about how much of files they read."""
+        """Return about how many bytes of files they read."""
         return sum(work.read_bytes for work in self.works)
 
 
@@ -35,28 +36,31 @@ NOTHING = Planned("", ())
 
 
 class Leases:
-    """What was handed out and has not come back; runs on the event loop.
+    """The ranges that were handed out and have not returned; runs on the event loop.
 
-    With a `single` replicator whatever it does not know of is lost; one of several speaks for itself alone.
+    With a `single` replicator every range that it does not report is lost. One of several replicators speaks
+    only for itself.
     """
 
     def __init__(self, *, single: bool, steady_ns: Callable[[], int] = monotonic_ns) -> None:
         self._single = single
         self._steady_ns = steady_ns
         self._identities: dict[str, str] = {}
+        """The origin's identity of each known range, by the range's id."""
         self._of: dict[str, ReferenceType[Upstream]] = {}
-        """Whose they are; an upstream that is no longer declared, with its target, need not stay for this."""
+        """The upstream of each known range; the reference does not keep a removed upstream alive."""
         self._given: dict[str, Upstream] = {}
+        """The upstream of each range that is leased."""
         self.asker = ""
         """The replicator that asked last."""
 
     @property
     def identities(self) -> dict[str, str]:
-        """Return the origins' identities by piece of work, those that were taken back included."""
+        """Return the origins' identities by range, including revoked ranges."""
         return self._identities
 
-    def give(self, upstream: Upstream, planned: Planned, now_ns: int) -> None:
-        """Have an upstream's pieces be under way; very old ones are forgotten."""
+    def grant(self, upstream: Upstream, planned: Planned, now_ns: int) -> None:
+        """Lease an upstream's ranges; the oldest known ranges are forgotten."""
         upstream.handed_out(len(planned.works), now_ns)
         upstream.lease(self._steady_ns())
         for work in planned.works:
@@ -68,30 +72,30 @@ class Leases:
             self._of[work.id] = ref(upstream)
             self._given[work.id] = upstream
 
-    def are_of(self, upstream: Upstream, works: Collection[str]) -> bool:
-        """Return whether pieces of work were planned for this very upstream, of this very target."""
+    def belong_to(self, upstream: Upstream, works: Collection[str]) -> bool:
+        """Return whether ranges were planned for this upstream of this target."""
         return all(work in self._of and self._of[work]() is upstream for work in works)
 
     def is_leased(self, upstream: Upstream) -> bool:
-        """Return whether somebody may be at work on an upstream."""
+        """Return whether a replicator may be copying an upstream."""
         return upstream.leased_until_ns > self._steady_ns()
 
-    def asked(self, question: Question) -> None:
-        """Take back what the replicator that asks does not know of: it never got it, or was started anew."""
+    def renew(self, question: Question) -> None:
+        """Revoke the leases that the asking replicator does not know: it never got them, or was restarted."""
         known = {self._given[work] for work in question.under_way if work in self._given}
         for upstream in known:
             upstream.lease(self._steady_ns())
         if question.name == self.asker or self._single:
             for work, upstream in list(self._given.items()):
                 if upstream not in known:
-                    upstream.take_back()
+                    upstream.revoke()
                     del self._given[work]
         self.asker = question.name
 
-    def came_in(self, upstream: Upstream, works: Collection[str]) -> int:
-        """Forget pieces of work; return how many of them the upstream still waits for."""
+    def returned(self, upstream: Upstream, works: Collection[str]) -> int:
+        """Forget ranges; return how many of them the upstream still waits for."""
         for work in works:
             self._identities.pop(work, None)
             self._of.pop(work, None)
-        # One that was taken back, or is of an upstream that was changed since, is awaited no more.
+        # A revoked range, or one of an upstream that was changed since, is not awaited any more.
         return sum(self._given.pop(work, None) is upstream for work in works)

@@ -1,7 +1,7 @@
-"""How an origin stands, learnt from consumers alone, where its account exports no more of its API.
+"""The state of an origin, learnt from consumers alone, if its account exports only the consumer API.
 
-Consumers are made for a moment and never deliver: where the first of all messages and where the next new one
-would be stands in the answer.
+Consumers are created for a moment and never deliver. The answer contains the sequence at which they would
+begin: for the policy `all` the first message, for the policy `new` the one after the last.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from headwater.upstreams.planner import OriginRange
 from headwater.wire.frames import Frame
 
 ASK_S = 3.0
+"""How long a remote origin may take to answer."""
 _SECOND = 1_000_000_000
 _IDENTITY = b"Nats-Stream-Identity"
 UNKNOWN = "unknown"
-"""The identity of a stream whose server does not tell it: it cannot be noticed when it is made anew."""
+"""The identity of a stream whose server does not report one: its re-creation cannot be detected."""
 
 
 class OriginUnansweredError(ApiError):
-    """Nobody listens on a subject of an origin's API; the sentence names what may be missing."""
+    """No service answers on a subject of an origin's API; the text names what may be missing."""
 
     def __init__(self, subject: str) -> None:
         row = api_error("stream_general_error", err=unanswered(subject))
@@ -34,52 +35,52 @@ class OriginUnansweredError(ApiError):
         self._subject = subject
 
     def of_known_origin(self) -> ApiError:
-        """Return the error as it is for an origin that did answer before: no export is missing."""
-        return api_error("stream_general_error", err=f"nobody answers on {self._subject}: the origin is away")
+        """Return the error for an origin that answered before: no export is missing."""
+        return api_error("stream_general_error", err=f"no responders on {self._subject}: the origin is away")
 
 
 async def request(connection: Connection, subject: str, body: dict[str, Any] | None = None) -> Frame:
-    """Return what is answered on a subject of an origin elsewhere, however it turned out there."""
+    """Return the answer on a subject of a remote origin, also if it contains an error."""
     data = json.dumps(body).encode() if body else b""
     try:
         return await connection.request(subject.encode(), data, ASK_S)
     except NoRespondersError:
         raise OriginUnansweredError(subject) from None
     except DeniedError as error:
-        why = f"{error}: the server's permissions keep it from this engine's user"
+        why = f"{error}: the server's permissions do not allow it to this engine's user"
         raise api_error("stream_general_error", err=why) from None
     except TimeoutError:
         raise api_error("stream_general_error", err=f"no answer from {subject}") from None
 
 
 def answer_of(frame: Frame) -> dict[str, Any]:
-    """Return an answer's JSON; an error in it is raised as it is."""
+    """Return an answer's JSON; raise the error that it contains."""
     try:
         answer: dict[str, Any] = json.loads(frame[3])
         found = answer.get("error")
         error = found and ApiError("origin", found["code"], found.get("err_code", 0), found["description"])
     except (ValueError, LookupError, TypeError, AttributeError):
         shown = frame[3][:100].decode(errors="replace")
-        raise api_error("stream_general_error", err=f"this is no answer of JetStream: {shown}") from None
+        raise api_error("stream_general_error", err=f"this is not a JetStream answer: {shown}") from None
     if error:
         raise error
     return answer
 
 
 async def extent_by_consumers(connection: Connection, api: str, stream: str, deliver: str) -> OriginRange:
-    """Return the origin as it stands."""
+    """Return the range of the origin."""
     before_first, identity, ack_policy = await _place(connection, api, stream, deliver, "all")
     last, again, _ = await _place(connection, api, stream, deliver, "new")
     if identity != again:
-        raise api_error("stream_general_error", err=f"stream {stream!r} was made anew just now")
-    # A source of a stream that lets go of what is acknowledged is given another policy than it asks for.
+        raise api_error("stream_general_error", err=f"stream {stream!r} was re-created just now")
+    # A stream that removes acknowledged messages replaces the ack policy that a source asks for.
     if ack_policy != "none":
         return OriginRange(identity, before_first + 1, last, "", "interest")
     return OriginRange(identity, before_first + 1, last)
 
 
 async def seq_at(connection: Connection, api: str, stream: str, deliver: str, start_time: str) -> int:
-    """Return the first sequence that is not older than a time; the one behind the last if there is none."""
+    """Return the first sequence that is not older than a time, or the one after the last."""
     policy = "by_start_time"
     before, _, _ = await _place(connection, api, stream, deliver, policy, opt_start_time=start_time)
     return before + 1
@@ -104,7 +105,7 @@ async def _place(
         **more,
     }
     frame, made = await _made(connection, api, {"stream_name": stream, "config": config})
-    # Nobody waits for this: should it be lost, the origin forgets the consumer by itself.
+    # No reply is awaited: if the request is lost, the origin removes the inactive consumer by itself.
     connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")
     identity = header_block.get(frame[2], _IDENTITY)
     shown = identity.decode() if identity else UNKNOWN
@@ -112,13 +113,13 @@ async def _place(
 
 
 async def _made(connection: Connection, api: str, asked: dict[str, Any]) -> tuple[Frame, dict[str, Any]]:
-    """Return the consumer that an origin makes, with as much of our wishes as it grants."""
+    """Return the consumer that an origin creates, with as many of the wanted options as it accepts."""
     while True:
         frame = await request(connection, f"{api}.CONSUMER.CREATE.{asked['stream_name']}", asked)
         try:
             return frame, answer_of(frame)
         except ApiError as error:
-            humbler = durable.humbler(asked, error.err_code)
-            if humbler is None:
+            simpler = durable.simpler_request(asked, error.err_code)
+            if simpler is None:
                 raise
-            asked = humbler
+            asked = simpler

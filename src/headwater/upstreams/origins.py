@@ -1,4 +1,4 @@
-"""What upstreams are copied from: how far an origin is, here or elsewhere, and where to begin in it."""
+"""The origins of upstreams, local or remote: their ranges, lags and start sequences."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from headwater.wire.stream_json import config_json
 _BAD_REQUEST = 10003
 _NO_MESSAGE = 10037
 COUNTED = 20_000
-"""Up to so many messages are counted one by one where a filter leaves some of them out."""
+"""Up to this many messages are counted one by one where a filter excludes some of them."""
 
 
 class Origins:
-    """Asks origins how they stand; one elsewhere over its API, and never for long."""
+    """Reads the state of origins; of remote ones through their API, with short timeouts."""
 
     def __init__(self, domain: Domain, connection: Connection) -> None:
         self._domain = domain
         self._connection = connection
 
     async def extent(self, source: StreamSource) -> OriginRange:
-        """Return the origin as it stands."""
+        """Return the range of the origin."""
         if source.external is None:
             origin = self._domain.stream(source.name)
             takes_out = _takes_out(config_json(origin.config))
@@ -61,7 +61,7 @@ class Origins:
         )
 
     async def lag(self, upstream: Upstream, extent: OriginRange, start_seq: int) -> int:
-        """Return how many messages are still to be copied; of very many behind a filter, about how many."""
+        """Return how many messages are still to be copied; an estimate if there are many behind a filter."""
         if start_seq > extent.last_seq:
             return 0
         if upstream.source.external is not None:
@@ -70,14 +70,14 @@ class Origins:
         left = await origin.reading.pending(start_seq)
         if not filters or left <= COUNTED:
             return await origin.reading.pending(start_seq, filters)
-        # To count them would be to read them, again at each step of a long copy.
+        # Counting them would mean reading them, at each step of a long copy.
         matching = await origin.reading.pending(0, filters)
         return round(left * matching / max(await origin.reading.pending(0), 1))
 
     async def oldest_ns(self, upstream: Upstream, start_seq: int) -> int | None:
-        """Return when the next message to be looked at was stored at the origin; None if there is none.
+        """Return when the next message to copy was stored at the origin; None if there is none.
 
-        Filters are left aside: to find a rare subject could mean to read all that is to be copied.
+        Filters are ignored: finding a rare subject could mean reading everything that is to be copied.
         """
         source = upstream.source
         if source.external is None:
@@ -87,7 +87,7 @@ class Origins:
         try:
             answer = await self.ask(f"{prefix(source)}.STREAM.MSG.GET.{source.name}", body)
         except OriginUnansweredError:
-            return None  # it is not exported, and no reason to stop
+            return None  # the request is not exported, which is no error
         except ApiError as error:
             if error.err_code != _NO_MESSAGE:
                 raise
@@ -95,9 +95,9 @@ class Origins:
         return parse_time(answer["message"]["time"])
 
     async def first_lost(self, source: StreamSource, cursor: Cursor, extent: OriginRange) -> int:
-        """Return the first sequence under a cursor that holds another message than was copied; 0 if none.
+        """Return the first sequence up to the cursor that is another message than the copied one; 0 if none.
 
-        An origin that does not show single messages, or not by time, is taken at its word.
+        An origin that does not show single messages, or not by time, is trusted.
         """
         if source.external is None or not cursor.ts or 0 < extent.last_ts <= cursor.ts:
             return 0
@@ -119,7 +119,7 @@ class Origins:
         return await self._found_lost(source, cursor, extent) if is_known else 0
 
     async def _found_lost(self, source: StreamSource, cursor: Cursor, extent: OriginRange) -> int:
-        """Return the same of a server before 2.11, which shows no message by its time."""
+        """Return the same for a server before 2.11, which cannot find a message by its time."""
         if extent.retention != "limits":
             raise api_error("stream_general_error", err=lost_end(source.name))
         deliver = source.external.deliver if source.external else ""
@@ -138,18 +138,18 @@ class Origins:
         except ApiError as error:
             if error.err_code == _NO_MESSAGE:
                 return extent.last_seq + 1
-            # Before 2.11 a message cannot be asked for by its time; or this is not exported to us.
+            # Before 2.11 a message cannot be requested by its time, or the request is not exported.
             if not (error.err_code == _BAD_REQUEST or isinstance(error, OriginUnansweredError)):
                 raise
             deliver = source.external.deliver or "_INBOX"
             return await seq_at(self._connection, prefix(source), source.name, deliver, start_time)
         message = answer["message"]
-        # Asked for a time behind the last message, nats-server answers with the first one.
+        # For a time after the last message, nats-server answers with the first one.
         is_older = (parse_time(message["time"]) or 0) < source.opt_start_time
         return extent.last_seq + 1 if is_older else int(message["seq"])
 
     async def ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what is answered on a subject of an origin elsewhere; its errors are raised as they are."""
+        """Return the answer on a subject of a remote origin; errors in it are raised."""
         return answer_of(await request(self._connection, subject, body))
 
 
@@ -163,6 +163,6 @@ def _takes_out(config: Mapping[str, Any]) -> str:
 
 
 def prefix(source: StreamSource) -> str:
-    """Return the first tokens of the subjects on which an origin elsewhere answers."""
+    """Return the API prefix of a remote origin."""
     assert source.external is not None
     return source.external.api or "$JS.API"

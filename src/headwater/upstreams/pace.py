@@ -1,15 +1,15 @@
-"""How fast an upstream comes along and how far it has to go, in sequences of its origin."""
+"""How fast an upstream copies and how far it has to go, in sequences of its origin."""
 
 from __future__ import annotations
 
 from headwater.upstreams.rate import SECOND, Rate
 
 LIVE_NS = 10 * SECOND
-"""An upstream whose oldest message to be copied is younger than that keeps up with its origin."""
+"""An upstream is live if its oldest message to copy is younger than this."""
 
 
 class Pace:
-    """What was measured of one upstream; every call says what time it is."""
+    """The measured speed of one upstream; every call gets the current time."""
 
     def __init__(self) -> None:
         self.msgs = Rate()
@@ -19,15 +19,19 @@ class Pace:
         self.committed_ns = 0
         self.origin_last_seq = 0
         self.began_seq = 0
+        """The cursor's sequence when the present catch-up began."""
         self._was_live = False
         self.seqs = Rate()
         self._growth = Rate()
+        """How fast the origin grows, in sequences."""
         self._at_seq = -1
+        """The last copied sequence; -1 before the first check."""
         self._oldest_seq = 0
         self._oldest_ns = 0
+        """When the message at `_oldest_seq`, the next to copy, was stored at the origin; 0 if unknown."""
 
     def saw(self, start_seq: int, last_seq: int, now_ns: int) -> None:
-        """Take note of the origin's last sequence, and of the next one to be copied."""
+        """Record the origin's last sequence, and the next one to copy."""
         if self.origin_last_seq and last_seq > self.origin_last_seq:
             self._growth.add(last_seq - self.origin_last_seq, now_ns)
         else:
@@ -41,12 +45,12 @@ class Pace:
             self._oldest_ns = 0
 
     def handed_out(self, now_ns: int) -> None:
-        """Take note that a copy begins."""
+        """Record that a copy begins."""
         for rate in (self.msgs, self.size, self.seqs):
             rate.begin(now_ns)
 
     def committed(self, msgs: int, size: int, through_seq: int, now_ns: int) -> None:
-        """Take note that so much was copied, up to this sequence."""
+        """Record that this much was copied, up to this sequence."""
         self.copied_msgs += msgs
         self.copied_bytes += size
         self.msgs.add(msgs, now_ns)
@@ -56,27 +60,27 @@ class Pace:
         self.committed_ns = now_ns
 
     def wants_age(self, start_seq: int) -> bool:
-        """Return whether the age of the next message to be copied is not known."""
+        """Return whether the age of the next message to copy is unknown."""
         return start_seq <= self.origin_last_seq and not (self._oldest_ns and self._oldest_seq == start_seq)
 
     def aged(self, start_seq: int, oldest_ns: int) -> None:
-        """Take note of when the oldest message from this sequence on was stored at the origin."""
+        """Record when the oldest message from this sequence on was stored at the origin."""
         self._oldest_seq, self._oldest_ns = start_seq, oldest_ns
 
     def is_live(self, now_ns: int) -> bool:
-        """Return whether it keeps up with its origin: nothing that waits has waited long."""
+        """Return whether the upstream keeps up with its origin: no message has waited long."""
         if self._oldest_ns:
             self._was_live = bool(self.committed_ns) and now_ns - self._oldest_ns < LIVE_NS
         return self._was_live
 
     def behind_s(self, lag: int, now_ns: int) -> float | None:
-        """Return how old the oldest message is that was not copied yet; None where that is not known."""
+        """Return the age of the oldest message that is not copied yet; None if unknown."""
         if not lag:
             return 0.0
         return max(now_ns - self._oldest_ns, 0) / SECOND if self._oldest_ns else None
 
     def caught_up_in_s(self, lag: int, now_ns: int) -> float | None:
-        """Return when it will have caught up, as things go; None where they do not."""
+        """Return in how many seconds it catches up at the present speed; None if it does not gain."""
         if not lag:
             return 0.0
         gain = self.seqs.at(now_ns) - self._growth.at(now_ns)

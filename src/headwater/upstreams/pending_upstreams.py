@@ -1,8 +1,8 @@
-"""Which upstreams may have something to copy, so that those with nothing to do cost nothing.
+"""The upstreams that may have something to copy, so that idle ones cost nothing.
 
-An upstream of a stream of this engine rests once it has copied everything, until that stream grows, comes
-or goes. One of an origin elsewhere never rests, since nobody tells us when that grows; it is asked less often
-the longer it stays as it is.
+An upstream of a local origin is removed once it has copied everything, until that stream grows, is created or
+deleted. One of a remote origin always stays, since the engine gets no event when a remote stream grows. It is
+checked less often the longer the origin does not change.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from headwater.stream.stream import Stream
 from headwater.upstreams.upstream import Upstream
 
 LOOK_NS = 500_000_000
-"""How often an origin elsewhere is asked how far it is, while it grows."""
+"""How often a remote origin is checked while it grows."""
 SLOWEST = 10
-"""How many times as long the pauses become when it does not."""
+"""The largest factor by which the pause between checks grows."""
 QUIET_LOOKS = 20
+"""After this many checks without change the pause grows by another `LOOK_NS`."""
 
 
 class PendingUpstreams:
-    """The upstreams to be looked at, in the order in which they were stirred up; runs on the event loop."""
+    """The upstreams to check, in the order in which they were marked; runs on the event loop."""
 
     def __init__(self) -> None:
         self.grown = asyncio.Event()
         """Set when there may be something to copy."""
         self.is_new = False
-        """Whether that is because an upstream was declared: what it copies is there already."""
+        """Whether an upstream was declared: there is probably much to copy already."""
         self._waiting: dict[Upstream, int] = {}
-        """Of each the number of the time that it was last stirred up."""
-        self._times = 0
+        """The number of the last mark of each pending upstream."""
+        self._marks = 0
         self._by_target: dict[str, Sequence[Upstream]] = {}
         self._by_origin: dict[str, dict[Upstream, None]] = {}
         self._watchers: dict[str, Callable[[], None]] = {}
+        """The callback that each open stream calls when it grows."""
 
     def __iter__(self) -> Iterator[Upstream]:
         return iter(list(self._waiting))
@@ -42,12 +44,12 @@ class PendingUpstreams:
         return upstream in self._waiting
 
     def declare(self, target: str, upstreams: Sequence[Upstream]) -> None:
-        """Have these be the upstreams of a target, instead of those that were."""
+        """Set the upstreams of a target, replacing its previous ones."""
         for upstream in self._by_target.pop(target, ()):
             self._waiting.pop(upstream, None)
-            beside = self._by_origin.get(upstream.source.name, {})
-            beside.pop(upstream, None)
-            if not beside:
+            siblings = self._by_origin.get(upstream.source.name, {})
+            siblings.pop(upstream, None)
+            if not siblings:
                 self._by_origin.pop(upstream.source.name, None)
         if upstreams:
             self._by_target[target] = upstreams
@@ -55,15 +57,15 @@ class PendingUpstreams:
         for upstream in upstreams:
             if upstream.source.external is None:
                 self._by_origin.setdefault(upstream.source.name, {})[upstream] = None
-            self.stir(upstream)
+            self.mark(upstream)
 
     def opened(self, stream: Stream) -> None:
-        """Notice from now on when a stream grows."""
+        """Mark the upstreams of a stream, now and whenever it grows."""
         name = stream.name
 
         def grows() -> None:
-            self._times += 1
-            self._waiting.update(dict.fromkeys(self._by_origin.get(name, ()), self._times))
+            self._marks += 1
+            self._waiting.update(dict.fromkeys(self._by_origin.get(name, ()), self._marks))
             self.grown.set()
 
         self._watchers[name] = grows
@@ -71,28 +73,28 @@ class PendingUpstreams:
         grows()
 
     def closed(self, stream: Stream) -> None:
-        """Have those that copy from a stream notice that it is gone."""
+        """Mark the upstreams of a stream that was closed or deleted."""
         grows = self._watchers.pop(stream.name, None)
         if grows is not None:
             stream.events.message_callbacks.discard(grows)
             grows()
 
-    def stir(self, upstream: Upstream) -> None:
-        """Have an upstream looked at again."""
-        self._times += 1
-        self._waiting[upstream] = self._times
+    def mark(self, upstream: Upstream) -> None:
+        """Have an upstream checked again."""
+        self._marks += 1
+        self._waiting[upstream] = self._marks
         self.grown.set()
 
-    def stirred(self, upstream: Upstream) -> int:
-        """Return a number that changes when an upstream is stirred up; to be told when it may rest."""
+    def mark_of(self, upstream: Upstream) -> int:
+        """Return a number that changes when an upstream is marked again; `clear` expects it."""
         return self._waiting.get(upstream, 0)
 
-    def rest(self, upstream: Upstream, stirred: int) -> None:
-        """Look at an upstream no more until its origin grows, unless it did since `stirred` was asked for."""
-        if upstream.source.external is None and self._waiting.get(upstream) == stirred:
+    def clear(self, upstream: Upstream, mark: int) -> None:
+        """Remove an upstream until its origin grows, unless it was marked since `mark_of` was called."""
+        if upstream.source.external is None and self._waiting.get(upstream) == mark:
             del self._waiting[upstream]
 
 
 def next_look_ns(quiet_looks: int) -> int:
-    """Return how long to wait before an origin elsewhere is asked again, after looks that found nothing."""
+    """Return how long to wait before a remote origin is checked again, after checks without change."""
     return LOOK_NS * min(1 + quiet_looks // QUIET_LOOKS, SLOWEST)

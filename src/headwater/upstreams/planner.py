@@ -1,4 +1,4 @@
-"""Which range of an origin is copied next, and what a transfer task needs for it."""
+"""Planning: which range of an origin is copied next, and what a transfer task needs for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from headwater.model.columns import Columns
-from headwater.model.copied import can_stand_in_a_path
+from headwater.model.copied import fits_in_path
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
@@ -21,58 +21,59 @@ from headwater.table.parquet import MAX_GROUP_ROWS
 from headwater.upstreams.upstream import Upstream
 
 SLOT_BYTES = 512 << 20
-"""About how much a plan has each of a replicator's slots read, so that a long catch-up shows progress."""
+"""About how many bytes one plan has each slot read, so that a long catch-up shows progress."""
 SLOT_PIECES = 8
-"""In how many pieces, so that all slots end at about the same time."""
+"""The number of pieces per slot, so that all slots finish at about the same time."""
 PIECE_BYTES = 64 << 20
-"""How much a task reads at the least before its work is shared out."""
+"""The least bytes that a task reads before its work is split."""
 TAIL_BYTES = 192 << 10
+"""The most bytes of an origin's log that are sent inside a plan."""
 LINK_FILES = 256
-"""How many files one piece of work takes as they are."""
+"""How many files one range may hard-link."""
 SUMMED_SUBJECTS = 1_000
-"""Files of an origin with so many subjects tell sums over them; with more they may have to be read."""
+"""Files of an origin with up to this many subjects have per-subject sums; others may have to be read."""
 ASKED_LEAST = 2_000
 ASKED_LEAST_BYTES = 1 << 20
-"""So much is asked for of an origin elsewhere whatever came before."""
+"""The least messages and bytes that are requested from a remote origin, whatever its speed."""
 ROUND_S = 6.0
-"""How long a range should take, going by what came before."""
+"""How long copying a range should take, estimated from the previous speed."""
 REMOVED_SPAN = 1 << 20
-"""Over how many sequences a piece of work tells which are removed, if some are."""
+"""The most sequences over which a range lists removed sequences, if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
 class OriginRange:
-    """An origin as it stands: which one it is, and its first and last sequence."""
+    """An origin's identity, its first and last sequence, and why it removes messages."""
 
     identity: str
     first_seq: int
     last_seq: int
     takes_out: str = RETENTION
-    """Why messages leave it that were not copied; nothing where that is as it should be."""
+    """Why uncopied messages leave it, for the record of gaps; empty if that is intended."""
     retention: str = "limits"
     last_ts: int = 0
-    """The time of its last message; 0 where that is not known."""
+    """The time of its last message; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorAt:
-    """Makes cursors of one origin, with times where it is known which time the last of them has."""
+    """Creates cursors for one origin, with the time of the last copied message if it is known."""
 
     identity: str
     through: int = 0
     ts: int = 0
-    """The latest time of all up to `through`; 0 where it is not known."""
+    """The latest time of all messages up to `through`; 0 if unknown."""
     part: Columns | None = None
-    """The messages that are being taken in."""
+    """The messages that are being committed."""
     before_ts: int = 0
-    """The latest time of those before them."""
+    """The latest time of the messages before them."""
 
     def __call__(self, seq: int) -> bytes:
-        """Return the cursor that says: copied up to here."""
+        """Return the cursor for everything copied up to a sequence."""
         return Cursor(self.identity, seq, self._latest(seq) if self.ts else 0).encode()
 
     def with_part(self, part: Columns) -> CursorAt:
-        """Return the same for the next messages."""
+        """Return the same for the next part of the messages."""
         before_ts = self._latest(int(self.part.seqs[-1])) if self.part is not None and len(self.part) else 0
         return replace(self, part=part, before_ts=max(before_ts, self.before_ts))
 
@@ -92,11 +93,11 @@ async def plan_local(
     now_ns: int = 0,
     task_bytes: int = 0,
 ) -> list[Work]:
-    """Return the next pieces of work on a stream of the same engine: its files first, then its head.
+    """Return the next ranges of a stream of the same engine: its files first, then its head.
 
-    The pieces follow on each other, and each expects the cursor that the one before it leaves. Of files to be
-    read as much is taken as was copied within a few seconds before, if that is known: so there is progress to
-    be seen on a slow disk, too.
+    The ranges are consecutive, and each expects the cursor that the previous one leaves. If files must be
+    read, the plan takes as much as was copied within a few seconds before, so that a slow disk shows
+    progress, too.
     """
     if _has_passed(upstream, extent, start_seq):
         return []
@@ -127,10 +128,10 @@ async def plan_local(
 
 
 def _has_passed(upstream: Upstream, extent: OriginRange, start_seq: int) -> bool:
-    """Return whether the cursor has moved past the start since that was looked up.
+    """Return whether the cursor has moved past the start since the start was looked up.
 
-    Work that was taken back may still be handed in. The cursor that a piece of work expects is the one that
-    stands now, so a start from before would have messages taken in a second time.
+    A revoked range may still be committed. A range expects the current cursor, so an outdated start would
+    copy messages a second time.
     """
     cursor = upstream.cursor
     return cursor.identity == extent.identity and cursor.seq >= start_seq
@@ -139,13 +140,13 @@ def _has_passed(upstream: Upstream, extent: OriginRange, start_seq: int) -> bool
 def _whole_files(
     upstream: Upstream, origin: Stream, extent: OriginRange, start_seq: int, max_bytes: int, goal: int
 ) -> list[DataFile]:
-    """Return the next files that the target may take as they are, as many as may be read if they must be."""
+    """Return the next files that the target may hard-link, as many as may be read if linking fails."""
     chosen: list[DataFile] = []
     read_bytes = 0
     for file in origin.replica.files_from(start_seq, 1 << 62)[:LINK_FILES]:
         has_gaps = file.rows != file.last_seq - file.first_seq + 1
         far = file.last_seq - start_seq > REMOVED_SPAN
-        # The origin may have got files since it was looked at.
+        # The origin may have added files since its range was read.
         if file.last_seq > extent.last_seq or (has_gaps and far):
             break
         if not _is_whole(upstream, origin, file, start_seq):
@@ -159,7 +160,7 @@ def _whole_files(
 
 
 def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
-    """Return how much of a file is read should it tell no sums, or have headers that a copy leaves out."""
+    """Return how many bytes of a file are read if it has no sums, or headers that a copy must omit."""
     is_plain = file.headerless_rows == file.rows and origin.replica.subject_count <= SUMMED_SUBJECTS
     return 0 if is_plain else file.size_bytes
 
@@ -167,9 +168,9 @@ def _bytes_maybe_read(origin: Stream, file: DataFile) -> int:
 def _linking(
     upstream: Upstream, origin: Stream, extent: OriginRange, start_seq: int, files: Sequence[DataFile]
 ) -> Iterator[Work]:
-    """Yield pieces of work on whole files; what may have to be read is shared out.
+    """Yield ranges of whole files, split so that the files that may have to be read are shared.
 
-    For a target that must see the ids of messages, one file that has some makes all of its piece be read.
+    If the target must see message ids, one file that has some makes its whole range be read.
     """
     part: list[DataFile] = []
     first = start_seq
@@ -186,32 +187,32 @@ def _linking(
 
 
 def _has_headers(file: DataFile) -> bool:
-    """Return whether a message of a file may have headers of its own, and an id among them."""
+    """Return whether a message of a file may have headers, and therefore an id."""
     return file.headerless_rows != file.rows
 
 
 def _links(upstream: Upstream, origin: Stream, extent: OriginRange) -> bool:
-    """Return whether the target may have files of the origin."""
+    """Return whether the target may hard-link files of the origin."""
     if upstream.filters or not is_linkable(origin, upstream.target):
         return False
     header = upstream.source_header(extent.identity)
-    return header is None or (upstream.target.replica.tells_sources and can_stand_in_a_path(header))
+    return header is None or (upstream.target.replica.records_sources and fits_in_path(header))
 
 
 def _is_whole(upstream: Upstream, origin: Stream, file: DataFile, start_seq: int) -> bool:
-    """Return whether every message of a file is still to be copied, and the target may have it."""
+    """Return whether every message of a file is still to be copied, and the target may link the file."""
     span = file.last_seq - file.first_seq + 1
     if upstream.mirrored:
-        may_have = file.copied is None or upstream.target.replica.tells_sources
+        may_have = file.copied is None or upstream.target.replica.records_sources
     else:
-        # A source's messages follow on each other; what is small is joined with its neighbours.
+        # A source's messages are consecutive. Small files are merged with their neighbours instead.
         may_have = file.rows == span and file.size_bytes >= LEAST_LINKED_BYTES
     gone = origin.replica.removed_count(file.first_seq, file.last_seq)
     return may_have and file.first_seq >= start_seq and gone == span - file.rows
 
 
 def is_linkable(origin: Stream, target: Stream) -> bool:
-    """Return whether files of the origin, none of it changed, can be files of the target."""
+    """Return whether unchanged files of the origin can be files of the target."""
     config = target.config
     return (
         target.replica.is_adoptive_without_ids
@@ -225,9 +226,9 @@ def pieces(
 ) -> list[tuple[int, int]]:
     """Return a range cut into pieces, each with at least some megabytes to read.
 
-    A piece has its price: where all is read in about the time of a task, each slot has one. Else its first is
-    as long as a task may be, and the rest is left to be done by whoever is ready. Cuts are where row groups
-    most often begin, so that few are read twice.
+    Each piece has a fixed cost. If all of it fits in about one task per slot, plan one piece per slot.
+    Otherwise each slot's first piece is as long as a task may be, and whichever slot is free takes the rest.
+    Cuts are where row groups most often begin, so that few row groups are read twice.
     """
     most = slots * SLOT_PIECES
     size_bytes = sum(file.size_bytes for file in files)
@@ -247,7 +248,7 @@ def pieces(
 
 
 def _exchangeable(works: Iterable[Work]) -> list[Work]:
-    """Return the first pieces of work, as many as a plan holds, at least one."""
+    """Return the first ranges, as many as a plan has room for, and at least one."""
     chosen: list[Work] = []
     size = 0
     for work in works:
@@ -293,7 +294,7 @@ def _piece_of_files(
 
 
 def _share(file: DataFile, first: int, last: int) -> int:
-    """Return about how many bytes of a file lie in a range."""
+    """Return about how many bytes of a file are in a range."""
     within = min(file.last_seq, last) - max(file.first_seq, first) + 1
     return file.size_bytes * within // (file.last_seq - file.first_seq + 1)
 
@@ -301,12 +302,12 @@ def _share(file: DataFile, first: int, last: int) -> int:
 def plan_remote(
     upstream: Upstream, origin: NatsOrigin, extent: OriginRange, start_seq: int, now_ns: int
 ) -> list[Work]:
-    """Return the next piece of work on a stream that is read through its API, from one end to the other.
+    """Return the next range of a stream that is read through its API, from the first to the last sequence.
 
-    Several ranges of one stream at once were slower: a nats-server reads it best in its order.
+    Reading several ranges of one stream at once was slower: nats-server reads a stream fastest in its order.
 
-    As much is asked for as came within a few seconds before, so that there is progress to be seen on a slow
-    link, too; at first a little, to find out.
+    The range has as many messages as arrived within a few seconds before, so that a slow link shows progress,
+    too. The first range is small, to measure the speed.
     """
     if _has_passed(upstream, extent, start_seq):
         return []
@@ -360,7 +361,7 @@ def _work(
         staging=str(target.directory / "staging"),
         compression=str(target.config.compression),
         linkable=linkable,
-        traceable=target.replica.tells_sources,
+        traceable=target.replica.records_sources,
         adoptive=target.replica.is_adoptive,
         adoptive_without_ids=target.replica.is_adoptive_without_ids,
     )

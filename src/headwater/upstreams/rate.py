@@ -1,4 +1,4 @@
-"""How much comes in per second, smoothed, from amounts that come in lumps."""
+"""A smoothed rate per second, computed from amounts that arrive in bursts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from math import exp
 
 SECOND = 1_000_000_000
 SPAN_NS = 10 * SECOND
-"""What came in longer ago hardly counts."""
+"""The time constant: older amounts hardly count."""
 
 
 class Rate:
-    """An average over the last seconds in which the newest weigh most; honest from the first lump on."""
+    """An exponentially weighted average over the last seconds; correct from the first amount on."""
 
     def __init__(self) -> None:
         self._value = 0.0
@@ -18,20 +18,20 @@ class Rate:
         self._began_ns = 0
 
     def begin(self, now_ns: int) -> None:
-        """Take note that work begins now; what comes in later took the time since then."""
+        """Record that work begins now: amounts added later took the time since then."""
         if not self.at(now_ns):
             self._value = 0.0
             self._began_ns = self._at_ns = now_ns
 
     def add(self, amount: float, now_ns: int) -> None:
-        """Take note that so much came in."""
+        """Add an amount."""
         if not self._began_ns:
             self.begin(now_ns - SECOND)
         self._value = self._faded(now_ns) + amount / (SPAN_NS / SECOND)
         self._at_ns = now_ns
 
     def at(self, now_ns: int) -> float:
-        """Return how much comes in per second; 0 once hardly anything did for long."""
+        """Return the rate per second; 0 if it is negligible."""
         spanned_ns = max(now_ns - self._began_ns, SECOND // 10)
         rate = self._faded(now_ns) / (1 - exp(-spanned_ns / SPAN_NS))
         return rate if rate >= 0.01 else 0.0

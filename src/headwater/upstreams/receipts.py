@@ -1,4 +1,4 @@
-"""How a receipt enters its target: whole as a file, or message by message, each part with its cursor."""
+"""How a receipt enters its target: as a whole file, or as messages in parts, each part with its cursor."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from headwater.upstreams.upstream import Upstream
 from headwater.wire import column_bytes
 
 MOST_SUBJECTS = 50_000
-"""So many subjects may stand in one batch of the log."""
+"""The most subjects in one batch of the log."""
 _NOTHING = column_bytes.empty()
 
 
 def runs(receipts: Sequence[Receipt], identities: Mapping[str, str]) -> Iterator[list[Receipt]]:
-    """Yield receipts in runs that enter their target as one change: files, each behind the one before."""
+    """Yield receipts in runs that are committed as one change: files, each following the previous one."""
     run: list[Receipt] = []
     for receipt in receipts:
         if run and not _follows(receipt, run, identities):
@@ -49,7 +49,7 @@ def _follows(receipt: Receipt, run: Sequence[Receipt], identities: Mapping[str, 
 
 
 def joined(run: Sequence[Receipt]) -> Receipt:
-    """Return receipts of a run as one."""
+    """Return the receipts of a run as one."""
     adopted = tuple(file for receipt in run for file in receipt.adopted)
     rows = sum(receipt.rows for receipt in run)
     return msgspec.structs.replace(
@@ -63,7 +63,7 @@ def joined(run: Sequence[Receipt]) -> Receipt:
 
 
 async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int:
-    """Take the messages of a receipt in, a part at a time; each part moves the cursor."""
+    """Write the messages of a receipt to the target, part by part; each part moves the cursor."""
     if not receipt.rows and receipt.through <= upstream.durable_cursor.seq:
         return 0
     adopted = receipt.adopted
@@ -84,31 +84,31 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
         taken += count
         expected = upstream.target.replica.cursor(upstream.id)
         if expected != cursor_at(through):
-            raise api_error("stream_store_failed", err="the stream is full and takes no new messages")
+            raise api_error("stream_store_failed", err="the stream is full and discards new messages")
     return taken
 
 
 async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted], cursor: bytes) -> int:
-    """Take in files as they are; those that are refused are removed, as nobody will ask for them again."""
+    """Adopt whole files; refused files are removed, as no receipt will name them again."""
     replica = upstream.target.replica
     try:
         await on_thread(check_adopted, upstream.target.directory / STAGING, adopted)
         replica.require_open()
         if not (replica.is_adoptive or (receipt.without_ids and replica.is_adoptive_without_ids)):
-            raise CursorMovedError("the stream takes no files any more since it was changed")
+            raise CursorMovedError("the stream cannot adopt files since its config was changed")
     except Error:
         await remove_staged(upstream.target, [file.name for file in adopted])
         raise
     try:
         return await replica.adopt(upstream.id, receipt.expected, adopted, cursor, mirrored=upstream.mirrored)
     except CursorMovedError:
-        # After any other error the log may name them yet.
+        # After any other error the log may still come to name them.
         await remove_staged(upstream.target, [file.name for file in adopted])
         raise
 
 
 def _parts(receipt: Receipt, staging: Path) -> Iterator[tuple[Columns, int]]:
-    """Yield the messages of a receipt, each time with the origin's sequence that is covered then."""
+    """Yield the messages of a receipt in parts, each with the origin's sequence that it covers."""
     if not receipt.path:
         yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
         return

@@ -1,4 +1,4 @@
-"""Where an upstream goes on in its origin, and what is gone from there: gaps, other origins, steps back."""
+"""Where an upstream resumes in its origin, and what it lost: gaps, re-created origins, lost ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from headwater.clock import Clock
 from headwater.model.cursor import LOST, Cursor
-from headwater.model.gaps import MADE_ANEW, Gap, Gaps, gaps_name
+from headwater.model.gaps import RE_CREATED, Gap, Gaps, gaps_name
 from headwater.replication.worker.lost_end import lost_end
 from headwater.upstreams.origins import Origins
 from headwater.upstreams.planner import OriginRange
@@ -16,27 +16,27 @@ logger = logging.getLogger(__name__)
 
 
 class Resumption:
-    """Finds the next sequence to be copied; a gap is noted in the target with the cursor that passes it."""
+    """Finds the next sequence to copy; a gap is recorded in the target with the cursor that passes it."""
 
     def __init__(self, origins: Origins, clock: Clock) -> None:
         self._origins = origins
         self._clock = clock
 
     async def next_seq(self, upstream: Upstream, extent: OriginRange, *, noting: bool) -> int:
-        """Return where to go on, or where to begin; with `noting` the cursor passes what is gone.
+        """Return where to resume or begin; with `noting` the cursor passes what the origin has lost.
 
-        Nobody may be at work on the upstream then: its cursor moves.
+        With `noting` no replicator may be copying the upstream, since its cursor moves.
         """
         expected = upstream.target.replica.cursor(upstream.id)
         cursor = Cursor.decode(expected)
         if cursor.identity == LOST:
             return self._after_loss(upstream, cursor, extent)
         if cursor.identity not in ("", extent.identity):
-            return await self._anew(upstream, expected, extent, noting)
+            return await self._restarted(upstream, expected, extent, noting)
         if extent.last_seq < cursor.seq:
             raise upstream.failure(
                 f"stream {upstream.source.name!r} ends at {extent.last_seq}, before {cursor.seq},"
-                " which was copied already: has it lost what it held?"
+                " which was copied already: has it lost messages?"
             )
         if lost := await self._origins.first_lost(upstream.source, cursor, extent):
             return await self._rejoined(upstream, expected, extent, lost, noting)
@@ -51,11 +51,11 @@ class Resumption:
         return max(seq, min(extent.first_seq, extent.last_seq + 1))
 
     def _after_loss(self, upstream: Upstream, cursor: Cursor, extent: OriginRange) -> int:
-        """Return the start sequence that was set since the cursor was lost; refuse to guess one."""
+        """Return the start sequence that was set after the cursor was lost; refuse to guess one."""
         start_seq = upstream.source.opt_start_seq
         if start_seq in (0, cursor.seq):
             raise upstream.failure(
-                "how far it was copied was lost with a damaged checkpoint: edit the stream, and set"
+                "the cursor was lost with a damaged checkpoint: edit the stream, and set"
                 f" opt_start_seq of source {upstream.source.name!r} to the first sequence that it lacks"
             )
         upstream.identity = extent.identity
@@ -68,22 +68,22 @@ class Resumption:
             return max(await self._origins.seq_at(source, extent), 1)
         return max(source.opt_start_seq or extent.first_seq, 1)
 
-    async def _anew(self, upstream: Upstream, expected: bytes, extent: OriginRange, noting: bool) -> int:
-        """Return where a source begins in an origin made anew; a mirror cannot go on."""
+    async def _restarted(self, upstream: Upstream, expected: bytes, extent: OriginRange, noting: bool) -> int:
+        """Return where a source begins in a re-created origin; a mirror cannot continue."""
         name = upstream.source.name
         if upstream.mirrored:
             raise upstream.failure(
-                f"stream {name!r} was made anew or restored since it was mirrored: make the mirror anew, too,"
-                " or have it end to keep what it holds"
+                f"stream {name!r} was re-created or restored since it was mirrored: re-create the mirror,"
+                " too, or remove its mirror config to keep its messages"
             )
         first = await self._first(upstream, extent)
         if noting:
-            logger.warning("%s: its origin was made anew; it is copied from its start", upstream)
+            logger.warning("%s: its origin was re-created, copying it from its start", upstream)
             now_ns = self._clock.now_ns()
             gaps = upstream.gaps.restarted(now_ns)
             passed, known = Cursor.decode(expected).seq, upstream.pace.origin_last_seq
             if known > passed:
-                gaps = gaps.with_gap(Gap(passed + 1, known, now_ns, MADE_ANEW))
+                gaps = gaps.with_gap(Gap(passed + 1, known, now_ns, RE_CREATED))
             await self._pass_over(upstream, expected, extent, first - 1, gaps)
             upstream.identity = extent.identity
         return max(first, min(extent.first_seq, extent.last_seq + 1))
@@ -91,23 +91,24 @@ class Resumption:
     async def _rejoined(
         self, upstream: Upstream, expected: bytes, extent: OriginRange, lost: int, noting: bool
     ) -> int:
-        """Return where a source goes on in an origin that lost its end and grew again; a mirror cannot."""
+        """Return where a source continues in an origin that lost its end and grew again; a mirror cannot."""
         what = lost_end(upstream.source.name)
         if upstream.mirrored:
             raise upstream.failure(
-                f"{what}, from {lost} on: make the mirror anew, too, or have it end to keep what it holds"
+                f"{what}, from {lost} on: re-create the mirror, too,"
+                " or remove its mirror config to keep its messages"
             )
         if noting:
-            logger.warning("%s: %s; they are copied from %d on", upstream, what, lost)
+            logger.warning("%s: %s; copying from %d on", upstream, what, lost)
             gaps, cursor = upstream.gaps.restarted(self._clock.now_ns()), Cursor.decode(expected)
             await self._pass_over(upstream, expected, extent, lost - 1, gaps, cursor.ts)
         return lost
 
     async def _pass_gap(self, upstream: Upstream, expected: bytes, seq: int, extent: OriginRange) -> None:
-        """Have the cursor pass what the origin has no longer, and say so aloud."""
+        """Move the cursor past what the origin has removed, and log a warning."""
         gap = Gap(seq, extent.first_seq - 1, self._clock.now_ns(), extent.takes_out)
         logger.warning(
-            "%s: sequences %d to %d were gone before they could be copied: %s",
+            "%s: sequences %d to %d were removed before they could be copied: %s",
             upstream,
             gap.first_seq,
             gap.last_seq,
@@ -119,7 +120,7 @@ class Resumption:
     async def _pass_over(
         self, upstream: Upstream, expected: bytes, extent: OriginRange, seq: int, gaps: Gaps, ts: int = 0
     ) -> None:
-        # Expected is what the decision was made on: whoever was at work meanwhile must not be set back.
+        # `expected` is the cursor that the decision was based on: a concurrent copy must not be set back.
         await upstream.target.replica.pass_over(
             upstream.id,
             expected,

@@ -1,7 +1,7 @@
-"""The files that transfers leave in a target's staging directory: found by bare names, checked, removed.
+"""The files that transfer tasks leave in a target's staging directory: found by name, checked, removed.
 
-A receipt names files: none outside of the target's own directory, and none that is not there, not whole, or
-not the one that the receipt's sums are of.
+A receipt may only name regular files of the target's own staging directory. They must be complete, and match
+the sums of the receipt.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _NAME = re.compile(r"[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,254}")
 
 
 class StagedFileError(Error):
-    """A receipt names what is no staged file of its target, or not the one that it tells of."""
+    """A receipt names a file that is not a staged file of its target, or that does not match the receipt."""
 
 
 def staged_path(staging: Path, name: str) -> Path:
-    """Return where a staged file lies: a regular file of the directory itself, by its bare name."""
+    """Return the path of a staged file: a regular file of the directory itself, given by its name."""
     if not _NAME.fullmatch(name):
-        raise StagedFileError(f"{name!r} is no name of a staged file")
+        raise StagedFileError(f"{name!r} is not the name of a staged file")
     path = staging / name
     try:
         mode = path.lstat().st_mode
     except OSError:
         raise StagedFileError(f"{name} is not among the staged files") from None
     if not stat.S_ISREG(mode):
-        raise StagedFileError(f"{name} is no regular file")
+        raise StagedFileError(f"{name} is not a regular file")
     return path
 
 
 def check_adopted(staging: Path, adopted: Sequence[Adopted]) -> None:
-    """Refuse files that are not there or not those whose sums these are; blocking."""
+    """Refuse files that are missing or do not match their sums; blocking."""
     for file in adopted:
         path = staged_path(staging, file.name)
         size = path.stat().st_size
@@ -53,30 +53,31 @@ def check_adopted(staging: Path, adopted: Sequence[Adopted]) -> None:
             raise StagedFileError(str(error)) from None
         found = footer.metadata.num_rows, footer.bounds[0][0], footer.bounds[-1][1]
         if found != (file.rows, file.first_offset, file.last_offset):
-            raise StagedFileError(f"{file.name} holds other messages than its receipt says")
+            raise StagedFileError(f"{file.name} contains other messages than its receipt says")
 
 
 async def remove_staged(target: Stream, names: Iterable[str]) -> None:
     """Remove files from a target's staging directory that its log does not name."""
-    # A receipt that comes in once more must not take a file that waits to enter the table.
+    # A receipt that arrives twice must not remove a file that waits to enter the table.
     unwanted = [name for name in names if _NAME.fullmatch(name) and not target.replica.awaits(name)]
     for name in unwanted:
         await on_thread((target.directory / STAGING / name).unlink, missing_ok=True)
 
 
 class StagingSweep:
-    """Removes what tasks staged and never handed in: a file that two rounds in a row found nobody for.
+    """Removes files that tasks staged and never committed: those unknown in two consecutive rounds.
 
-    A round apart, a file that is just being taken in has long been named by the log, or is refused.
+    By the second round a file that was being committed is named by the log, or was refused.
     """
 
     def __init__(self, is_known: Callable[[str], bool]) -> None:
         self._is_known = is_known
-        """Whether a receipt of a piece of work would still be taken."""
+        """Returns whether a receipt of a range would still be accepted."""
         self._found: set[Path] = set()
+        """The unknown files of the last round."""
 
     async def round(self, targets: Iterable[Stream]) -> int:
-        """Return how many files were removed from targets that nobody is at work on."""
+        """Return how many files were removed; no replicator may be copying into the targets."""
         found: set[Path] = set()
         removed = 0
         for target in targets:

@@ -1,4 +1,4 @@
-"""One upstream of one stream: what it copies, how far it has come, and how it fares."""
+"""One upstream of one stream: what it copies, how far it is, and its status."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from headwater.upstreams.pace import Pace
 logger = logging.getLogger(__name__)
 
 LEASE_NS = 60_000_000_000
-"""How long a piece of work may be under way before it is handed out again."""
+"""How long a range may be in progress before it is handed out again."""
 FARTHEST_TRY_NS = 15_000_000_000
-"""No attempt is put off for longer than that."""
+"""No attempt is delayed for longer than this."""
 STALLED_NS = 20_000_000_000
-"""An upstream that lags and has not moved for so long shows an error."""
-_TOLD = 16
-"""How many different errors are told of until it goes on."""
+"""An upstream that lags and has not moved for this long shows an error."""
+_MOST_LOGGED = 16
+"""How many different errors are logged until it moves again."""
 
 
 @dataclass(eq=False)
@@ -36,37 +36,41 @@ class Upstream:
     error: ApiError | None = None
     lag: int = 0
     seen_ns: int = 0
-    """When the origin was last heard of; 0 for never."""
+    """When the origin last answered; 0 for never."""
     moved_ns: int = 0
     """When the cursor last moved, or the upstream last had nothing to copy."""
     lagging_ns: int = 0
-    """When it was first seen that there is something to copy; 0 while there is nothing."""
+    """When there was first something to copy; 0 while there is nothing."""
     counted_seq: int = 0
     """The origin's sequence after which the lag was counted."""
-    in_sight: bool = False
-    """Whether the last look at the origin succeeded: if not, the lag is not known."""
+    is_reachable: bool = False
+    """Whether the last check of the origin succeeded: if not, the lag is unknown."""
     leased_until_ns: int = 0
+    """Until when, in steady time, no other replicator is given work on it."""
     handed_ns: int = 0
     """When work on it was last handed out."""
     quiet_looks: int = 0
-    """How many looks in a row found nothing new at an origin elsewhere."""
-    under_way: int = 0
-    """How many pieces of work have been handed out and not come back."""
+    """How many checks in a row found nothing new at a remote origin."""
+    open_ranges: int = 0
+    """How many ranges have been handed out and have not returned."""
     identity: str = ""
-    """The origin as it was last seen."""
+    """The identity of the origin when it was last seen."""
     failures: int = 0
     next_try_ns: int = 0
+    """When the origin is checked again after a failure or a quiet check."""
     looked_ns: int = 0
-    """When the origin was last looked at."""
+    """When the origin was last checked."""
     failing_ns: int = 0
     """Since when there is an error; 0 while there is none."""
     is_stalled: bool = False
+    """Whether the error only says that nothing moves, without another cause."""
     pace: Pace = field(default_factory=Pace)
-    _told: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
+    """The errors that were logged since it last moved."""
 
     @property
     def id(self) -> str:
-        """Return the name that its cursor has in the target."""
+        """Return the name of its cursor in the target."""
         return self.source.index_name
 
     @property
@@ -81,18 +85,18 @@ class Upstream:
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """Return the subjects it wants of the origin; none means all."""
+        """Return the origin's subjects that it copies; empty means all."""
         if self.source.subject_transforms:
             return tuple(transform.src or ">" for transform in self.source.subject_transforms)
         return (self.source.filter_subject,) if self.source.filter_subject else ()
 
     @property
     def transforms(self) -> tuple[tuple[str, str], ...]:
-        """Return how it rewrites subjects."""
+        """Return its subject transforms."""
         return tuple((t.src or ">", t.dest) for t in self.source.subject_transforms)
 
     def source_header(self, identity: str) -> tuple[str, str, str, str] | None:
-        """Return what the header of a sourced message says besides its sequence and subject."""
+        """Return the fields of a sourced message's header besides its sequence and subject."""
         if self.mirrored:
             return None
         name, filters, destinations = self.id.split(" ", 2)
@@ -100,7 +104,7 @@ class Upstream:
 
     @property
     def gaps(self) -> Gaps:
-        """Return what was gone at the origin before it could be copied."""
+        """Return what the origin removed before it could be copied."""
         return Gaps.decode(self.target.replica.cursor(gaps_name(self.id)))
 
     def failure(self, why: str) -> ApiError:
@@ -109,22 +113,22 @@ class Upstream:
         return api_error(row, err=why)
 
     def failed(self, error: ApiError, now_ns: int) -> None:
-        """Take note of an error; the next attempt comes later, but before long."""
+        """Record an error; the next attempt is delayed, with backoff."""
         self.is_stalled = False
         self._show(error, now_ns)
         self.failures += 1
         self.next_try_ns = now_ns + min(500_000_000 * 2 ** min(self.failures, 5), 10_000_000_000)
 
     def stalled(self, why: str, now_ns: int) -> None:
-        """Take note that nothing was copied for too long, where there is something to copy and no error."""
-        # An idle spell is no stall: what came after it has waited only since then.
+        """Record that nothing was copied for too long although there is something to copy and no error."""
+        # An idle period is no stall: what arrived after it has waited only since then.
         waited_ns = now_ns - max(self.moved_ns, self.lagging_ns)
         if waited_ns > STALLED_NS:
             seconds = waited_ns // 1_000_000_000
             self._stall(f"nothing was copied for {seconds} s: {why}", why, now_ns)
 
     def cannot_move(self, problem: str, now_ns: int) -> None:
-        """Take note that nothing can be copied, where there is something to copy: it is known why."""
+        """Record that nothing can be copied although there is something to copy, for a known reason."""
         self._stall(f"nothing is copied: {problem}", problem, now_ns)
 
     def _stall(self, shown: str, why: str, now_ns: int) -> None:
@@ -134,12 +138,12 @@ class Upstream:
             self._show(self.failure(shown), now_ns, why)
 
     def _show(self, error: ApiError, now_ns: int, why: str = "") -> None:
-        """Show an error, and tell of it in the log the first time that it is for this reason."""
+        """Show an error, and log it the first time it has this reason."""
         self.error = error
         self.failing_ns = self.failing_ns or now_ns
         reason = why or error.description
-        if reason not in self._told and len(self._told) < _TOLD:
-            self._told.add(reason)
+        if reason not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(reason)
             logger.warning("%s: %s", self, error.description)
 
     def __str__(self) -> str:
@@ -147,75 +151,75 @@ class Upstream:
         return f"stream {self.target.name!r}, {kind} {self.source.name!r}"
 
     def handed_out(self, pieces: int, now_ns: int) -> None:
-        """Take note that pieces of work are under way."""
-        self.under_way = pieces
+        """Record that ranges were handed out."""
+        self.open_ranges = pieces
         self.handed_ns = now_ns
         self.pace.handed_out(now_ns)
 
     def lease(self, steady_ns: int) -> None:
-        """Have nobody else work on it for a while, by a clock that is never set back."""
+        """Give no other replicator work on it for a while, by a clock that never steps."""
         self.leased_until_ns = steady_ns + LEASE_NS
 
     def is_due(self, now_ns: int) -> bool:
-        """Return whether it may be tried again; a clock that was set back does not hold it up."""
+        """Return whether it may be tried again; a clock that was set back does not delay it."""
         return not 0 < self.next_try_ns - now_ns <= FARTHEST_TRY_NS
 
-    def take_back(self) -> None:
-        """Take note that nobody works on it any more."""
-        self.under_way = 0
+    def revoke(self) -> None:
+        """Record that no replicator copies it any more."""
+        self.open_ranges = 0
         self.leased_until_ns = 0
 
-    def came_back(self) -> None:
-        """Take note that a piece of work is done, well or not."""
-        self.under_way -= 1
-        if self.under_way <= 0:
+    def range_returned(self) -> None:
+        """Record that a range has returned, successful or not."""
+        self.open_ranges -= 1
+        if self.open_ranges <= 0:
             self.leased_until_ns = 0
 
-    def heard_of(self, now_ns: int) -> None:
-        """Take note that the origin answers."""
+    def origin_answered(self, now_ns: int) -> None:
+        """Record that the origin answers."""
         self.seen_ns = now_ns
-        self.in_sight = True
+        self.is_reachable = True
 
-    def lost_sight(self) -> None:
-        """Take note that the last look at the origin failed."""
-        self.in_sight = False
+    def origin_failed(self) -> None:
+        """Record that the last check of the origin failed."""
+        self.is_reachable = False
 
     def look_soon(self, pause_ns: int) -> None:
-        """Have the origin looked at so long after the last look, unless that failed: then it is retried."""
+        """Have the origin checked this long after the last check; after a failure backoff applies."""
         if self.error is None:
             self.next_try_ns = min(self.next_try_ns, self.looked_ns + pause_ns)
 
     def measured(self, lag: int, after_seq: int, now_ns: int) -> None:
-        """Take note of how many messages of the origin after a sequence are still to be copied."""
+        """Record how many messages of the origin after a sequence are still to be copied."""
         self.lag = lag
         self.counted_seq = after_seq
         self.lagging_ns = (self.lagging_ns or now_ns) if lag else 0
 
     def took(self, count: int, through_seq: int) -> None:
-        """Take note that messages were copied; those that the lag was counted without change nothing."""
+        """Record that messages were copied; those that the lag did not count do not change it."""
         if through_seq > self.counted_seq:
             self.counted_seq = through_seq
             self.lag = max(self.lag - count, 0)
 
     def moved(self, now_ns: int) -> None:
-        """Take note that it has come further, or is at the end."""
+        """Record that the cursor moved, or that it is at the end."""
         self.moved_ns = now_ns
         self.lagging_ns = self.lagging_ns if self.lag else 0
         self.failures = self.failing_ns = 0
         self.is_stalled = False
         self.error = None
-        if self._told:
-            self._told.clear()
-            logger.info("%s goes on", self)
+        if self._logged:
+            self._logged.clear()
+            logger.info("%s: copying again", self)
 
     def info(self, now_ns: int) -> StreamSourceInfo:
-        """Return how it fares."""
+        """Return its status for stream info."""
         return StreamSourceInfo(
             name=self.source.name,
             external=self.source.external,
             lag=self.lag,
             seq=0 if self.mirrored else self.durable_cursor.seq,
-            # No time at all would read as never.
+            # Zero would be read as never.
             active_ns=max(now_ns - self.seen_ns, 1) if self.seen_ns else -1,
             error=self.error,
             filter_subject=self.source.filter_subject,
@@ -224,8 +228,8 @@ class Upstream:
         )
 
     def progress(self, now_ns: int) -> Progress:
-        """Return how it comes along."""
-        pace, is_known = self.pace, self.in_sight
+        """Return its progress."""
+        pace, is_known = self.pace, self.is_reachable
         return Progress(
             is_known=is_known,
             phase=self.phase(now_ns),
@@ -247,7 +251,7 @@ class Upstream:
         )
 
     def phase(self, now_ns: int) -> Phase:
-        """Return what it is at."""
+        """Return its phase."""
         if self.error is not None:
             return Phase.STALLED if self.is_stalled else Phase.RETRYING
         if not self.seen_ns:

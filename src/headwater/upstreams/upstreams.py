@@ -1,10 +1,11 @@
 """The upstreams of an account's streams: planned, handed to the replicator, committed, watched.
 
-1. A replicator asks for work: every upstream that has something to copy gives one range, or it waits.
-2. The ranges are copied on Spark; each comes back as a receipt.
+1. A replicator asks for work. Every upstream that has something to copy contributes a range; if none has, the
+   question waits.
+2. Spark tasks copy the ranges. Each returns as a receipt.
 3. A receipt enters its target with the cursor it was planned from, or not at all.
 
-A crash anywhere leaves the cursor where the target's messages end, and the next plan begins there.
+A crash at any point leaves the cursor where the target's messages end, and the next plan begins there.
 """
 
 from __future__ import annotations
@@ -55,25 +56,26 @@ logger = logging.getLogger(__name__)
 IDLE_S = 2.0
 """How long a replicator's question waits for work."""
 SETTLE_S = 0.02
-"""What comes in at an origin within so short a time goes into one plan."""
+"""How long to wait so that messages that arrive together go into one plan."""
 WATCH_S = 2.0
+"""How often upstreams are checked without a replicator's question."""
 QUEUE_MESSAGES = 100_000
 QUEUE_BYTES = 64 << 20
-"""So much at the most is read of a queue elsewhere before it is acknowledged there."""
+"""How much is read of a remote work-queue or interest stream before it is acknowledged there."""
 FRESH_NS = 100_000_000
-"""Who asks for a stream's info is told of local origins as they were so short a time ago."""
+"""Stream info uses the state of local origins if it is not older than this."""
 MEASURES = 3
-"""How often a lag is counted at the most while the copy moves on; then it is an upper bound."""
+"""How often a lag is counted while the copy moves; after that it is an upper bound."""
 PLANS = 5
-"""How often a copy is planned at the most while its origin drops messages that it has not copied."""
+"""How often a copy is planned while its origin drops uncopied messages."""
 SWEEP_NS = 600_000_000_000
-"""How often it is looked for files that tasks staged and never handed in."""
+"""How often to look for files that tasks staged and never committed."""
 CLOSE_S = 5.0
-"""How long an engine that ends waits for receipts that are being taken in."""
-_TOLD_STRANGERS = {10, 100, 1_000, 10_000}
-"""After how many questions of strangers the log has a warning."""
+"""How long a stopping engine waits for receipts that are being committed."""
+_LOGGED_COUNTS = {10, 100, 1_000, 10_000}
+"""After how many unproven questions the log has a warning."""
 AT_ONCE = 64
-"""How many upstreams are looked at beside each other."""
+"""How many upstreams are checked at the same time."""
 
 
 class _Questions:
@@ -84,7 +86,7 @@ class _Questions:
         self._answer = answer
 
     def flush(self) -> None:
-        """Hand each question on."""
+        """Pass each question on."""
         items, self.items[:] = list(self.items), []
         for frame in items:
             self._answer(frame)
@@ -105,35 +107,37 @@ class Upstreams:
         seat: str = "",
         secret: bytes = b"",
     ) -> None:
-        """Answer replicators that know the secret; without one, nobody."""
+        """Answer replicators that prove the secret; without a secret, answer none."""
         self._proofs = ProofCheck(secret)
-        self._strangers = 0
+        self._unproven = 0
+        """How many questions did not prove the secret."""
         self._seat = seat
         self._domain = domain
         self._connection = connection
         self._clock = clock
         self._store_id = store_id
         self._origin = origin
+        """The template of the description that transfer tasks get of a remote origin."""
         self._origins = Origins(domain, connection)
         self._holds = UpstreamHolds(domain)
         self._durables = Durables(self._origins, connection, store_id, domain.account)
         self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
-        self._under_way = Leases(single=is_single, steady_ns=clock.steady_ns)
-        self._commits = Commits(self.of, self._under_way, self._holds, self._durables, clock)
-        self._sweep = StagingSweep(lambda work: work in self._under_way.identities)
+        self._leases = Leases(single=is_single, steady_ns=clock.steady_ns)
+        self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock)
+        self._sweep = StagingSweep(lambda work: work in self._leases.identities)
         self._sids: list[bytes] = []
         self._planning = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
-        self._restless = PendingUpstreams()
+        self._pending = PendingUpstreams()
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_needed: Callable[[], None] = lambda: None
-        """Called when there is an upstream, so that a replicator is wanted."""
+        """Called when there is an upstream, so that a replicator is needed."""
         self.on_looked: Callable[[Upstream], None] = lambda upstream: None
-        """Called when it was measured how far behind an upstream is."""
+        """Called when an upstream's lag was measured."""
         self.problem: Callable[[], str] = lambda: ""
-        """Why there is no replicator, if that is known."""
+        """Returns why there is no replicator, if that is known."""
 
     def start(self) -> None:
         """Answer replicators from now on."""
@@ -146,7 +150,7 @@ class Upstreams:
         self._watching = asyncio.create_task(self._watch(), name="watch upstreams")
 
     async def close(self) -> None:
-        """Answer nobody any more; what is being committed ends first."""
+        """Stop answering; commits in progress finish first."""
         for sid in self._sids:
             self._connection.unsubscribe(sid)
         await self._holds.close()
@@ -158,30 +162,30 @@ class Upstreams:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
         if self._tasks:
-            # A disk that refuses must not keep the engine from ending: what was taken is in the log.
+            # A failing disk must not keep the engine from stopping: what was committed is in the log.
             await asyncio.wait(self._tasks, timeout=CLOSE_S)
 
     async def _watch(self) -> None:
-        """Measure lag at the origins, and show what is stuck, whether or not a replicator asks for work."""
+        """Measure the lag and show what is stuck, whether or not a replicator asks for work."""
         swept_ns = self._clock.steady_ns()
         while True:
             await asyncio.sleep(WATCH_S)
-            self._holds.look_again()
+            self._holds.retry()
             if self._clock.steady_ns() - swept_ns > SWEEP_NS:
                 swept_ns = self._clock.steady_ns()
                 await self._sweep.round(self._quiet_targets())
-            upstreams = list(self._restless)
+            upstreams = list(self._pending)
             for start in range(0, len(upstreams), AT_ONCE):
                 some = upstreams[start : start + AT_ONCE]
                 await asyncio.gather(*(self._watch_one(upstream, WATCH_S * 1e9) for upstream in some))
 
     def _quiet_targets(self) -> list[Stream]:
-        """Return the targets that nobody is at work on."""
-        busy = {upstream.target.name for upstream in self if upstream.under_way > 0}
+        """Return the targets that no replicator copies into."""
+        busy = {upstream.target.name for upstream in self if upstream.open_ranges > 0}
         return list({u.target.name: u.target for u in self if u.target.name not in busy}.values())
 
     async def _watch_one(self, upstream: Upstream, since_ns: float) -> None:
-        """Look at one upstream unless that was done just now; trouble is shown, not raised."""
+        """Check one upstream unless it was checked just now; errors are shown, not raised."""
         now_ns = self._clock.now_ns()
         with self._showing(upstream, now_ns):
             if abs(now_ns - upstream.looked_ns) >= since_ns and upstream.is_due(now_ns):
@@ -191,22 +195,22 @@ class Upstreams:
 
     @contextmanager
     def _showing(self, upstream: Upstream, now_ns: int) -> Iterator[None]:
-        """Show what goes wrong at the upstream; it must not keep others from being looked at."""
+        """Show what fails at the upstream; it must not keep others from being checked."""
         try:
             yield
         except CursorMovedError:
-            pass  # somebody was faster
+            pass  # another copy moved the cursor
         except OriginUnansweredError as error:
             upstream.failed(error.of_known_origin() if upstream.seen_ns else error, now_ns)
         except ApiError as error:
             upstream.failed(error, now_ns)
         except Exception as error:
             if not isinstance(error, Error):
-                logger.exception("%s could not be looked at", upstream)
+                logger.exception("%s could not be checked", upstream)
             upstream.failed(upstream.failure(str(error)), now_ns)
 
     async def _measure_age(self, upstream: Upstream) -> None:
-        """Learn how old the oldest message is that is still to be copied."""
+        """Find the age of the oldest message that is still to be copied."""
         start_seq = upstream.cursor.seq + 1
         if upstream.pace.wants_age(start_seq):
             oldest_ns = await self._origins.oldest_ns(upstream, start_seq)
@@ -214,29 +218,29 @@ class Upstreams:
                 upstream.pace.aged(start_seq, oldest_ns)
 
     def on_opened(self, stream: Stream) -> None:
-        """Take up the stream's upstreams; it may be the origin of others, too."""
-        self._restless.opened(stream)
+        """Add the stream's upstreams; it may be the origin of others, too."""
+        self._pending.opened(stream)
         self._holds.opened(stream)
         self._declare(stream, upstreams_of(stream, stream.config))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Keep the upstreams that stay as they are, with how they fare."""
+        """Keep the unchanged upstreams with their status, and replace the others."""
         kept = {(u.source, u.mirrored): u for u in self.of(stream.name)}
         wanted = upstreams_of(stream, stream.config)
         self._declare(stream, [kept.get((u.source, u.mirrored), u) for u in wanted])
 
     def on_closed(self, stream: Stream) -> None:
-        """Forget the stream's upstreams."""
+        """Remove the stream's upstreams."""
         self._by_target.pop(stream.name, None)
-        self._restless.declare(stream.name, ())
-        self._restless.closed(stream)
+        self._pending.declare(stream.name, ())
+        self._pending.closed(stream)
         self._holds.declare(stream.name, ())
         self._durables.declare(stream.name, ())
         self._holds.closed(stream)
 
     def _declare(self, stream: Stream, upstreams: list[Upstream]) -> None:
         self._by_target[stream.name] = upstreams
-        self._restless.declare(stream.name, upstreams)
+        self._pending.declare(stream.name, upstreams)
         self._holds.declare(stream.name, upstreams)
         self._durables.declare(stream.name, upstreams)
         now_ns = self._clock.now_ns()
@@ -254,21 +258,21 @@ class Upstreams:
             yield from upstreams
 
     async def refresh(self, stream: Stream) -> None:
-        """Measure how far a stream is behind origins of the same engine; have others asked soon."""
+        """Measure a stream's lag behind origins of the same engine; have others checked soon."""
         for upstream in self.of(stream.name):
             if upstream.source.external is not None:
                 upstream.look_soon(LOOK_NS)
-            # One just declared was not met yet, and says so, as with nats-server.
-            if upstream.source.external is None and upstream.looked_ns and upstream in self._restless:
+            # One that was just declared has not been checked yet, and shows that, as in nats-server.
+            if upstream.source.external is None and upstream.looked_ns and upstream in self._pending:
                 await self._watch_one(upstream, FRESH_NS)
 
     def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
-        """Return how a stream's mirror and its sources fare."""
+        """Return the status of a stream's mirror and sources."""
         now_ns = self._clock.now_ns()
         upstreams = self.of(stream.name)
         for upstream in upstreams:
-            if upstream not in self._restless:
-                upstream.heard_of(now_ns)
+            if upstream not in self._pending:
+                upstream.origin_answered(now_ns)
         mirrors = [upstream.info(now_ns) for upstream in upstreams if upstream.mirrored]
         return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
 
@@ -279,9 +283,9 @@ class Upstreams:
         try:
             question = decode_question(proven.body)
         except msgspec.DecodeError as error:
-            logger.warning("a replicator's question is not understood: %s", error)
+            logger.warning("cannot decode a replicator's question: %s", error)
             return
-        self._under_way.asked(question)
+        self._leases.renew(question)
         question = msgspec.structs.replace(question, slots=max(question.slots, 1))
         self._begin("plan", self._answer_plan(frame[1], proven, question))
 
@@ -291,17 +295,15 @@ class Upstreams:
             self._begin("commit", self._answer_commit(frame[1], proven))
 
     def _proven(self, frame: Frame) -> Proven | None:
-        """Return the question of a replicator of ours; anybody else is refused and changes nothing."""
+        """Return a proven question of a replicator; others are refused and change nothing."""
         if not _is_asked(frame):
             return None
         proven = self._proofs.question(frame[0], frame[1], frame[3])
         if proven is None:
-            self._strangers += 1
-            # A replicator's first question is refused, too: it learns the run of the engine by that.
-            level = logging.WARNING if self._strangers in _TOLD_STRANGERS else logging.DEBUG
-            logger.log(
-                level, "%d questions on %s did not prove to be a replicator's", self._strangers, frame[0]
-            )
+            self._unproven += 1
+            # A replicator's first question is refused, too: from the refusal it learns the engine's run.
+            level = logging.WARNING if self._unproven in _LOGGED_COUNTS else logging.DEBUG
+            logger.log(level, "%d questions on %s did not prove the secret", self._unproven, frame[0])
             self._connection.publish(frame[1], self._proofs.refusal)
         return proven
 
@@ -311,38 +313,38 @@ class Upstreams:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer_plan(self, reply: bytes, proven: Proven, question: Question) -> None:
-        """Answer with what there is to copy, as soon as there is something or after a while."""
+        """Answer with the work that there is, as soon as there is some or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
-            self._restless.grown.clear()
-            self._restless.is_new = False
+            self._pending.grown.clear()
+            self._pending.is_new = False
             async with self._planning:
                 works = await self._plan(question)
             left_s = deadline - asyncio.get_running_loop().time()
             if works or left_s <= 0:
                 break
-            wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._restless) else left_s
+            wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._pending) else left_s
             try:
                 async with asyncio.timeout(wait_s):
-                    await self._restless.grown.wait()
-                if not self._restless.is_new:
+                    await self._pending.grown.wait()
+                if not self._pending.is_new:
                     await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 pass
         self._connection.publish(reply, self._proofs.answer(proven, encode(Plan(works=tuple(works)))))
 
     async def _plan(self, question: Question) -> list[Work]:
-        """Return what there is to copy: as much as a message holds, and slots read within seconds."""
+        """Return the work that there is, as much as fits a message and the slots read within seconds."""
         works: list[Work] = []
         size = read_bytes = 0
         now_ns = self._clock.now_ns()
-        due = [u for u in self._restless if u.is_due(now_ns) and not self._under_way.is_leased(u)]
-        # Who was copied last comes last, so that a plan that is full leaves out nobody for long.
+        due = [u for u in self._pending if u.is_due(now_ns) and not self._leases.is_leased(u)]
+        # The upstream copied last comes last, so that a full plan leaves out none of them for long.
         due.sort(key=lambda upstream: upstream.handed_ns)
-        # Origins elsewhere are asked all at once: one that does not answer must not hold up the others.
-        elsewhere = [u for u in due if u.source.external is not None]
-        asked = await asyncio.gather(*(self._planned(upstream, now_ns, question) for upstream in elsewhere))
-        found = dict(zip(elsewhere, asked, strict=True))
+        # Remote origins are asked at the same time: one that does not answer must not delay the others.
+        remote = [u for u in due if u.source.external is not None]
+        asked = await asyncio.gather(*(self._planned(upstream, now_ns, question) for upstream in remote))
+        found = dict(zip(remote, asked, strict=True))
         for upstream in due:
             planned = found.get(upstream) or await self._planned(upstream, now_ns, question)
             if planned.read_bytes and read_bytes > question.slots * SLOT_BYTES:
@@ -352,19 +354,19 @@ class Upstreams:
                 break
             read_bytes += planned.read_bytes
             if planned.works:
-                self._under_way.give(upstream, planned, now_ns)
+                self._leases.grant(upstream, planned, now_ns)
             works += planned.works
         return works
 
     async def _planned(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
-        """Return the next pieces of work of an upstream; trouble is shown, not raised."""
+        """Return the next ranges of an upstream; errors are shown, not raised."""
         with self._showing(upstream, now_ns):
             if upstream.source.external is None:
-                return await self._planned_here(upstream, now_ns, question)
-            return await self._planned_elsewhere(upstream, now_ns)
+                return await self._planned_local(upstream, now_ns, question)
+            return await self._planned_remote(upstream, now_ns)
         return NOTHING
 
-    async def _planned_here(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
+    async def _planned_local(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
         for _ in range(PLANS):
             extent, start_seq = await self._look(upstream, now_ns, planning=True)
             if start_seq > extent.last_seq:
@@ -375,25 +377,25 @@ class Upstreams:
             )
             if not (extent.takes_out and origin.reading.first_seq > start_seq):
                 break
-            # Messages were removed since the origin was looked at: the next look records them as a gap.
+            # Messages were removed since the origin was checked: the next check records them as a gap.
         return Planned(extent.identity, works)
 
     async def _look(
         self, upstream: Upstream, now_ns: int, *, planning: bool = False
     ) -> tuple[OriginRange, int]:
-        """Return the origin as it stands and where to go on, with the lag measured there."""
+        """Return the range of the origin and where to resume, and measure the lag there."""
         upstream.looked_ns = now_ns
-        stirred = self._restless.stirred(upstream)
-        # Work handed out, or being planned, counts on the cursor as it is.
-        noting = planning or not (self._under_way.is_leased(upstream) or self._planning.locked())
+        mark = self._pending.mark_of(upstream)
+        # Ranges in progress, or being planned, rely on the present cursor.
+        noting = planning or not (self._leases.is_leased(upstream) or self._planning.locked())
         try:
             extent, start_seq = await self._measure(upstream, now_ns, noting=noting)
         except CursorMovedError:
             raise
         except Exception:
-            upstream.lost_sight()
+            upstream.origin_failed()
             raise
-        upstream.heard_of(now_ns)
+        upstream.origin_answered(now_ns)
         upstream.pace.saw(start_seq, extent.last_seq, now_ns)
         self.on_looked(upstream)
         if not upstream.lag:
@@ -403,42 +405,42 @@ class Upstreams:
         else:
             upstream.stalled(self._suspicion(upstream), now_ns)
         if start_seq > extent.last_seq and upstream.cursor == upstream.durable_cursor:
-            self._restless.rest(upstream, stirred)
+            self._pending.clear(upstream, mark)
         return extent, start_seq
 
     async def _measure(self, upstream: Upstream, now_ns: int, *, noting: bool) -> tuple[OriginRange, int]:
-        """Return the origin as it stands and where to go on, with the lag counted from there."""
+        """Return the range of the origin and where to resume, and count the lag from there."""
         for _ in range(MEASURES):
             extent = await self._origins.extent(upstream.source)
-            await upstream.target.replica.durable()  # a cursor that may be taken back says nothing
+            await upstream.target.replica.durable()  # a cursor that may be rolled back must not be used
             start_seq = await self._resumption.next_seq(upstream, extent, noting=noting)
             before = upstream.cursor
             lag = await self._lag(upstream, extent, start_seq)
             if upstream.cursor == before:
                 break
-            # Messages were copied meanwhile: count again from where the copy is now.
+            # Messages were copied in the meantime: count again from the present cursor.
         upstream.measured(lag, start_seq - 1, now_ns)
         return extent, start_seq
 
     def _suspicion(self, upstream: Upstream) -> str:
-        """Return why nothing may be copied, as far as that can be seen from here."""
-        if upstream.under_way:
-            return "a replicator was given work and has not handed it in"
-        return "no replicator has asked for work" if not self._under_way.asker else "is a replicator running?"
+        """Return why nothing may be copied, as far as the engine can see."""
+        if upstream.open_ranges:
+            return "a replicator was given work and has not returned it"
+        return "no replicator has asked for work" if not self._leases.asker else "is a replicator running?"
 
     async def _lag(self, upstream: Upstream, extent: OriginRange, start_seq: int) -> int:
-        """Return how many messages are still to be copied, as the origin or our consumer there says."""
+        """Return how many messages are still to be copied, from the origin or from our consumer there."""
         if upstream.source.external is None:
             return await self._origins.lag(upstream, extent, start_seq)
         if extent.retention == "limits":
             return await self._filtered_lag.of(upstream, extent, start_seq, prefix(upstream.source))
-        return (await self._durables.stand(upstream)).lag
+        return (await self._durables.check(upstream)).lag
 
-    async def _planned_elsewhere(self, upstream: Upstream, now_ns: int) -> Planned:
+    async def _planned_remote(self, upstream: Upstream, now_ns: int) -> Planned:
         upstream.next_try_ns = now_ns + next_look_ns(upstream.quiet_looks)
         extent, start_seq = await self._look(upstream, now_ns, planning=True)
-        standing = self._durables.standing(upstream) if extent.retention != "limits" else None
-        if not (standing.has_work if standing else start_seq <= extent.last_seq):
+        consumer = self._durables.last_lag(upstream) if extent.retention != "limits" else None
+        if not (consumer.has_work if consumer else start_seq <= extent.last_seq):
             upstream.quiet_looks += 1
             return NOTHING
         upstream.quiet_looks = 0
@@ -451,12 +453,12 @@ class Upstreams:
             stream=source.name,
             identity=extent.identity,
         )
-        if standing is not None:
+        if consumer is not None:
             origin = msgspec.structs.replace(
                 origin,
                 retention=extent.retention,
-                durable=standing.name,
-                rewinds=standing.rewinds,
+                durable=consumer.name,
+                rewinds=consumer.rewinds,
                 max_messages=QUEUE_MESSAGES,
                 max_bytes=QUEUE_BYTES,
             )
@@ -466,16 +468,16 @@ class Upstreams:
         try:
             committed = await self._commits.answer(proven.body)
         except msgspec.DecodeError as error:
-            logger.warning("a replicator's receipts are not understood: %s", error)
+            logger.warning("cannot decode a replicator's receipts: %s", error)
             return
         self._connection.publish(reply, self._proofs.answer(proven, encode(committed)))
-        self._restless.grown.set()
+        self._pending.grown.set()
 
 
 def _is_asked(frame: Frame) -> bool:
-    """Return whether somebody waits for an answer.
+    """Return whether the sender waits for an answer.
 
-    A client that may not publish here could have us do so, as an answer or a delivery; those have no reply,
-    or one for acknowledgements.
+    A client that may not publish here could have the engine do so, as an answer or a delivery. Those have no
+    reply subject, or one for acks.
     """
     return bool(frame[1]) and not frame[1].startswith(b"$JS.")

@@ -91,7 +91,7 @@ def test_servers_that_are_away_are_named() -> None:
 async def test_a_request_that_nobody_answers_is_an_error_at_once() -> None:
     async with nats_server() as server:
         with BlockingClient(ConnectOptions(servers=(server.client_url,))) as client:
-            with pytest.raises(BusError, match="nobody answers on nowhere"):
+            with pytest.raises(BusError, match="no responders on nowhere"):
                 await asyncio.to_thread(client.request, "nowhere")
 
 

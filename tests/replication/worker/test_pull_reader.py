@@ -161,5 +161,5 @@ def test_a_pull_that_breaks_off_names_the_export_that_lets_one_answer_pass() -> 
 
 def test_a_pull_that_nobody_answers_says_so() -> None:
     nobody = (b"_INBOX.x", b"", b"NATS/1.0 503\r\n\r\n", b"")
-    with pytest.raises(BusError, match="nobody answers on"):
+    with pytest.raises(BusError, match="no responders on"):
         read(reader_of(Script([nobody], pending=3)))

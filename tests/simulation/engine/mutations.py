@@ -22,7 +22,7 @@ from headwater.stream.ledger import Ledger
 from headwater.stream.publishing.dedupe import DedupeWindow
 from headwater.stream.sequencer import Sequencer
 from headwater.table.delta_log import DeltaLog
-from headwater.upstreams.holds import Kept
+from headwater.upstreams.holds import UpstreamHold
 
 
 class Mutation(NamedTuple):
@@ -106,14 +106,14 @@ def lost_delta() -> None:
 def early_release() -> None:
     """Let a queue's messages go by what its target was only offered, as D1 did."""
 
-    async def follow(self: Kept) -> None:
+    async def follow(self: UpstreamHold) -> None:
         self.hold.floor = max(self.hold.floor, self.origin.reading.durable_seq)
         settled = self.hold.next_release
         if settled is not None:
             await self.origin.retention.drop_unneeded(*settled)
             self.hold.released = max(self.hold.released, settled[1])
 
-    _replace(Kept, "follow", follow)
+    _replace(UpstreamHold, "follow", follow)
 
 
 def reused_sequence() -> None:

@@ -164,7 +164,7 @@ class PullReader:
         answer: dict[str, Any] = {}
         while asked is not None:
             answer = self._client.request(subject, asked)
-            asked = durable.humbler(asked, answer.get("error", {}).get("err_code", 0))
+            asked = durable.simpler_request(asked, answer.get("error", {}).get("err_code", 0))
         return self._checked(answer)
 
     def _asked(self, what: str, name: str = "") -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from headwater.disk import UMASK
 from headwater.errors import BusError, Error
 from headwater.model.columns import Int64s
-from headwater.model.copied import can_stand_in_a_path
+from headwater.model.copied import fits_in_path
 from headwater.replication.work import LEAST_LINKED_BYTES, FileRange, Receipt, Work
 from headwater.replication.worker.origin import OriginReader
 from headwater.replication.worker.result import Result
@@ -171,7 +171,7 @@ def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
     return (
         work.traceable
         and work.source_header is not None
-        and can_stand_in_a_path(work.source_header)
+        and fits_in_path(work.source_header)
         and sums.rows == file.last_seq - file.first_seq + 1
         and (sums.tidy or not sums.with_headers)
         and Path(file.path).stat().st_size >= LEAST_LINKED_BYTES

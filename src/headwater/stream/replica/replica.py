@@ -202,9 +202,9 @@ class StreamReplica:
         return adopts_files(self._store.config)
 
     @property
-    def tells_sources(self) -> bool:
+    def records_sources(self) -> bool:
         """Return whether such a file can be one of a source's origin, which says nothing of that."""
-        return self._store.table.tells_sources
+        return self._store.table.records_sources
 
     async def adopt(
         self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
