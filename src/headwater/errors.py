@@ -5,8 +5,8 @@ A module that alone raises an error defines it. Its name is then given in bracke
 Error
 ├── ApiError                    returned to a client as code, err_code, description
 │   ├── ApiRefusedError         the API of a site returned an error [site.api_client]
-│   ├── CommandRefusedError     the API returned an error to a command, with advice [cli.session]
-│   └── OriginUnansweredError   no service answers on an origin's API [upstreams.origin_by_consumers]
+│   ├── OriginUnansweredError   no service answers on an origin's API [upstreams.origin_by_consumers]
+│   └── RequestRefusedError     the API returned an error to a client, with advice [client.jetstream_api]
 ├── BusError                    the connection to nats-server lacks something; names the fix
 │   ├── NoResponderError        no service answers a task's request [replication.worker.client]
 │   ├── ReplyTimeoutError       a task's request was not answered in time [replication.worker.client]
@@ -53,7 +53,7 @@ Error
 ├── EngineMissingError          a query library is not installed [lake.scanning]
 ├── NoAnswerError               a site's API does not answer [site.api_client]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
-└── UnreachableError            no server or no JetStream answers a command [cli.session]
+└── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]
 """
 
 from __future__ import annotations

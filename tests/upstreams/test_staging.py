@@ -49,7 +49,7 @@ def test_a_file_is_found_by_its_bare_name(staging: Path) -> None:
     ],
 )
 def test_a_path_is_no_name(staging: Path, name: str) -> None:
-    with pytest.raises(StagedFileError, match="no name"):
+    with pytest.raises(StagedFileError, match="not the name"):
         staged_path(staging, name)
 
 
@@ -58,7 +58,7 @@ def test_links_folders_and_pipes_are_no_files(staging: Path) -> None:
     (staging / "folder").mkdir()
     os.mkfifo(staging / "pipe")
     for name in ("link", "folder", "pipe"):
-        with pytest.raises(StagedFileError, match="no regular file"):
+        with pytest.raises(StagedFileError, match="not a regular file"):
             staged_path(staging, name)
     with pytest.raises(StagedFileError, match="not among"):
         staged_path(staging, "absent")
