@@ -163,7 +163,7 @@ def test_the_docstring_of_errors_draws_the_tree_of_all_errors() -> None:
     for indent, name in re.findall(r"^((?:│   )?)[├└]── (\w+)", errors.__doc__ or "", re.MULTILINE):
         above = above if indent else name
         drawn[name] = above if indent else "Error"
-    assert drawn == error_classes()
+    assert drawn == error_classes(), "add the class to the tree in the docstring of headwater.errors"
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "bench/README.md"])

@@ -13,6 +13,7 @@ Error
 │   └── UnsuitableError         the origin cannot be read this way [replication.worker.client]
 ├── CorruptionError             stored bytes whose checksum does not match
 ├── DiskError                   the disk refused an operation
+│   └── ObjectError             the object store refused an operation [objects.object_error]
 ├── FencedError                 another engine has taken over the store
 ├── NewerFormatError            a newer release wrote the file
 ├── SettingsError               a setting is unknown or invalid
@@ -26,6 +27,7 @@ Error
 ├── IdentityError               a stream's directory is missing or another stream's [control.directories]
 ├── SealError                   a sealed file is damaged or of an unknown version [model.sealed]
 ├── StagedFileError             a receipt names a wrong staged file [upstreams.staging]
+├── UnfitBucketError            a bucket lacks what a store needs [objects.preflight]
 ├── UnknownChangeError          a stored consumer change has an unknown version [delivery.change]
 │   Requests
 ├── BadPullRequestError         a pull request is malformed [wire.pull_request]
