@@ -32,7 +32,7 @@ def told(**environ: str) -> tuple[int, str]:
 def test_without_java_streams_are_shown_and_the_rest_is_named(tmp_path: Path) -> None:
     code, said = told(PATH=str(tmp_path), JAVA_HOME=str(tmp_path))
     assert code == EXIT_WITHOUT_JAVA, said
-    assert "Java 17 is missing, on which Spark runs: apt-get install" in said
+    assert "Java 17 is missing, which Spark needs: apt-get install" in said
     assert "everything that was acknowledged is there: 5,000 messages" in said
     assert "Traceback" not in said
 

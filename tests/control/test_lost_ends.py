@@ -189,7 +189,7 @@ async def test_acknowledgements_that_come_late_take_nothing_that_was_not_copied(
     await site.emptied("O")
     kept = await keep(site)
     with monkeypatch.context() as without:
-        without.setattr(Durables, "_pay", lambda *_: None)
+        without.setattr(Durables, "_start_sending", lambda *_: None)
         await site.pour("o", 6, start=4)
         await copied(site, "S", 10)
         await lose(site, kept, consumers=True)

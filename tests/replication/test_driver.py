@@ -151,11 +151,11 @@ def test_there_is_room_for_one_round_of_tails_and_a_few_long_ones() -> None:
 async def test_a_cluster_that_is_lost_ends_the_driving_while_a_question_is_open() -> None:
     class Lost(Inline):
         def run(self, works: Sequence[Work]) -> list[Receipt]:
-            raise Error("Spark is gone")
+            raise Error("Spark has ended")
 
     engine = FakeEngine()
     engine.offer(work_of(id="giant", stop_seq=1, files=(FileRange("x", 0, 1, 1),)))
-    with pytest.raises(Error, match="Spark is gone"):
+    with pytest.raises(Error, match="Spark has ended"):
         await asyncio.wait_for(Driver(engine, Lost()).drive(), WAIT_S)
 
 
@@ -222,7 +222,7 @@ async def test_many_rounds_in_a_short_time_are_told_in_one_line(caplog: pytest.L
         async with driving(engine):
             for _ in range(4):
                 await engine.receipt()
-            with patch.object(driver_module, "TELL_S", 0.0):
+            with patch.object(driver_module, "REPORT_S", 0.0):
                 while len(caplog.records) < 2:
                     await asyncio.sleep(0.01)
     told = [(vars(record)["messages"], vars(record)["rounds"]) for record in caplog.records]

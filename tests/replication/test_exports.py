@@ -10,8 +10,8 @@ from headwater.replication.exports import (
     needed_for_queue,
     unacknowledged,
     unanswered,
+    unanswered_flow,
     undelivered,
-    unheeded,
 )
 
 
@@ -43,7 +43,7 @@ def test_deliveries_that_do_not_arrive_are_named_with_their_export() -> None:
 
 
 def test_flow_control_that_nobody_takes_is_named_with_its_export() -> None:
-    assert 'exports: [{service: "$JS.FC.S.>"}]' in unheeded("$JS.FC.S.C.x1y2")
+    assert 'exports: [{service: "$JS.FC.S.>"}]' in unanswered_flow("$JS.FC.S.C.x1y2")
 
 
 def test_the_exports_that_are_needed_begin_with_the_three_of_nats_server() -> None:

@@ -64,7 +64,7 @@ def test_a_transfer_connects_as_its_seat_does(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing_or_lacks_the_seat_is_named(tmp_path: Path) -> None:
     path = tmp_path / handover.NAME
-    with pytest.raises(BusError, match=r"cannot be read.*transfers take from it who they are"):
+    with pytest.raises(BusError, match=r"cannot read.*transfers need its credentials"):
         handover.connect_options(str(path), "A", "transfer")
     handover.write(path, ANN, "hidden")
     with pytest.raises(BusError, match="has no seat with the folder C"):

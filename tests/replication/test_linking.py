@@ -174,7 +174,7 @@ def test_a_link_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Result, "link", link_and_remove_the_next)
     receipt = transfer(link_work(tmp_path, *files))
-    assert "is gone" in receipt.error
+    assert "was replaced" in receipt.error
     assert list((tmp_path / "staging").iterdir()) == []
 
 

@@ -169,7 +169,7 @@ def test_every_slot_is_made_ready_while_others_go_on_and_a_stop_ends_that(slow_s
     warming.join(60)
     assert not warming.is_alive()
     assert warming is not threading.current_thread()
-    with pytest.raises(SparkLostError, match="Spark is gone"):
+    with pytest.raises(SparkLostError, match="Spark has ended"):
         _ = cluster.slots
 
 

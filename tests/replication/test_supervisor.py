@@ -143,7 +143,7 @@ async def test_why_it_cannot_run_is_told_until_it_runs_again(stand_in: StandIn) 
 async def test_a_program_that_cannot_be_started_is_a_problem_too(tmp_path: Path) -> None:
     watched = Supervisor(SETTINGS, HANDOVER, "id1", (str(tmp_path / "nothing"),))
     watched.ensure()
-    await until(lambda: "cannot be started" in watched.problem)
+    await until(lambda: "cannot start" in watched.problem)
     await watched.stop()
 
 

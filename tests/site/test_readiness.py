@@ -29,7 +29,7 @@ def test_a_missing_server_and_a_missing_java_are_told_with_what_installs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topology = topology_of(tmp_path, cinemas())
-    with pytest.raises(Error, match="Java 17 is missing, on which Spark runs: apt-get install"):
+    with pytest.raises(Error, match="Java 17 is missing, which Spark needs: apt-get install"):
         check_machine(topology, {"PATH": str(tmp_path)}, with_spark=True)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))

@@ -26,7 +26,7 @@ def planned(*ids: str, identity: str = "origin") -> Planned:
 
 def test_a_piece_of_work_keeps_the_origin_that_it_was_planned_on() -> None:
     works, upstream = Leases(single=True), an_upstream()
-    upstream.identity = "made anew since"
+    upstream.identity = "re-created since"
     works.grant(upstream, planned("w"), 1)
     assert works.identities == {"w": "origin"}
 

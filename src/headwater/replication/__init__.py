@@ -1,1 +1,1 @@
-"""Upstreams copied on Spark; the only package that imports pyspark."""
+"""Copying upstreams on Spark: the replicator and its tasks; the only package that imports pyspark."""

@@ -1,7 +1,7 @@
-"""The replicator's rounds: ask for a plan, run it as one job, hand in the receipts, and again.
+"""The replicator's rounds: ask for a plan, run it as one job, commit the receipts, and repeat.
 
-A crash between any two of these steps costs the work of one tick and nothing else: the cursor stands in the
-target, and the next plan begins where it stands.
+A crash between any two of these steps costs the work of one round and nothing else. The cursor is stored in
+the target, and the next plan begins there.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 IDLE_PAUSE_S = 0.01
-"""Keeps an engine that answers at once from being asked without end."""
+"""A pause between rounds, so that an engine that answers at once is not asked continuously."""
 COMMIT_ATTEMPTS = 30
 LONG_ROUNDS = 3
-"""So many rounds that read files or origins elsewhere may run at once."""
-TELL_S = 5.0
-"""A trickle is a round several times a second, which nobody wants to read one by one."""
+"""How many rounds that read files or remote origins may run at once."""
+REPORT_S = 5.0
+"""How often copied messages are logged at the most; a trickle has several rounds per second."""
 
 
 class Engine(Protocol):
-    """Whoever plans and commits."""
+    """Plans ranges and commits receipts."""
 
     async def plan(self, under_way: Collection[str] = ()) -> Plan:
-        """Return what there is to copy beside what is under way; EngineAwayError when nobody answers."""
+        """Return the ranges to copy besides those in progress; EngineAwayError if there is no answer."""
         ...
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
-        """Return what became of the receipts; EngineAwayError when nobody answers."""
+        """Return the results of the receipts; EngineAwayError if there is no answer."""
         ...
 
 
 class Cluster(Protocol):
-    """Whoever runs transfers."""
+    """Runs transfers."""
 
     def run(self, works: Sequence[Work]) -> list[Receipt]:
-        """Return one receipt for each piece of work, in the same order; several threads may call it."""
+        """Return one receipt for each range, in the same order; several threads may call it."""
         ...
 
 
 class Driver:
-    """Drives plans from an engine over a cluster: a long round does not keep others waiting."""
+    """Runs an engine's plans on a cluster; a long round does not delay others."""
 
     def __init__(
         self, engine: Engine, cluster: Cluster, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -61,12 +61,13 @@ class Driver:
         self._pause = pause
         self._tally = _Tally()
         self._rounds: dict[asyncio.Task[None], Plan] = {}
-        # Of its own: the common ones would be too few for the rounds of several engines.
+        # Its own threads: the default ones would be too few for the rounds of several engines.
         self._threads = ThreadPoolExecutor(LONG_ROUNDS + 1)
         self._misses = 0
+        """How many plans or rounds in a row failed."""
 
     async def drive(self) -> None:
-        """Run rounds until cancelled; an engine that is away is waited for, however long."""
+        """Run rounds until cancelled; wait for an engine that does not answer, however long."""
         try:
             while True:
                 await self._next_round()
@@ -87,7 +88,7 @@ class Driver:
                 await self._round_ends(asking)
             self._begin(asking.result())
         except EngineAwayError as error:
-            # Once is enough: an engine may be away for days.
+            # Log it once: an engine may be away for days.
             level = logging.DEBUG if self._misses else logging.WARNING
             logger.log(level, "waiting for the engine: %s", error)
             self._misses += 1
@@ -102,10 +103,10 @@ class Driver:
             self._rounds[asyncio.create_task(self._round(plan))] = plan
         else:
             self._misses = 0
-            self._tally.tell()
+            self._tally.report()
 
     async def _round_ends(self, *others: asyncio.Task[Plan]) -> None:
-        """Return once a round has ended, or one of the others; a round that broke raises here."""
+        """Return once a round or one of the other tasks has ended; raise the error of a failed round."""
         waited: set[asyncio.Task[Any]] = {*self._rounds, *others}
         done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         for task in done & self._rounds.keys():
@@ -113,7 +114,7 @@ class Driver:
             task.result()
 
     async def _round(self, plan: Plan) -> None:
-        """Run a plan as a job and hand its receipts in."""
+        """Run a plan as a job and commit its receipts."""
         began = time.monotonic()
         loop = asyncio.get_running_loop()
         receipts = await loop.run_in_executor(self._threads, self._cluster.run, plan.works)
@@ -124,35 +125,35 @@ class Driver:
                 refusals += _warn(portion, committed)
                 self._tally.messages += sum(committed.taken)
         except EngineAwayError as error:
-            logger.warning("receipts could not be handed in: %s", error)
+            logger.warning("cannot commit receipts: %s", error)
             refusals = len(receipts)
         self._misses = 0 if refusals < len(receipts) else self._misses + 1
         self._tally.rounds += 1
         self._tally.busy_s += time.monotonic() - began
-        self._tally.tell()
+        self._tally.report()
 
     async def _commit(self, receipts: Sequence[Receipt]) -> Committed:
-        """Hand receipts in, again when there is no answer: what was taken is not taken twice."""
+        """Commit receipts; send them again if there is no answer: the engine commits them only once."""
         for attempt in range(1, COMMIT_ATTEMPTS):
             try:
                 return await self._engine.commit(receipts)
             except EngineAwayError as error:
-                logger.info("handing receipts in again: %s", error)
+                logger.info("sending receipts again: %s", error)
                 await self._pause(pause_s(attempt))
         return await self._engine.commit(receipts)
 
 
 def has_room(plans: Sequence[Plan]) -> bool:
-    """Return whether another round may run beside these: one of tails, and a few that take long.
+    """Return whether another round may run next to these: one of tails, and a few long ones.
 
-    Tails that come while others are under way wait for them, and then share a job.
+    Tails that arrive while others are in progress wait for them, and then share a job.
     """
     long = [plan for plan in plans if any(work.files or work.origin for work in plan.works)]
     return len(long) == len(plans) < LONG_ROUNDS
 
 
 def pause_s(misses: int) -> float:
-    """Return how long to wait after so many misses in a row."""
+    """Return how long to wait after this many failures in a row."""
     return float(min(FIRST_PAUSE_S * 2.0 ** min(misses - 1, 16), LONGEST_PAUSE_S))
 
 
@@ -166,18 +167,18 @@ def _warn(receipts: Sequence[Receipt], committed: Committed) -> int:
 
 
 class _Tally:
-    """What was copied since it was last told; told at once, then at most every few seconds."""
+    """Copied messages since the last log line; the first line is immediate, then one every few seconds."""
 
     def __init__(self) -> None:
         self.messages = 0
         self.rounds = 0
         self.busy_s = 0.0
-        self._told = -math.inf
+        self._reported = -math.inf
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Log the sum, if there is one and the last line is old enough."""
         now = time.monotonic()
-        if not self.messages or now - self._told < TELL_S:
+        if not self.messages or now - self._reported < REPORT_S:
             return
         logger.info(
             "copied",
@@ -188,6 +189,6 @@ class _Tally:
                 "per_s": round(self.messages / max(self.busy_s, 1e-6)),
             },
         )
-        self._told = now
+        self._reported = now
         self.messages = self.rounds = 0
         self.busy_s = 0.0

@@ -1,4 +1,4 @@
-"""What a replicator says to its engine over NATS: it asks for a plan, and hands in receipts."""
+"""The replicator's requests to its engine over NATS: asking for plans, and committing receipts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from headwater.wire.frames import Frame
 T = TypeVar("T")
 
 PLAN_WAIT_S = 10.0
-"""The engine answers long before that, with an empty plan if there is nothing to copy."""
+"""The engine answers long before this, with an empty plan if there is nothing to copy."""
 COMMIT_WAIT_S = 5.0
-"""An engine that was killed answers nothing, so receipts are handed in again; one that is still at them
-gives both times the same answer."""
+"""How long to wait before receipts are sent again: a killed engine never answers. A busy one gives both
+requests the same answer."""
 
 
 class EngineAwayError(Error):
-    """The engine does not answer; it may be starting, or stopped, or cut off."""
+    """The engine does not answer; it may be starting, stopped or disconnected."""
 
     retryable = True
 
@@ -53,9 +53,9 @@ class Exchange:
         task_bytes: Callable[[], int] = lambda: 0,
         secret: Callable[[], bytes] = lambda: b"",
     ) -> None:
-        """Ask for an engine's work, to be shared out among so many tasks at once that read so much each.
+        """Ask for an engine's work, for this many slots whose tasks read this many bytes each.
 
-        The secret is the engine's; it is asked for each time, for an engine may have a new one.
+        The secret is the engine's. It is read each time, since an engine may have a new one.
         """
         self._prover = Prover(secret)
         self._slots = slots
@@ -64,19 +64,22 @@ class Exchange:
         self._plan = plan_subject(store_id, seat)
         self._commit = commit_subject(store_id, seat)
         self._name = unique_id()
+        """This replicator's name, new at each start."""
         self._asking: set[asyncio.Task[Frame]] = set()
         self._why = ""
+        """Why open questions were interrupted."""
 
     def interrupt(self, why: str = "the connection broke") -> None:
-        """Give up the questions that are open: there will be no answer, for this reason."""
+        """Give up the open questions: for this reason there will be no answer."""
         self._why = why
         for asking in self._asking:
             asking.cancel()
 
     async def plan(self, under_way: Collection[str] = ()) -> Plan:
-        """Return what there is to copy, once there is something or the engine has waited for a while.
+        """Return the ranges to copy, once there are some or the engine has waited for a while.
 
-        The question names the works under way: others that were handed out were lost, and are planned again.
+        The question names the ranges in progress. Others that were handed out are lost, and are planned
+        again.
         """
         question = Question(
             name=self._name, under_way=tuple(under_way), slots=self._slots, task_bytes=self._task_bytes()
@@ -84,13 +87,13 @@ class Exchange:
         return _decoded(decode_plan, await self._ask(self._plan, encode(question), PLAN_WAIT_S))
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
-        """Return the engine's word on receipts that fit into one message."""
+        """Return the engine's results for receipts that fit into one message."""
         return _decoded(
             decode_committed, await self._ask(self._commit, encode(list(receipts)), COMMIT_WAIT_S)
         )
 
     async def _ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
-        """Return the answer's body; a question that the engine did not know its run for is asked again."""
+        """Return the answer's body; ask again if the question had an outdated run of the engine."""
         try:
             try:
                 return self._prover.answer(*await self._exchanged(subject, body, wait_s))
@@ -102,9 +105,9 @@ class Exchange:
             raise EngineAwayError(f"{subject}: {error}") from None
 
     async def _exchanged(self, subject: str, body: bytes, wait_s: float) -> tuple[bytes, bytes]:
-        """Return a question as it was asked, and its answer."""
+        """Return a question as it was sent, and its answer."""
         if not self._connection.connected:
-            raise EngineAwayError("there is no connection to its nats-server")
+            raise EngineAwayError("not connected to its nats-server")
         asked: list[bytes] = []
 
         def question(reply: bytes) -> bytes:
@@ -131,7 +134,7 @@ class Exchange:
 
 
 def portions(receipts: Sequence[Receipt], limit: int = EXCHANGE_BYTES) -> Iterator[list[Receipt]]:
-    """Yield the receipts in order, as many at a time as one message takes."""
+    """Yield the receipts in order, as many at a time as fit into one message."""
     portion: list[Receipt] = []
     size = 0
     for receipt in receipts:
@@ -149,4 +152,4 @@ def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except msgspec.DecodeError as error:
-        raise EngineAwayError(f"the engine's answer is not understood: {error}") from None
+        raise EngineAwayError(f"cannot decode the engine's answer: {error}") from None

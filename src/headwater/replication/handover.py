@@ -1,7 +1,7 @@
-"""The settings file that an engine leaves in its store for replicators and their tasks.
+"""The settings file that an engine writes to its store for replicators and their tasks.
 
-It says where each seat's nats-server is and who we are there, secrets included, so that neither has to stand
-in a plan, an argument, an environment or anything that Spark keeps. Only the engine's own user may read it.
+It contains the address and credentials of each seat's nats-server, so that no secret is in a plan, an
+argument, an environment variable or anything that Spark stores. Only the engine's own user may read it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headwater.settings import Settings, seat_rows
 
 NAME = "replicator.toml"
 HERE = "HEADWATER_EXECUTOR_CONFIG"
-"""The variable by which a host says where it has the file, or a folder of such files."""
+"""The variable in which a host names its copy of the file, or a folder of such files."""
 
 
 def secret_for(settings: Settings) -> str:
@@ -29,62 +29,63 @@ def secret_for(settings: Settings) -> str:
 
 
 def write(path: Path, settings: Settings, secret: str) -> None:
-    """Return once the file holds who an engine is at each of its seats, readable by nobody else."""
-    text = "# Written by headwater at each start, for its replicators; it holds secrets.\n"
+    """Return once the file contains the credentials of each seat, readable by its own user only."""
+    text = "# Written by headwater at each start, for its replicators; it contains secrets.\n"
     text += f"replication_secret = {_quoted(secret)}\n"
     text += "".join(f"\n[[seat]]\n{_keys(seat)}" for seat in settings.seats) or _keys(settings)
     private_file.write(path, text)
 
 
 def seats_of(settings: Settings) -> dict[str, Settings]:
-    """Return the seats of an engine by what they are called in plans; a single account is called nothing."""
+    """Return the seats of an engine by their names in plans; the only account has an empty name."""
     return {seat.streams_folder: seat for seat in settings.seats} or {"": settings}
 
 
 class SecretFile:
-    """The secret of an engine as a settings file has it, read again when the file is another."""
+    """The secret of an engine in a settings file, read again when the file has changed."""
 
     def __init__(self, path: Path, secret: str = "") -> None:
         self._path = path
         self._known = secret.encode()
         self._stamp: tuple[int, int, int] | None = None
+        """Identifies the version of the file that the secret was read from."""
 
     def __call__(self) -> bytes:
         """Return the secret; SettingsError if the file cannot be read."""
         try:
             status = self._path.stat()
         except OSError as error:
-            raise SettingsError(f"the engine's secret cannot be read: {error}") from None
+            raise SettingsError(f"cannot read the engine's secret: {error}") from None
         stamp = status.st_ino, status.st_mtime_ns, status.st_size
         if stamp != self._stamp:
             found = load(config=self._path).settings
             is_own = found.replication_secret is not None or found.store is None
             if not is_own and found.store is not None:
-                # The file that an engine is served from says where it leaves the one for replicators.
+                # The settings file of an engine names its store, which contains the file for replicators.
                 found = load(config=found.store / NAME).settings
             self._known = (found.replication_secret or "").encode()
-            # That other file is a new one after each start, which this one's stamp does not tell.
+            # That other file is rewritten at each start, which this file's stamp does not show.
             self._stamp = stamp if is_own else None
         return self._known
 
 
 def connect_options(path: str, folder: str, name: str) -> ConnectOptions:
-    """Return how the file says to connect for the seat that has this folder of the store."""
+    """Return the connect options in the file for the seat with this folder of the store."""
     here = path_here(Path(path), os.environ)
     try:
         seats = seats_of(load(config=here).settings)
     except SettingsError as error:
-        raise BusError(f"{error}; transfers take from it who they are") from None
+        raise BusError(f"{error}; transfers need its credentials") from None
     for seat in seats.values():
         if seat.streams_folder == folder and seat.nats_url is not None:
             return ConnectOptions.of(seat, seat.nats_url, name)
-    raise BusError(f"{here} has no seat with the folder {folder}, so no transfer can be made for it")
+    raise BusError(f"{here} has no seat with the folder {folder}, which transfers need to connect")
 
 
 def path_here(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return where this host has the file of a store: where the engine wrote it, unless it says otherwise.
+    """Return the path of a store's file on this host: where the engine wrote it, unless overridden.
 
-    In a folder, it has the name of the store's own: of `/lake/replicator.toml` that is `lake.toml`.
+    In a folder of files it is named after the store: for `/lake/replicator.toml` it is `lake.toml`.
     """
     said = environ.get(HERE)
     if not said:
@@ -93,7 +94,7 @@ def path_here(path: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _keys(seat: Settings) -> str:
-    """Return a seat's own settings as keys of TOML, paths made such that they hold in any directory."""
+    """Return a seat's own settings as TOML, with absolute paths."""
     lines = []
     for row in seat_rows():
         value = getattr(seat, row.name)
@@ -105,5 +106,5 @@ def _keys(seat: Settings) -> str:
 
 
 def _quoted(text: str) -> str:
-    # TOML's basic strings are JSON's, but that they want DEL escaped and have no surrogates.
+    # TOML's basic strings are JSON's, except that DEL must be escaped and surrogates are not allowed.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

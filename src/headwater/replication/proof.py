@@ -1,15 +1,16 @@
-"""Proof that a question or an answer comes from who knows a store's secret, and that it is new.
+"""Proof that a question or an answer comes from a peer that knows a store's secret, and that it is new.
 
     question = version | MAC | run of the engine | sender | count | body
     answer   = version | MAC | body
     refusal  = 0       | run of the engine
 
-The MAC of a question covers the subject that it is asked on and the one that it is answered on, so that
-nobody can have the answer sent to themselves. A sender counts its questions, and the engine takes each number
-once. The run is random at each start of an engine: what was asked before it is worth nothing. Who asks learns
-it from a refusal, which needs no proof: with a false run a question proves nothing to the true engine.
+The MAC of a question covers its subject and its reply subject, so that no third party can redirect the
+answer. A sender numbers its questions, and the engine accepts each number once. The run is random at each
+start of an engine, so that questions from before the start are refused. A replicator learns the run from a
+refusal. A refusal needs no proof, since a question with a false run is worthless to the real engine.
 
-The MAC of an answer covers the question's, so an answer fits one question. A MAC hides nothing.
+The MAC of an answer covers the question's MAC, so that an answer fits one question only. A MAC encrypts
+nothing.
 """
 
 from __future__ import annotations
@@ -30,33 +31,34 @@ _SENDER = 16
 _COUNT = 8
 _HEAD = len(VERSION) + _MAC + _RUN + _SENDER + _COUNT
 SENDERS = 1_000
-"""So many senders are remembered."""
+"""How many senders are remembered."""
 WINDOW = 1_000
-"""A question may arrive after so many of its sender that were asked later."""
+"""How many later questions of the same sender may arrive before a question."""
 
 
 class UnprovenError(Error):
-    """An answer, or a refusal, that proves nothing: a stranger's, or of an engine with another secret."""
+    """An answer or a refusal without a valid proof: from a stranger, or with another secret."""
 
     retryable = True
 
     def __init__(self, problem: str, *, is_refusal: bool = False) -> None:
         super().__init__(problem)
         self.is_refusal = is_refusal
-        """Whether the question may be asked again at once, for the engine's run is known now."""
+        """Whether the question may be asked again at once, because the engine's run is known now."""
 
 
 class Prover:
-    """Who asks an engine; the secret is read for each question, for the engine may have a new one."""
+    """The asking side; the secret is read for each question, since the engine may have a new one."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret
         self._run = bytes(_RUN)
+        """The engine's run as far as it is known."""
         self._sender = secrets.token_bytes(_SENDER)
         self._count = 0
 
     def question(self, subject: bytes, reply: bytes, body: bytes) -> bytes:
-        """Return a question as it travels, to be answered on `reply`."""
+        """Return a question as it is sent, to be answered on `reply`."""
         self._count += 1
         plain = self._run + self._sender + self._count.to_bytes(_COUNT) + body
         return VERSION + _mac(self._secret(), b"question", subject, reply, plain) + plain
@@ -66,34 +68,34 @@ class Prover:
         if answer[:1] == _REFUSED and len(answer) == len(_REFUSED) + _RUN:
             is_new = answer[1:] != self._run
             self._run = answer[1:]
-            raise UnprovenError("the engine does not take it: its secret is another one", is_refusal=is_new)
+            raise UnprovenError("the engine refuses the question: its secret differs", is_refusal=is_new)
         head, body = answer[: 1 + _MAC], answer[1 + _MAC :]
         mac = _mac(self._secret(), b"answer", _mac_of(question), body)
         if not hmac.compare_digest(head, VERSION + mac):
-            raise UnprovenError("the answer is not understood: it does not prove to be the engine's")
+            raise UnprovenError("the answer lacks a valid proof of the engine's secret")
         return body
 
 
 class Proven(NamedTuple):
-    """A question that is the replicator's, and new."""
+    """A question that was proven to be a replicator's, and new."""
 
     body: bytes
     mac: bytes
-    """What its answer is bound to."""
+    """The MAC that its answer must cover."""
 
 
 class ProofCheck:
-    """The engine's side: takes a question once, and only from who knows the secret."""
+    """The engine's side: accepts each question once, and only with a proof of the secret."""
 
     def __init__(self, secret: bytes) -> None:
-        # Without a secret nobody knows it: nothing is taken.
+        # Without a secret no question can be proven: none is accepted.
         self._secret = secret or secrets.token_bytes(_MAC)
         self._run = secrets.token_bytes(_RUN)
         self._seen: OrderedDict[bytes, set[int]] = OrderedDict()
         """The numbers of each sender's latest questions."""
 
     def question(self, subject: bytes, reply: bytes, data: bytes) -> Proven | None:
-        """Return a question, or nothing if it proves nothing."""
+        """Return a proven question, or None."""
         if len(data) < _HEAD or data[:1] != VERSION:
             return None
         mac, plain = _mac_of(data), data[1 + _MAC :]
@@ -106,12 +108,12 @@ class ProofCheck:
         return Proven(plain[_RUN + _SENDER + _COUNT :], mac)
 
     def answer(self, question: Proven, body: bytes) -> bytes:
-        """Return an answer as it travels."""
+        """Return an answer as it is sent."""
         return VERSION + _mac(self._secret, b"answer", question.mac, body) + body
 
     @property
     def refusal(self) -> bytes:
-        """Return what is answered to a question that proves nothing."""
+        """Return the answer to an unproven question."""
         return _REFUSED + self._run
 
     def _is_new(self, sender: bytes, count: int) -> bool:
@@ -132,6 +134,6 @@ def _mac_of(question: bytes) -> bytes:
 
 
 def _mac(secret: bytes, *parts: bytes) -> bytes:
-    """Return the MAC over parts, none of which can be taken for the end of another."""
+    """Return the MAC over the parts; each part's length is included, so that parts cannot run together."""
     lengths = b"".join(len(part).to_bytes(8) for part in parts)
     return hmac.digest(secret, VERSION + lengths + b"".join(parts), "sha256")

@@ -25,33 +25,33 @@ _PARENT_CHECK_S = 1.0
 
 @dataclass(frozen=True)
 class EngineAt:
-    """An engine by its store, and how to reach it."""
+    """An engine, identified by its store, and how to reach it."""
 
     store_id: str
     options: ConnectOptions
     seat: str = ""
-    """Which of its seats, by the folder; none where it has but one account."""
+    """The seat's folder; empty if the engine has only one account."""
     secret: Callable[[], bytes] = field(default=lambda: b"", repr=False)
-    """What it knows its replicators by."""
+    """Returns the secret that it shares with its replicators."""
 
 
 @dataclass(frozen=True)
 class ReplicatorOptions:
-    """Whose upstreams are copied, where, and with how much; several engines share one Spark."""
+    """Which engines' upstreams are copied, and with which Spark; several engines share one Spark."""
 
     engines: tuple[EngineAt, ...]
     master: str = "local[*]"
     driver_memory: str = "1g"
     executor_config: str = ""
-    """Where executors have the file that says who transfers are; empty if it is where the engine wrote it."""
+    """Where executors have the file with credentials; empty if it is where the engine wrote it."""
     parent: int | None = None
-    """Process id of the engine that started this one, and with which it ends."""
+    """Process id of the engine that started this replicator; it ends with the engine."""
 
 
 async def replicate(options: ReplicatorOptions) -> None:
-    """Copy what the engines plan until cancelled, or until the one that started us is gone."""
+    """Copy what the engines plan until cancelled, or until the parent process has ended."""
     began = time.monotonic()
-    # In a thread: Spark would take over the signals of the main one.
+    # In a thread, because Spark would replace the signal handlers of the main thread.
     spark = (options.master, options.driver_memory, options.executor_config)
     cluster = await asyncio.to_thread(SparkCluster, *spark)
     try:
@@ -69,7 +69,7 @@ async def replicate(options: ReplicatorOptions) -> None:
 
 
 async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
-    """Copy what one engine plans, until cancelled; a server that comes late holds up no other."""
+    """Copy what one engine plans until cancelled; a server that is not reachable delays no other."""
     connection = Connection(
         replace(engine.options, inbox_prefix=inbox_prefix(engine.store_id)),
         on_disconnected=lambda _: exchange.interrupt(),
@@ -91,32 +91,32 @@ async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
 
 
 async def _connect(connection: Connection) -> None:
-    """Return once connected, however long it takes; from then on the connection mends itself."""
+    """Return once connected, however long it takes; from then on the connection reconnects by itself."""
     said = ""
     while True:
         try:
             return await connection.connect()
         except BusError as error:
-            # Once for each reason: a server may be away for days.
+            # Log each reason once: a server may be unreachable for days.
             logger.log(logging.DEBUG if said == error.problem else logging.WARNING, "%s", error)
             said = error.problem
         await asyncio.sleep(_CONNECT_WAIT_S)
 
 
 def _gateway(environ: Mapping[str, str]) -> int | None:
-    """Return the process id of the Java that runs this Python, if it was submitted to Spark."""
+    """Return the process id of the Java gateway if this process was submitted to Spark."""
     return os.getppid() if "PYSPARK_GATEWAY_PORT" in environ else None
 
 
 async def _until_orphaned(parent: int, who: str) -> None:
-    """Return once the parent is gone."""
-    while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells that a parent died
+    """Return once the parent process has ended."""
+    while os.getppid() == parent:  # noqa: ASYNC110 - there is no event for a parent's death
         await asyncio.sleep(_PARENT_CHECK_S)
-    logger.warning("the %s this replicator is gone", who)
+    logger.warning("the %s this replicator has ended", who)
 
 
 async def _first_of(*tasks: asyncio.Task[None]) -> None:
-    """Wait until one of the tasks ends; cancel the rest."""
+    """Wait until one of the tasks ends; cancel the others."""
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -1,4 +1,4 @@
-"""The engine's own replicator: a child process, started when wanted, watched, and never left behind."""
+"""The engine's own replicator: a child process, started when needed, watched, and ended with the engine."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 SETTLED_S = 60.0
-"""One that ran for so long did not die of how it was started."""
+"""A replicator that ran for this long did not fail because of its start."""
 STOP_TIMEOUT_S = 15.0
 MAX_LINE = 1 << 20
 _PREFIX = "HEADWATER_"
 
 
 class Supervisor:
-    """Keeps one replicator running from the first time it is wanted until the engine stops."""
+    """Keeps one replicator running from the first time it is needed until the engine stops."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Supervisor:
         program: Sequence[str] = (sys.executable, "-m", "headwater"),
     ) -> None:
         self.problem = ""
-        """Why there is no replicator now, in one sentence; empty while there is one or none is wanted."""
+        """Why there is no replicator now, in one sentence; empty if there is one or none is needed."""
         self._command = [*program, "replicator", "--engine", f"{store_id}={handover}"]
         self._environment = environment(settings, os.environ)
         self._process: asyncio.subprocess.Process | None = None
@@ -45,23 +45,23 @@ class Supervisor:
 
     @property
     def pid(self) -> int | None:
-        """Return the process id of the replicator that runs now."""
+        """Return the process id of the running replicator."""
         running = self._process is not None and self._process.returncode is None
         return self._process.pid if self._process is not None and running else None
 
     def ensure(self) -> None:
-        """See to it that there is a replicator from now on; returns at once."""
+        """Have a replicator running from now on; returns at once."""
         if self._keeping is None:
             self._keeping = asyncio.create_task(self._keep(), name="replicator")
 
     async def stop(self) -> None:
-        """End the replicator, with force if it lingers."""
+        """End the replicator; kill it if it does not end in time."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
 
     async def _keep(self) -> None:
-        """Start the replicator, and again whenever it dies."""
+        """Start the replicator, and restart it whenever it ends."""
         loop = asyncio.get_running_loop()
         failures = 0
         while True:
@@ -69,14 +69,14 @@ class Supervisor:
             try:
                 self.problem = await self._run()
             except OSError as error:
-                self.problem = f"the replicator cannot be started: {error}"
+                self.problem = f"cannot start the replicator: {error}"
             failures = 1 if loop.time() - began > SETTLED_S else failures + 1
             wait_s = restart_wait_s(failures)
-            logger.error("%s; starting it again in %g s", self.problem, wait_s)
+            logger.error("%s; restarting it in %g s", self.problem, wait_s)
             await asyncio.sleep(wait_s)
 
     async def _run(self) -> str:
-        """Run one replicator to its end, and return why it ended."""
+        """Run one replicator until it ends, and return why it ended."""
         self._process = process = await asyncio.create_subprocess_exec(
             *bound_to_us([*self._command, "--parent", str(os.getpid())]),
             stdin=asyncio.subprocess.DEVNULL,
@@ -84,7 +84,7 @@ class Supervisor:
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
             limit=MAX_LINE,
-            start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
+            start_new_session=True,  # Ctrl-C must reach the engine only, which then ends the replicator
         )
         try:
             last_words = await self._relay(process)
@@ -92,16 +92,16 @@ class Supervisor:
         except BaseException:
             await _end(process)
             raise
-        return f"the replicator ended with status {status}: {last_words or 'it said nothing'}"
+        return f"the replicator ended with status {status}: {last_words or 'it logged nothing'}"
 
     async def _relay(self, process: asyncio.subprocess.Process) -> str:
-        """Put what the replicator says into our own log, and return the last thing it said of itself."""
+        """Copy the replicator's log lines into the engine's log, and return its last one."""
         assert process.stderr is not None
         last_words = ""
         while True:
             try:
                 raw = await process.stderr.readline()
-            except ValueError:  # a line beyond all measure
+            except ValueError:  # a line longer than the limit
                 continue
             if not raw:
                 return last_words
@@ -120,7 +120,7 @@ class Supervisor:
 
 
 def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the replicator's environment; who it is stands in the handover, for others can read this."""
+    """Return the replicator's environment, without credentials: other users can read an environment."""
     passed = {
         "spark_master": settings.spark_master,
         "spark_driver_memory": settings.spark_driver_memory,
@@ -128,13 +128,13 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
         "log_level": settings.log_level,
         "log_format": "json",
     }
-    # Our own variables and file were read already, and were perhaps overruled by flags.
+    # The engine's own variables and file were read already, and flags may have overridden them.
     inherited = {name: value for name, value in environ.items() if not name.startswith(_PREFIX)}
     return inherited | {_PREFIX + name.upper(): value for name, value in passed.items() if value}
 
 
 def record_of(line: str) -> tuple[int, str, str, dict[str, Any]] | None:
-    """Return level, logger, event and fields of a line of the replicator's log; None if it is none."""
+    """Return level, logger, event and fields of a line of the replicator's log; None for other lines."""
     try:
         fields = json.loads(line)
         level = logging.getLevelNamesMapping()[fields.pop("level").upper()]
@@ -145,12 +145,12 @@ def record_of(line: str) -> tuple[int, str, str, dict[str, Any]] | None:
 
 
 def restart_wait_s(failures: int) -> float:
-    """Return how long to wait after so many ends in a row."""
+    """Return how long to wait after this many ends in a row."""
     return float(min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_S))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Return once the process is gone; one that lingers is killed with all that it has started."""
+    """Return once the process has ended; kill it, with its children, if it does not end in time."""
     if process.returncode is None:
         process.terminate()
         try:

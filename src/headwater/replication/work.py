@@ -1,4 +1,4 @@
-"""What the engine asks a transfer task to do, and what the task gives back."""
+"""The ranges that the engine hands to transfer tasks, and the receipts that tasks return."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 
 class FileRange(msgspec.Struct, frozen=True, array_like=True):
-    """A file of the origin's table whose rows may be wanted."""
+    """A file of the origin's table that may contain wanted rows."""
 
     path: str
     base_seq: int
     first_seq: int
     last_seq: int
     copied: Copied | None = None
-    """What its messages have beside that, where the origin took it from an origin of its own."""
+    """Metadata that the file lacks, if the origin hard-linked it from an origin of its own."""
     headerless: bool = False
-    """Whether the table says that no message in the file has headers of its own."""
+    """Whether the table records that no message in the file has headers."""
 
     @property
     def exchange_bytes(self) -> int:
-        """Return about how much of a plan it takes, rather too much."""
+        """Return about how many bytes of a plan it takes, rounded up."""
         told = 64 + len(self.copied.source) + len(self.copied.source_id) if self.copied else 0
         return 64 + len(self.path.encode()) + told
 
@@ -38,15 +38,15 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     api_prefix: str
     stream: str
     config: str = ""
-    """The settings file that says where the server is and who we are there; no secret stands in a plan."""
+    """The settings file with the server's address and credentials, so that a plan contains no secret."""
     seat: str = ""
-    """The seat of that file, by its folder."""
+    """The seat in that file, by its folder."""
     deliver: str = ""
-    """Prefix of the subjects that the origin's account delivers to for others; none is our own inbox."""
+    """Prefix of the subjects to which the origin's account delivers; empty means the task's inbox."""
     servers: tuple[str, ...] = ()
-    """Where there is no such file; who we are stands beside it then."""
+    """Used if there is no such file; the fields below then contain the credentials."""
     identity: str = ""
-    """Of the stream that was planned on, as `hash8` of its creation; where it is empty, any will do."""
+    """The identity of the planned stream, `hash8` of its creation time; empty accepts any."""
     user: str = ""
     password: str = ""
     token: str = ""
@@ -58,126 +58,126 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     max_messages: int = 5_000_000
     max_bytes: int = 1 << 30
     retention: str = "limits"
-    """Where it is another, messages leave the origin when they are acknowledged on its consumer."""
+    """With another retention, messages leave the origin when they are acked on its consumer."""
     durable: str = ""
-    """That consumer's name."""
+    """The name of that consumer."""
     covered_seq: int = 0
-    """How far it is copied already."""
+    """The last sequence that is copied already."""
     covered_ts: int = 0
-    """The latest time of that: what has a later one up to there was not copied. 0 if it is not known."""
+    """The latest time up to there: a later message up to there was not copied. 0 if unknown."""
     stop_ts: int = 0
-    """The time of the message that the range ends with, 0 if it is not known."""
+    """The time of the message that the range ends with; 0 if unknown."""
     rewinds: bool = False
-    """Whether it owes acknowledgements that nobody remembers, so that all of it must be delivered again."""
+    """Whether an earlier engine left unacknowledged deliveries, so that all must be redelivered."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One range of one origin to be copied for one target.
+    """One range of one origin to copy for one target.
 
-    The messages are the live rows of `files`, then those of `tail`, or what `origin` answers; all of them
-    from `start_seq` to `stop_seq`.
+    The messages are the live rows of `files`, then those of `tail`, or what `origin` returns. All are between
+    `start_seq` and `stop_seq`.
     """
 
     id: str
     target: str
     upstream: str
     expected: bytes
-    """The target's cursor as the engine knows it; the receipt carries it back."""
+    """The target's cursor as the engine knows it; the receipt returns it."""
     start_seq: int
     stop_seq: int
     files: tuple[FileRange, ...] = ()
     read_bytes: int = 0
-    """About how much of them is read."""
+    """About how many bytes of them are read."""
     removed: bytes = b""
-    """Serialized BitMap64 of the sequences in the files that hold no message any more."""
+    """Serialized BitMap64 of the removed sequences in the files."""
     tail: bytes = b""
     """Messages that are not in a file yet, as `wire.column_bytes`."""
     origin: NatsOrigin | None = None
     mirrored: bool = False
     filters: tuple[str, ...] = ()
-    """Subjects that are wanted; none means all."""
+    """The wanted subjects; empty means all."""
     transforms: tuple[tuple[str, str], ...] = ()
-    """The first pair whose source takes a subject rewrites it; where there are some, no other is wanted."""
+    """The first pair that matches a subject rewrites it; if there are pairs, other subjects are dropped."""
     stream_transform: tuple[str, str] | None = None
-    """What the target does with every subject, after that."""
+    """The target's own subject transform, applied after that."""
     source_header: tuple[str, str, str, str] | None = None
     """For a source: first part of the index name, filters, destinations, identity of the origin."""
     staging: str = ""
-    """Directory for a result that is too large for the receipt."""
+    """Directory for a result that does not fit into the receipt."""
     compression: str = "none"
     """How the target compresses its files."""
     linkable: bool = False
-    """Whether the origin's files are compressed as the target's are, so that they can be the target's."""
+    """Whether the origin's files have the target's compression, so that they can be hard-linked."""
     traceable: bool = False
-    """Whether the target's table can tell of a file where its messages came from, and when."""
+    """Whether the target's table can record per file where its messages came from, and when."""
     adoptive: bool = False
-    """Whether the target can take a staged file as it is; then a source's file is numbered from 0 again."""
+    """Whether the target can adopt a staged file; a source's file is then numbered from 0."""
     adoptive_without_ids: bool = False
-    """Whether it can if no message in it carries a `Nats-Msg-Id`. Older tasks do not know this field."""
+    """Whether it can if no message in it has a `Nats-Msg-Id`. Older tasks do not know this field."""
 
     @property
     def exchange_bytes(self) -> int:
-        """Return about how much of a plan it takes."""
+        """Return about how many bytes of a plan it takes."""
         files = sum(file.exchange_bytes for file in self.files)
         return len(self.tail) + len(self.removed) + files + 1000
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a piece of work: messages in a staged file or here, or the reason why there are none."""
+    """The result of a range: messages, inline or in staged files, or the reason why there are none."""
 
     work: str
     target: str
     upstream: str
     expected: bytes
     through: int = 0
-    """The origin's sequence up to which everything wanted is in the result."""
+    """The origin's sequence up to which the result is complete."""
     ts: int = 0
-    """The latest time of everything up to there, as the origin says; 0 where it is not known."""
+    """The latest time of everything up to there, as reported by the origin; 0 if unknown."""
     rows: int = 0
     data: bytes = b""
-    """The messages as `wire.column_bytes`, sequences and times those of the origin."""
+    """The messages as `wire.column_bytes`, with the origin's sequences and times."""
     path: str = ""
-    """A staged Parquet file by its name, in the table's own form with base 0, instead of `data`."""
+    """Name of a staged Parquet file in the table's format with base 0, instead of `data`."""
     adopted: tuple[Adopted, ...] = ()
-    """Staged files with the sums over them, instead of both, for a target that takes them as they are."""
+    """Staged files with their sums, instead of both, for a target that adopts them."""
     sums: str = ""
-    """A staged file by its name that holds the same where it would be too long."""
+    """Name of a staged file that contains `adopted`, if that is too long for the receipt."""
     linked_bytes: int = 0
-    """How long those of them are that were not read, but linked."""
+    """The size of those of them that were hard-linked, not read."""
     without_ids: bool = False
-    """Whether it is proven that no message of these files carries a `Nats-Msg-Id`."""
+    """Whether it is proven that no message of these files has a `Nats-Msg-Id`."""
     settled: bytes = b""
-    """Serialized BitMap64 of the origin's sequences to be acknowledged there once this is committed."""
+    """Serialized BitMap64 of the origin's sequences to acknowledge once this is committed."""
     ack_key: str = ""
-    """What the subjects of these acknowledgements begin with."""
+    """The constant first tokens of the ack subjects."""
     error: str = ""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replicator says when it asks for a plan."""
+    """What a replicator sends when it asks for a plan."""
 
     name: str
-    """Its own for as long as it runs; one that is started anew has another."""
+    """Its name for as long as it runs; a restarted one has another."""
     under_way: tuple[str, ...] = ()
-    """Works that it has been given and is still busy with."""
+    """Ranges that it was given and still copies."""
     slots: int = 2
     """How many of its tasks run at once."""
     task_bytes: int = 0
-    """How much one of them may read at the most, so that others need not wait long; 0 if unknown."""
+    """How many bytes a task may read, so that others do not wait long; 0 if unknown."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that there is to copy at the moment, for one Spark job."""
+    """All ranges that are to be copied at the moment, for one Spark job."""
 
     works: tuple[Work, ...] = ()
 
 
 class Committed(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's word on receipts: how many messages each brought, and which were refused."""
+    """The engine's results for receipts: how many messages each had, and which were refused."""
 
     taken: tuple[int, ...] = ()
     refused: tuple[str, ...] = ()
-    """For each receipt why it was not taken, empty if it was."""
+    """For each receipt why it was refused; empty if it was committed."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -189,7 +189,7 @@ def encode(value: Question | Plan | Committed | list[Receipt]) -> bytes:
 
 
 def _decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """Return what reads a value, and raises DecodeError for all other bytes, broken texts included."""
+    """Return a function that decodes a value, and raises DecodeError for all other bytes."""
     decode = msgspec.msgpack.Decoder(kind).decode
 
     def read(data: bytes) -> T:
@@ -208,23 +208,23 @@ decode_adopted = _decoder(tuple[Adopted, ...])
 decode_committed = _decoder(Committed)
 
 INLINE_BYTES = 256 << 10
-"""A result up to this size travels in its receipt."""
+"""A result up to this size is sent inside its receipt."""
 LEAST_LINKED_BYTES = INLINE_BYTES
-"""How large a file is at the least that a source takes as it is: less is joined with its neighbours."""
+"""The least size of a file that a source hard-links; smaller ones are merged with their neighbours."""
 EXCHANGE_BYTES = 768 << 10
-"""A plan or a list of receipts stays below this size, which every nats-server takes in one message."""
+"""The most bytes of a plan or a list of receipts, so that every nats-server accepts it as one message."""
 
 
 def plan_subject(store_id: str, seat: str = "") -> str:
-    """Return where a replicator asks for work, of one seat where an engine has several."""
+    """Return the subject on which a replicator asks for work, for one seat if an engine has several."""
     return ".".join(filter(None, ("$HEADWATER", store_id, "REPLICATION.PLAN", seat)))
 
 
 def commit_subject(store_id: str, seat: str = "") -> str:
-    """Return where a replicator hands in its receipts."""
+    """Return the subject to which a replicator sends its receipts."""
     return ".".join(filter(None, ("$HEADWATER", store_id, "REPLICATION.COMMIT", seat)))
 
 
 def inbox_prefix(store_id: str) -> str:
-    """Return below which subjects a replicator takes answers: they hold messages, and are not for others."""
+    """Return the prefix of a replicator's inboxes, whose answers other clients must not read."""
     return f"$HEADWATER.{store_id}.INBOX"

@@ -84,7 +84,7 @@ async def test_the_next_server_is_tried_when_one_is_away() -> None:
 
 
 def test_servers_that_are_away_are_named() -> None:
-    with pytest.raises(BusError, match=r"127\.0\.0\.1:1 cannot be reached"):
+    with pytest.raises(BusError, match=r"cannot reach 127\.0\.0\.1:1"):
         BlockingClient(ConnectOptions(servers=("nats://127.0.0.1:1",)))
 
 
@@ -137,7 +137,7 @@ def stranger() -> Iterator[int]:
 
 
 def test_a_server_of_another_kind_is_told_apart(stranger: int) -> None:
-    with pytest.raises(BusError, match="no nats-server"):
+    with pytest.raises(BusError, match="not a nats-server"):
         BlockingClient(ConnectOptions(servers=(f"nats://127.0.0.1:{stranger}",)))
 
 

@@ -113,7 +113,7 @@ def test_an_older_server_s_consumer_is_made_anew_and_interest_never_lapses(reten
 
 def test_a_lost_delivery_is_noticed() -> None:
     script = Script([delivery(1, 1, 2), delivery(3, 3, 0)], pending=3)
-    with pytest.raises(BusError, match="lost on its way"):
+    with pytest.raises(BusError, match="lost in transit"):
         read(reader_of(script))
 
 

@@ -122,7 +122,7 @@ def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(
     thawed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gc.unfreeze()
-    monkeypatch.setattr("headwater.replication.worker.transfer._is_settled", False)
+    monkeypatch.setattr("headwater.replication.worker.transfer._is_prepared", False)
     ready(0)
     frozen = gc.get_freeze_count()
     assert frozen > 1000
@@ -142,7 +142,7 @@ def test_work_and_receipts_travel_as_bytes(thawed: None) -> None:
 
 def test_a_file_that_is_gone_is_an_error_in_one_sentence(tmp_path: Path) -> None:
     receipt = transfer(work_of(stop_seq=3, files=(FileRange(str(tmp_path / "gone.parquet"), 0, 1, 3),)))
-    assert "gone.parquet is gone" in receipt.error
+    assert "gone.parquet was replaced" in receipt.error
     assert (receipt.through, receipt.rows, receipt.data, receipt.path) == (0, 0, b"", "")
     assert (receipt.work, receipt.expected) == ("w1", b"cursor")
 

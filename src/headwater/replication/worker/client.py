@@ -1,4 +1,4 @@
-"""A plain blocking client of one nats-server, small enough for a Spark task: one conversation at a time."""
+"""A small blocking client of one nats-server for Spark tasks: one conversation at a time."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ READ_BYTES = 1 << 20
 
 
 class NoResponderError(BusError):
-    """Nobody listens on the subject of a request; the sentence names what may be missing."""
+    """No service answers on the subject of a request; the text names what may be missing."""
 
 
 class ReplyTimeoutError(BusError):
-    """Nothing came in time."""
+    """No answer arrived in time."""
 
 
 class UnsuitableError(BusError):
-    """The origin cannot be read this way; there may be another."""
+    """The origin cannot be read this way; another way may work."""
 
 
 class TaskInbox:
-    """A subscription of our own; its frames wait in `items` until they are taken."""
+    """A subscription; its frames wait in `items` until they are read."""
 
     def __init__(self, client: BlockingClient, sid: bytes, prefix: str) -> None:
         self.items: list[Frame] = []
@@ -49,29 +49,29 @@ class TaskInbox:
         """Do nothing: the reader takes the frames itself."""
 
     def read(self, timeout_s: float) -> list[Frame]:
-        """Return what has arrived, waiting for the first frame; BusError when none comes in time."""
+        """Return what has arrived, waiting for the first frame; BusError if none arrives in time."""
         self._client.receive_for(self, timeout_s)
         return self.taken()
 
     def read_bulk(self, bulk: BulkDeliveries, timeout_s: float) -> list[DeliveredMessages | Frame]:
-        """Return what has arrived, in order: what was taken in bulk, and single frames."""
+        """Return what has arrived in order: deliveries read in bulk, and single frames."""
         return self._client.receive_in_bulk(self, bulk, timeout_s)
 
     def taken(self) -> list[Frame]:
-        """Return the frames that wait, which wait no longer."""
+        """Return the waiting frames and remove them."""
         taken, self.items[:] = list(self.items), []
         return taken
 
 
 class BlockingClient:
-    """Connected when made, to the first of the servers that takes us."""
+    """A client that is connected when created, to the first server that accepts it."""
 
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
         self._dial()
 
     def _dial(self) -> None:
-        """Connect to the first of the servers that takes us, with nothing left of a connection before."""
+        """Connect to the first server that accepts us; drop all state of an earlier connection."""
         self._parser = FrameParser()
         self._intake = ReceiveBuffer()
         self._inboxes: dict[bytes, Sink] = {}
@@ -83,13 +83,13 @@ class BlockingClient:
                 self._connect(address)
                 return
             except (OSError, ProtocolError) as error:
-                problems.append(f"{address} cannot be reached: {error}")
+                problems.append(f"cannot reach {address}: {error}")
             except BusError as error:
                 problems.append(error.problem)
         raise BusError("; ".join(problems))
 
     def renew(self) -> None:
-        """Connect anew, without waiting for what is still on its way, which may be much on a slow link."""
+        """Reconnect without waiting for data in transit, which may be much on a slow link."""
         self._socket.close()
         self._dial()
 
@@ -102,7 +102,7 @@ class BlockingClient:
         self._socket.close()
 
     def open(self, prefix: str = "") -> TaskInbox:
-        """Return a new inbox, below a prefix if there is one."""
+        """Return a new inbox, below a prefix if one is given."""
         self._sids += 1
         inbox = TaskInbox(self, b"%d" % self._sids, prefix or "_INBOX")
         self._inboxes[inbox.sid] = inbox
@@ -110,7 +110,7 @@ class BlockingClient:
         return inbox
 
     def shut(self, inbox: TaskInbox) -> None:
-        """Take nothing more for an inbox."""
+        """Unsubscribe an inbox."""
         if self._inboxes.pop(inbox.sid, None) is not None:
             self._send(frames.unsub(inbox.sid))
 
@@ -133,11 +133,11 @@ class BlockingClient:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise BusError(f"the answer on {subject} is no JSON object")
+            raise BusError(f"the answer on {subject} is not a JSON object")
         return answer
 
     def receive_for(self, inbox: TaskInbox, timeout_s: float) -> None:
-        """Read from the socket until the inbox holds something."""
+        """Read from the socket until the inbox has a frame."""
         deadline = time.monotonic() + timeout_s
         while not inbox.items:
             self._receive(deadline - time.monotonic())
@@ -145,7 +145,7 @@ class BlockingClient:
     def receive_in_bulk(
         self, inbox: TaskInbox, bulk: BulkDeliveries, timeout_s: float
     ) -> list[DeliveredMessages | Frame]:
-        """Read from the socket until something has come for an inbox; return some of it in order."""
+        """Read from the socket until there is something for an inbox; return some of it in order."""
         deadline = time.monotonic() + timeout_s
         if begun := self._parser.unfinished():
             self._intake.put_back(begun)
@@ -165,7 +165,7 @@ class BlockingClient:
                 self._intake.drain(self._socket)
 
     def _pieces(self, bulk: BulkDeliveries) -> list[DeliveredMessages | bytes]:
-        """Return what a bulk takes of what has come, and whole frames that it leaves."""
+        """Return the deliveries that bulk parsing takes, and whole frames that it leaves."""
         intake = self._intake
         pieces, intake.start = bulk.take(intake.memory, intake.start, intake.end)
         return pieces
@@ -176,7 +176,7 @@ class BlockingClient:
         self._parse(self._intake.take())
 
     def _await(self, timeout_s: float) -> None:
-        """Return once something has come."""
+        """Return once something has arrived."""
         if timeout_s <= 0:
             raise ReplyTimeoutError("the server did not answer in time")
         try:
@@ -186,7 +186,7 @@ class BlockingClient:
             raise ReplyTimeoutError("the server did not answer in time") from None
 
     def _parse(self, data: bytes) -> None:
-        """Put frames into their inboxes, and do what the server asks for."""
+        """Put frames into their inboxes, and answer the server's PINGs."""
         for verb, rest in self._parser.feed(data, self._inboxes):
             if verb == b"PING":
                 self._send(frames.PONG)
@@ -199,7 +199,7 @@ class BlockingClient:
         self._socket.sendall(data)
 
     def _connect(self, address: Address) -> None:
-        """Dial, greet, and return once the server has taken us."""
+        """Connect, and return once the server has accepted us."""
         timeout_s = self._options.connect_timeout_s
         plain = socket.create_connection((address.host, address.port), timeout_s)
         self._socket: socket.socket = plain
@@ -226,16 +226,16 @@ class BlockingClient:
             raise
 
     def _greeting(self) -> tuple[dict[str, Any], bytes]:
-        """Return the server's INFO, and what was read beyond it."""
+        """Return the server's INFO, and what was read after it."""
         data = b""
         while b"\r\n" not in data:
             piece = self._socket.recv(READ_BYTES)
             if not piece or len(data) > frames.MAX_LINE:
-                raise BusError("the server sent no greeting")
+                raise BusError("the server sent no INFO")
             data += piece
         line, _, rest = data.partition(b"\r\n")
         if not line.startswith(b"INFO "):
-            raise BusError("what answers there is no nats-server")
+            raise BusError("the peer is not a nats-server")
         return json.loads(line[5:]), rest
 
     def _hello(self, address: Address, nonce: str) -> bytes:
@@ -254,16 +254,16 @@ class BlockingClient:
         ).encode()
 
     def _greeted(self, rest: bytes, deadline: float) -> bool:
-        """Read once; return whether the server has answered our first PING."""
+        """Read once; return whether the server has answered the first PING."""
         data = rest
         if not data:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(READ_BYTES)
             if not data:
-                raise BusError("the server closed the connection instead of greeting")
+                raise BusError("the server closed the connection during the handshake")
         for verb, said in self._parser.feed(data, self._inboxes):
             if verb == b"-ERR":
-                raise BusError(f"the server refuses us: {said.decode(errors='replace')}")
+                raise BusError(f"the server refuses the connection: {said.decode(errors='replace')}")
             if verb == b"PONG":
                 return True
         return False

@@ -1,4 +1,4 @@
-"""Messages of an origin by batches of direct gets, which leave nothing behind there."""
+"""Reads an origin with batches of direct gets, which create nothing at the origin."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _PLACE = re.compile(
     rb"\r\nNats-Time-Stamp: ([^\r]*)\r\nNats-Num-Pending: \d+\r\nNats-Last-Sequence: (\d+)\r\n"
 )
 _SECOND = 19
-"""How long a time is up to its second."""
+"""The length of a time up to its second."""
 
 
 class DirectReader:
-    """Reads batch by batch; a batch that lacks a message is noticed by the sequences it names."""
+    """Reads batch by batch; a missing message is detected by the sequences that each message names."""
 
     def __init__(self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...]) -> None:
         self._client = client
         self._stream = origin.stream.encode()
         self._subject = f"{origin.api_prefix}.DIRECT.GET.{origin.stream}".encode()
-        # Only one pattern can be asked for at a time; with more, all messages come and are chosen from here.
+        # A request supports one filter. With more filters, all messages are read and filtered here.
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
         self._messages_left = origin.max_messages
         self._inbox: TaskInbox | None = None
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
-        """Yield messages in order until whoever answers has no more, or beyond the end of the range."""
+        """Yield messages in order until the responder has no more, or the end of the range is passed."""
         self._inbox = inbox = self._client.open()
         seq = start_seq
         while seq <= stop_seq and self._messages_left > 0:
@@ -60,7 +60,7 @@ class DirectReader:
             seq = last_seq + 1
 
     def close(self) -> None:
-        """Take no more answers, however many are still to come; nothing is left behind at the origin."""
+        """Accept no more answers; nothing is left at the origin."""
         if self._inbox is not None:
             self._client.shut(self._inbox)
             self._inbox = None
@@ -70,7 +70,7 @@ class DirectReader:
         self._client.publish(self._subject, json.dumps(asked).encode(), inbox.subject)
 
     def _batch(self, inbox: TaskInbox) -> Iterator[tuple[list[Message], int]]:
-        """Yield the messages of one batch as they come, and at its end how many are left after it."""
+        """Yield the messages of one batch as they arrive, and at its end how many are left after it."""
         previous = 0
         while True:
             messages: list[Message] = []
@@ -87,16 +87,16 @@ class DirectReader:
             yield messages, 0
 
     def _arrived(self, inbox: TaskInbox) -> list[Frame]:
-        """Return what has come; of an account that exports one answer only, the rest never comes."""
+        """Return what has arrived; an account that exports a single response never sends the rest."""
         try:
             return inbox.read(ANSWER_S)
         except ReplyTimeoutError:
-            raise UnsuitableError("the batch breaks off") from None
+            raise UnsuitableError("the batch was cut off") from None
 
     def _end(self, headers: bytes) -> tuple[int, int] | None:
-        """Return what the end of a batch tells, if this is one: messages left, and the last one's sequence.
+        """Return the content of a batch's end, if this is one: messages left, and the last one's sequence.
 
-        Whether anything came is not told by all servers: then that is 0.
+        Not all servers report whether there were messages; then the sequence is 0.
         """
         status = header_block.status(headers) if headers.startswith(b"NATS/1.0 ") else None
         if status is None:
@@ -112,16 +112,16 @@ class DirectReader:
         """Return a message as it is stored, and the sequence before it in the batch."""
         at = headers.rfind(_MARK)
         if at < 0:
-            raise UnsuitableError("an answer without the place of its message")
-        # What was stored stands first; nats-server appends its own headers, whatever names are there.
+            raise UnsuitableError("an answer without the sequence of its message")
+        # The stored headers come first. nats-server appends its own, even if the names are present already.
         said = _PLACE.match(headers, at)
         if said is None or said[1] != self._stream:
-            raise UnsuitableError("a mirror answers, or a server that knows no batches")
+            raise UnsuitableError("a mirror answers, or a server without batches of direct gets")
         stored = headers[: at + 2] + b"\r\n" if at > len(header_block.VERSION) else b""
         return Message(int(said[3]), self._time(said[4]), said[2], stored, data), int(said[5])
 
     def _time(self, text: bytes) -> int:
-        """Return a time in nanoseconds; the many of one second share the work."""
+        """Return a time in nanoseconds; the parsed second is cached."""
         second = text[:_SECOND]
         base = self._seconds.get(second)
         if base is None or not text.endswith(b"Z"):
@@ -137,4 +137,4 @@ class DirectReader:
 
 def _require(is_so: bool) -> None:
     if not is_so:
-        raise BusError("a message of a batch was lost on its way")
+        raise BusError("a message of a batch was lost in transit")

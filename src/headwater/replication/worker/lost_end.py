@@ -1,7 +1,7 @@
-"""An origin that has lost its end and grown again: other messages stand under sequences that were copied.
+"""Detecting an origin that lost its end and grew again: copied sequences now belong to other messages.
 
-They are told by their times: whatever has a later one than all that was copied was stored after it. A server
-that lost power may lose what it had not synced, and assigns the same sequences again.
+They are recognized by their times: a message that is later than everything copied was stored after it. A
+server that lost power may lose unsynced messages, and assigns their sequences again.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from headwater.replication.worker.client import BlockingClient, NoResponderError
 
 
 def lost_end(stream: str) -> str:
-    """Return the sentence that says so."""
-    return f"stream {stream!r} has lost its last messages, and has others under their sequences"
+    """Return the text of the error."""
+    return f"stream {stream!r} has lost its last messages and reused their sequences for others"
 
 
 def question_after(ts: int) -> dict[str, Any]:
-    """Return what asks a stream for its first message that is later than a time."""
+    """Return the request for a stream's first message that is later than a time."""
     return {"start_time": format_time(ts + 1)}
 
 
 def is_lost(cursor: Cursor, message: dict[str, Any]) -> bool:
-    """Return whether a message that the origin shows lies under the cursor and was not copied."""
+    """Return whether a message of the origin is at or below the cursor and was not copied."""
     seq, ts = int(message["seq"]), parse_time(message["time"]) or 0
     return seq <= cursor.seq and not cursor.covers(seq, ts)
 
 
 def check_covered(client: BlockingClient, origin: NatsOrigin) -> None:
-    """Refuse what was read of an origin that has lost what was copied before, also just now.
+    """Raise an error if the origin has lost messages that were copied before, possibly during this read.
 
-    An origin that does not show single messages cannot be asked.
+    An origin that does not show single messages cannot be checked.
     """
     cursor = Cursor(origin.identity, origin.covered_seq, origin.covered_ts)
     if not cursor.ts:
@@ -46,7 +46,7 @@ def check_covered(client: BlockingClient, origin: NatsOrigin) -> None:
         except NoResponderError:
             return
         if "error" in answer:
-            continue  # it is not there any more, or the server is too old for this
+            continue  # the message was removed, or the server is too old for this
         if is_lost(cursor, answer["message"]):
             raise BusError(lost_end(origin.stream))
         return

@@ -1,11 +1,11 @@
-"""A range of a stream read through its JetStream API, be it of a nats-server or of another Headwater.
+"""Reads a range of a stream through its JetStream API, of a nats-server or of another Headwater.
 
-Two ways, each where the other is closed. A hidden push consumer, as nats-server makes one for its own
-sources, costs the origin least for each message: so long ranges are read. Batches of direct gets leave
-nothing to be removed: so short ones are; a follower or a mirror may answer them, though, which may be
-behind. Whichever way was taken, the origin itself is asked in the end whether there was more, so that
-"nothing more" is never said by somebody who had not heard of it yet. Streams that let go of what is
-acknowledged are read a third way, through a durable consumer that the engine has made there.
+There are two ways; if one is unavailable the other is used. A hidden push consumer, as nats-server creates
+for its own sources, costs the origin least per message, so long ranges use it. Batches of direct gets leave
+nothing to remove, so short ranges use them. A follower or a mirror may answer those, however, and may be
+behind. Either way, the origin itself is asked at the end whether there is more, so that a lagging replica
+cannot end a range early. Streams that remove acknowledged messages are read a third way, through a durable
+consumer that the engine has created there.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from headwater.table.rows import Rows
 
 NO_MESSAGE_FOUND = 10037
 FEW = 2_000
-"""A range of so many sequences is read by direct gets; for more it pays to make a consumer."""
+"""A range of up to this many sequences is read by direct gets; a consumer pays off for more."""
 
 
 class OriginReader:
-    """Yields the messages of a range, as many as the bounds allow; `through` tells how far that was."""
+    """Yields the messages of a range within the limits; `through` is the last covered sequence."""
 
     def __init__(self, origin: NatsOrigin, start_seq: int, stop_seq: int, filters: tuple[str, ...]) -> None:
         self.through = start_seq - 1
@@ -47,16 +47,16 @@ class OriginReader:
         self._messages_left = origin.max_messages
         self._bytes_left = origin.max_bytes
         self.settled = BitMap64()
-        """What may be acknowledged at the origin once all this is committed."""
+        """What may be acknowledged at the origin once all of this is committed."""
         self.ack_key = ""
         self._seen_ts = 0
 
     @property
     def latest_ts(self) -> int:
-        """Return the latest time of everything up to `through`, 0 where that is not known."""
+        """Return the latest time of everything up to `through`; 0 if unknown."""
         at_end = self.through >= self._stop_seq
         if at_end and not self._origin.stop_ts and not self._origin.durable:
-            return 0  # what no filter takes may be later than all that was read
+            return 0  # a message that no filter selects may be later
         return max(self._seen_ts, self._origin.covered_ts, self._origin.stop_ts if at_end else 0)
 
     def __iter__(self) -> Iterator[Rows]:
@@ -76,15 +76,15 @@ class OriginReader:
                 yield from self._read(client, direct=False)
                 check_covered(client, self._origin)
                 return
-            # Where deliveries are exported, so is what they need; of the rest that is not known.
+            # If deliveries are exported, so is what they need. Of the other API that is unknown.
             direct = bool(info["config"].get("allow_direct")) and not self._origin.deliver
             yield from self._read(client, direct=direct)
             check_covered(client, self._origin)
             if self._info(client)["created"] != info["created"]:
-                raise BusError(f"stream {self._origin.stream!r} was made anew while it was read")
+                raise BusError(f"stream {self._origin.stream!r} was re-created while it was read")
 
     def _info_if_shown(self, client: BlockingClient) -> dict[str, Any] | None:
-        """Return the origin's info, or nothing where its account exports only what sources need."""
+        """Return the origin's info, or None if its account exports only what sources need."""
         try:
             return self._info(client)
         except NoResponderError:
@@ -103,7 +103,7 @@ class OriginReader:
                     if self._is_full or self.through >= self._stop_seq:
                         return
             except UnsuitableError as error:
-                # What a consumer lacks, somebody can mend.
+                # An operator can fix what a consumer lacks, so report that error.
                 problem = error if problem is None or isinstance(reader, PushReader) else problem
                 continue
             finally:
@@ -116,7 +116,7 @@ class OriginReader:
             raise problem
 
     def _readers(self, client: BlockingClient, *, direct: bool) -> Sequence[DirectReader | PushReader]:
-        """Return what can read the range, the best first."""
+        """Return the readers for the range, the best first."""
         push = PushReader(client, self._origin, self._filters, is_only=not direct)
         if not direct:
             return (push,)
@@ -125,7 +125,7 @@ class OriginReader:
         return (gets, push) if is_short else (push, gets)
 
     def _pull(self, client: BlockingClient) -> Iterator[Rows]:
-        """Yield what the origin's consumer has; only it says what there is, so `through` is the last one."""
+        """Yield what the consumer delivers; only it knows what there is, so `through` is its last message."""
         reader = PullReader(client, self._origin, self._filters, self.through + 1)
         for messages in reader.read():
             yield rows_of(columns_of(messages))
@@ -136,10 +136,10 @@ class OriginReader:
         return self._messages_left <= 0 or self._bytes_left <= 0
 
     def _bounded(self, rows: Rows) -> Rows | None:
-        """Return those within the range and the bounds; the first one always, so that there is progress."""
+        """Return the rows within the range and the limits; at least the first, so that there is progress."""
         seqs, sizes = rows.seqs, rows.sizes
         inside = int(np.searchsorted(seqs, self._stop_seq, side="right"))
-        # As many as there is room for, the last of which may be larger than what is left.
+        # As many as fit; the last one may exceed the limit.
         fitting = int(np.searchsorted(np.cumsum(sizes) - sizes, self._bytes_left))
         count = min(inside, fitting, self._messages_left)
         self._messages_left -= count
@@ -157,7 +157,7 @@ class OriginReader:
             try:
                 answer = client.request(subject, {"seq": self.through + 1, "next_by_subj": pattern})
             except NoResponderError:
-                if self._origin.deliver:  # the consumer has said that nothing is pending
+                if self._origin.deliver:  # the consumer reported that nothing is pending
                     return False
                 raise
             error = answer.get("error")
@@ -181,16 +181,16 @@ class OriginReader:
                 f"stream {self._origin.stream!r} has {retention} retention since its range was planned"
             )
         if self._origin.identity and identity_of(info["created"]) != self._origin.identity:
-            raise BusError(f"stream {self._origin.stream!r} was made anew since its range was planned")
+            raise BusError(f"stream {self._origin.stream!r} was re-created since its range was planned")
 
 
 def identity_of(created: str) -> str:
-    """Return what tells a stream from others of its name, as nats-server makes it from when it was made."""
+    """Return a stream's identity, computed from its creation time as nats-server does."""
     return hash8(created) if parse_time(created) else ""
 
 
 def connect_options(origin: NatsOrigin) -> ConnectOptions:
-    """Return how an origin is connected to."""
+    """Return the connect options of an origin."""
     if origin.config:
         return handover.connect_options(origin.config, origin.seat, "headwater transfer")
     return ConnectOptions(

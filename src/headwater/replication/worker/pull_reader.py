@@ -1,11 +1,11 @@
-"""Messages of an origin that keeps them until they are acknowledged, by a durable pull consumer of ours.
+"""Reads an origin that keeps messages until they are acknowledged, through a durable pull consumer.
 
-1. Where something was delivered that is not in the target, the consumer is set back to its ack floor.
-2. As many messages as are pending are pulled, in order; what is in the target already is only noted.
-3. Nothing is acknowledged here: the sequences go with the receipt, and the engine does it after the commit.
+1. If something was delivered that is not in the target, reset the consumer to its ack floor.
+2. Pull all pending messages in order; those already in the target are only recorded as settled.
+3. Acknowledge nothing here: the receipt lists the sequences, and the engine acks them after the commit.
 
-A crash anywhere leaves messages that were delivered and not acknowledged: they are at the origin, and step 1
-has them delivered again.
+A crash at any point leaves delivered, unacknowledged messages. They are still at the origin, and step 1 has
+them redelivered.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENDS = {404, 408, 409}
 
 
 class PullReader:
-    """Reads what is pending; `settled` is what may be acknowledged once that is committed."""
+    """Reads what is pending; `settled` may be acknowledged once that is committed."""
 
     def __init__(
         self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...], start_seq: int
@@ -49,19 +49,20 @@ class PullReader:
         self._filters = filters
         self._covered = Cursor(origin.identity, origin.covered_seq, origin.covered_ts)
         self._delivered = 0
+        """The consumer sequence of the last delivery."""
         self._pending = 0
         self._messages_left = origin.max_messages
         self._bytes_left = origin.max_bytes
 
     def read(self) -> Iterator[list[Message]]:
-        """Yield messages in order, until none is pending or the bounds are reached."""
+        """Yield messages in order until none is pending or the limits are reached."""
         info = self._asked("INFO")
         if self._origin.rewinds or info["delivered"]["stream_seq"] > self.through:
             info = self._rewound(info)
         self._delivered = info["delivered"]["consumer_seq"]
         self._pending = info["num_pending"]
         if (limit := info["config"].get("max_ack_pending", 0)) > 0:
-            # More is not delivered before some of it is acknowledged.
+            # The server delivers no more until some of it is acknowledged.
             self._messages_left = min(self._messages_left, limit - info["num_ack_pending"])
         largest = BATCH_BYTES
         while self._pending and self._messages_left > 0 and self._bytes_left > 0:
@@ -70,7 +71,7 @@ class PullReader:
             if self._delivered > before:
                 largest = BATCH_BYTES
             elif largest:
-                largest = 0  # the next one alone is larger
+                largest = 0  # the next message alone is larger
             else:
                 return
 
@@ -100,14 +101,14 @@ class PullReader:
         self._client.shut(inbox)
 
     def _arrived(self, inbox: TaskInbox) -> list[Frame]:
-        """Return what has come; a pull ends in time, so silence means that its end was kept from us."""
+        """Return what has arrived; a pull always ends in time, so silence means that its end was lost."""
         try:
             return inbox.read(ANSWER_S)
         except ReplyTimeoutError:
             raise BusError(broken_off(self._subject("MSG.NEXT").decode())) from None
 
     def _end(self, code: int, description: bytes) -> None:
-        """Take the end of a batch before it was full; refuse one that means more than that."""
+        """Accept the early end of a batch; raise an error for other statuses."""
         if code == 503:
             raise BusError(unanswered(self._subject("MSG.NEXT").decode()))
         gone = code == 409 and b"MaxBytes" not in description and b"Batch Completed" not in description
@@ -117,11 +118,11 @@ class PullReader:
             self._pending = 0
 
     def _message(self, frame: Frame) -> Message | None:
-        """Return a delivered message unless it is in the target already or came before."""
+        """Return a delivered message unless it is in the target already or was delivered before."""
         subject, reply, headers, data = frame
         ack = parse_ack_subject(reply)
         if ack is None or ack.consumer_seq != self._delivered + 1:
-            raise BusError("a message was lost on its way")
+            raise BusError("a message was lost in transit")
         if not self.ack_key:
             self.ack_key = durable.ack_key(reply)
         self._delivered = ack.consumer_seq
@@ -137,17 +138,18 @@ class PullReader:
         return Message(ack.stream_seq, ack.ts, subject, headers, data)
 
     def _rewound(self, info: dict[str, Any]) -> dict[str, Any]:
-        """Return how the consumer stands after it was set back to what is not acknowledged."""
-        # Behind its ack floor it does not go: that of a stream that has lost its end may be too high.
+        """Return the consumer's info after it was reset to its ack floor."""
+        # It cannot go behind its ack floor, which may be too high for a stream that lost its end.
         floor_seq = info.get("ack_floor", {}).get("stream_seq", 0)
         if durable.can_reset(info) and floor_seq <= self.through:
             return self._asked("RESET")
         if info["config"].get("opt_start_seq") == self.through + 1 and not info["delivered"]["consumer_seq"]:
             return info
-        # Older servers: it is made anew. Where messages stay by interest, a spare one keeps it meanwhile.
+        # Older servers: the consumer is re-created. For interest retention a spare one keeps messages
+        # meanwhile.
         name, spare = self._origin.durable, self._origin.durable + durable.SPARE
         if self._origin.retention == "interest":
-            # One may be left of a task that ended in the midst of this.
+            # A task that ended during this may have left one.
             self._client.request(self._subject("DELETE", spare).decode())
             self._create(spare, self.through + 1)
         self._asked("DELETE")

@@ -1,4 +1,4 @@
-"""Messages of an origin by a hidden push consumer, such as nats-server makes for its own sources."""
+"""Reads an origin through a hidden push consumer, such as nats-server creates for its own sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.columns import columns_of
 from headwater.model.message import Message
-from headwater.replication.exports import undelivered, unheeded
+from headwater.replication.exports import unanswered_flow, undelivered
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
 from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox, UnsuitableError
@@ -19,21 +19,21 @@ from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame
 
 SILENCE_S = 10.0
-"""A consumer that neither delivers nor beats its heart for so long is gone."""
+"""A consumer that neither delivers nor sends a heartbeat for this long is considered dead."""
 FIRST_WORD_S = 3.0
-"""So long one is waited for of which nothing was heard yet, where there is another way."""
+"""How long to wait for the first delivery if there is another way to read."""
 UNBOUND_S = 0.5
-"""And so long if it said that nobody listens, which it may not have heard of yet."""
+"""How long to wait if the consumer reported no interest, which may not have reached it yet."""
 _SECOND = 1_000_000_000
 
 
 class PushReader:
-    """Reads what the origin pushes; what is lost on the way is noticed by the numbers of deliveries."""
+    """Reads what the origin pushes; lost messages are detected by the delivery sequence numbers."""
 
     def __init__(
         self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...], *, is_only: bool = True
     ) -> None:
-        """Make a reader; if it is not the only one there is, it gives up early what does not look good."""
+        """Create a reader; unless it is the only one, it gives up early if deliveries do not arrive."""
         self._client = client
         self._is_only = is_only
         self._api = origin.api_prefix
@@ -41,9 +41,12 @@ class PushReader:
         self._filters = filters
         self._deliver = origin.deliver
         self._inbox: TaskInbox | None = None
-        self._unheeded: TaskInbox | None = None
+        self._unanswered: TaskInbox | None = None
+        """Receives no-responders for flow control replies, which means that their export is missing."""
         self._name = ""
+        """The consumer's name."""
         self._delivered = 0
+        """The consumer sequence of the last delivery."""
         self._pending = 0
         self._heard = False
         self._patience_s = SILENCE_S
@@ -76,7 +79,7 @@ class PushReader:
                 yield rows_of(columns_of(messages))
 
     def _arrived(self, inbox: TaskInbox, bulk: BulkDeliveries) -> list[DeliveredMessages | Frame]:
-        """Return what has come; one who never says a word was kept from us."""
+        """Return what has arrived; a consumer that never sends anything is cut off from us."""
         try:
             arrived = inbox.read_bulk(bulk, self._patience_s)
         except ReplyTimeoutError:
@@ -88,18 +91,18 @@ class PushReader:
         return arrived
 
     def _count(self, first: int, last: int, pending: int) -> None:
-        """Take note of deliveries, none of which may be missing."""
+        """Record deliveries, none of which may be missing."""
         if first != self._delivered + 1:
-            raise BusError("a message was lost on its way")
+            raise BusError("a message was lost in transit")
         self._delivered = last
         self._pending = pending
 
     def close(self) -> None:
-        """Remove the consumer; should that fail, the origin does so itself before long."""
+        """Remove the consumer; if that fails, the origin removes it when it is inactive."""
         if self._inbox is None:
             return
         if self._heard and self._pending:
-            # It sends on until it hears that it need not, and the answer would come behind all that.
+            # It keeps sending until it is removed, and the answer would arrive after all that.
             self._client.renew()
         try:
             self._client.shut(self._inbox)
@@ -143,12 +146,12 @@ class PushReader:
         subject, reply, headers, data = frame
         ack = parse_ack_subject(reply)
         if ack is None:
-            raise BusError(f"a message came with {reply!r}, which tells nothing of it")
+            raise BusError(f"a message has the reply {reply!r}, which is not an ack subject")
         self._count(ack.consumer_seq, ack.consumer_seq, ack.pending)
         return Message(ack.stream_seq, ack.ts, subject, headers, data)
 
     def _control(self, frame: Frame) -> None:
-        """Answer a request for flow control, and check what a heartbeat says was delivered."""
+        """Answer a flow control request, and check the delivery count of a heartbeat."""
         _, reply, headers, _ = frame
         status = header_block.status(headers)
         if status is None or status.code != 100:
@@ -160,12 +163,12 @@ class PushReader:
             self._answer(stalled)
         delivered = header_block.get(headers, b"Nats-Last-Consumer")
         if delivered is not None and int(delivered) != self._delivered:
-            raise BusError("messages were lost on their way")
+            raise BusError("messages were lost in transit")
 
     def _answer(self, subject: bytes) -> None:
-        """Let the consumer go on; with a reply, by which the server tells when nobody takes the answer."""
-        if self._unheeded is None:
-            self._unheeded = self._client.open()
-        if sum(frame[2].startswith(b"NATS/1.0 503") for frame in self._unheeded.items) > 1:
-            raise UnsuitableError(unheeded(subject.decode(errors="replace")))
-        self._client.publish(subject, reply=self._unheeded.subject)
+        """Answer flow control, with a reply subject on which the server reports if no responder exists."""
+        if self._unanswered is None:
+            self._unanswered = self._client.open()
+        if sum(frame[2].startswith(b"NATS/1.0 503") for frame in self._unanswered.items) > 1:
+            raise UnsuitableError(unanswered_flow(subject.decode(errors="replace")))
+        self._client.publish(subject, reply=self._unanswered.subject)

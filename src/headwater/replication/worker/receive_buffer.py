@@ -1,4 +1,4 @@
-"""What a socket has brought and nobody has looked at yet, in one piece of memory."""
+"""The bytes that a socket has received and that are not parsed yet, in one block of memory."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import time
 
 SIZE = 4 << 20
 MARGIN = 1024
-"""So many bytes before the content, and behind it, are there to be looked at, whatever they are."""
+"""How many bytes before and after the content may be read safely, whatever they contain."""
 _LITTLE = SIZE // 4
+"""Below this much content it pays to wait a moment for more."""
 _PAUSE_S = 0.001
 _PAUSES = 20
 _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class ReceiveBuffer:
-    """Bytes in the order they came, from `start` to `end` of `memory`."""
+    """Received bytes in order, from `start` to `end` of `memory`."""
 
     def __init__(self, size: int = SIZE) -> None:
         self.memory = bytearray(MARGIN + size + MARGIN)
@@ -26,15 +27,15 @@ class ReceiveBuffer:
         return self.end - self.start
 
     def receive(self, connected: socket.socket, timeout_s: float) -> bool:
-        """Wait for bytes and take what one read brings; False if the other side has closed the connection."""
+        """Wait for bytes and receive one read's worth; False if the peer has closed the connection."""
         self._make_room()
         connected.settimeout(timeout_s)
         return self._read(connected)
 
     def drain(self, connected: socket.socket) -> None:
-        """Take what has come already, and while it is little, what comes in a moment.
+        """Receive what has arrived already, and, while it is little, what arrives within a moment.
 
-        To look at a few bytes takes almost as long as to look at many.
+        Parsing a few bytes takes almost as long as parsing many.
         """
         connected.settimeout(0)
         before, pauses = -1, 0
@@ -49,13 +50,13 @@ class ReceiveBuffer:
                 time.sleep(_PAUSE_S)
 
     def take(self) -> bytes:
-        """Return all of it, and have none of it any more."""
+        """Return the content, and empty the buffer."""
         taken = bytes(memoryview(self.memory)[self.start : self.end])
         self.start = self.end = MARGIN
         return taken
 
     def put_back(self, data: bytes) -> None:
-        """Have bytes that come before all others."""
+        """Put bytes in front of the content."""
         self._have(data + self.take())
 
     @property
@@ -63,13 +64,13 @@ class ReceiveBuffer:
         return len(self.memory) - MARGIN - self.end
 
     def _read(self, connected: socket.socket) -> bool:
-        """Take what one read brings."""
+        """Receive one read's worth."""
         count = connected.recv_into(memoryview(self.memory)[self.end :], self._room)
         self.end += count
         return count > 0
 
     def _make_room(self) -> None:
-        """Move what is left to the beginning; have more memory if that is full of it."""
+        """Move the content to the beginning; allocate more memory if that is full."""
         if self.start > MARGIN or not self._room:
             self._have(self.take())
 

@@ -1,4 +1,4 @@
-"""What a transfer has copied: small enough for its receipt, or files in the target's staging directory."""
+"""The result of a transfer: inline in its receipt if small, or files in the target's staging directory."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileStats, 
 from headwater.table.rows import Rows, concat
 from headwater.wire import column_bytes
 
-# Of each message beside its bytes: sequence, time and three lengths; and once what frames the columns.
+# Per message besides its bytes: sequence, time and three lengths; and once per result the column framing.
 _ROW_BYTES = 28
 _FRAME_BYTES = 64
 SLOW_BYTES_PER_S = 250e6
-"""Where the disk takes less than this, to compress data saves more time at the disk than it takes."""
+"""If the disk writes slower than this, compressing data saves more time than it takes."""
 LEAST_SPLICED_ROWS = MAX_GROUP_ROWS // 4
 LEAST_SPLICED_BYTES = MAX_GROUP_BYTES // 4
-"""A row group with less of both is joined with its neighbours."""
+"""A row group with fewer of both is merged with its neighbours."""
 SUMS_BYTES = 128 << 10
-"""Sums over files that are longer than this travel in a file of their own."""
+"""Sums over files that are longer than this go into a file of their own."""
 
 
 class Result:
-    """Takes messages in ascending sequence; leaving the `with` before the receipt is made leaves no file."""
+    """Collects messages in ascending sequence; leaving the `with` before the receipt removes its files."""
 
     def __init__(self, work: Work, *, may_have_ids: bool = True) -> None:
         self._work = work
@@ -46,6 +46,7 @@ class Result:
         self._disk = RealDisk()
         self._directory = Path(work.staging)
         self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
+        """The prefix of this attempt's file names, unique among attempts."""
         self._waiting: list[Rows] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
@@ -68,13 +69,13 @@ class Result:
 
     @property
     def keeps_times(self) -> bool:
-        """Return whether messages keep the times they have; else they get that of their copy."""
+        """Return whether messages keep their times; otherwise they get the time of the copy."""
         return self._work.mirrored or not self._work.adoptive
 
     def splices(self, chunk: DataChunk) -> bool:
-        """Return whether data that lies in a file is taken as it is: a row group's worth, packed as wanted.
+        """Return whether stored data is copied without recompression: a full row group, compressed as wanted.
 
-        Where the disk cannot keep up, time is better spent on having less to write.
+        If the disk cannot keep up, compressing to write less is better.
         """
         is_packed = chunk.codec != "UNCOMPRESSED"
         return (
@@ -84,7 +85,7 @@ class Result:
         )
 
     def append(self, rows: Rows) -> None:
-        """Take messages; memory holds no more of them than a receipt or a row group does."""
+        """Add messages; memory contains no more of them than a receipt or a row group."""
         if not len(rows):
             return
         if isinstance(rows.datas, DataChunk):
@@ -111,9 +112,9 @@ class Result:
         self._rows += len(rows)
 
     def link(self, file: FileRange, sums: FileSums) -> None:
-        """Take all messages of a file that the target can have as it is.
+        """Add all messages of a file that the target can hard-link.
 
-        A source's are new messages there, in all but what the file says of them.
+        A source's messages are new ones in the target, except for what the file stores.
         """
         self._end()
         path = (
@@ -133,7 +134,7 @@ class Result:
         self._rows += sums.rows
 
     def receipt(self, through: int) -> Receipt:
-        """Return what the engine is told: everything wanted up to `through` is here."""
+        """Return the receipt: everything wanted up to `through` is in this result."""
         work = self._work
         data, path, sums = b"", "", ""
         if self._open is None and not self._paths:
@@ -184,7 +185,7 @@ class Result:
         self._waiting_rows = self._waiting_bytes = 0
 
     def _written_sums(self) -> str:
-        """Return the file that holds the sums, if they are too long for a receipt."""
+        """Return the name of the file with the sums, if they are too long for a receipt."""
         encoded = msgspec.msgpack.encode(self._adopted)
         if len(encoded) <= SUMS_BYTES:
             return ""
@@ -194,7 +195,7 @@ class Result:
 
 
 class _StagedFile:
-    """A file in the making under a name that no other attempt at the same work has."""
+    """A file being written, with a name that no other attempt at the same range has."""
 
     def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str, may_have_ids: bool) -> None:
         self._disk = disk
@@ -210,12 +211,12 @@ class _StagedFile:
                 0,
                 work.compression,
                 most_subjects=None if work.adoptive else MOST_SUBJECTS,
-                # Where a message came from differs from its neighbour's in a digit or two.
+                # The source headers of neighbouring messages differ in a digit or two.
                 packed={"headers": "zstd"} if work.source_header is not None else {},
                 may_demand=False,
                 may_have_ids=may_have_ids,
                 spliced=True,
-                # Others are read again at once, and then removed.
+                # Other files are read again at once and then removed.
                 direct=work.adoptive,
             )
         except OSError as error:
@@ -224,13 +225,13 @@ class _StagedFile:
 
     @property
     def is_held_up(self) -> bool:
-        """Return whether it is the disk that takes the time."""
+        """Return whether the disk is the bottleneck."""
         rate = self._writer.disk_bytes_per_s
         return rate is not None and rate < SLOW_BYTES_PER_S
 
     def append(self, rows: Rows) -> None:
         if self._renumber:
-            rows = self._anew(rows)
+            rows = self._renumbered(rows)
         self._writer.packs_data = self.is_held_up
         try:
             for part in rows.cuts(MAX_GROUP_ROWS, MAX_GROUP_BYTES * 3 // 2):
@@ -238,13 +239,13 @@ class _StagedFile:
         except OSError as error:
             raise self._refused(error) from error
 
-    def _anew(self, rows: Rows) -> Rows:
-        """Return the messages numbered from 0, with the time of their copy, as a source's are new ones."""
+    def _renumbered(self, rows: Rows) -> Rows:
+        """Return the messages numbered from 0 with the time of the copy, as a source's are new messages."""
         numbers = np.arange(self._writer.rows, self._writer.rows + len(rows), dtype=np.int64)
         return replace(rows, seqs=numbers, ts=numbers + self._started_ns)
 
     def finish(self) -> tuple[Path, FileStats]:
-        """Return the file once its content survives a power cut; its name tells the footer's checksum."""
+        """Return the file once its content is durable; its name contains the footer's checksum."""
         try:
             stats = self._writer.finish()
         except OSError as error:
@@ -255,7 +256,7 @@ class _StagedFile:
         return path, stats
 
     def abandon(self) -> None:
-        """Remove the unfinished file; should even that fail, the engine sweeps the directory."""
+        """Remove the unfinished file; if that fails, the engine sweeps the directory later."""
         try:
             self._writer.abandon()
         except OSError:

@@ -1,4 +1,4 @@
-"""What becomes of copied messages on their way: which are wanted, under which subject, with which headers."""
+"""How copied messages change: which are wanted, with which subject and which headers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from headwater.table.schema import subject_bytes, subject_text
 from headwater.table.source_header import with_source
 
 REMEMBERED = 100_000
-"""So many subjects are asked for once; beyond that they are asked for again."""
+"""For how many subjects the result is cached."""
 
 
 class Rewrite:
-    """The rules of one piece of work, applied to runs of messages: once for each distinct subject."""
+    """The rules of one range, applied to runs of messages: once for each distinct subject."""
 
     def __init__(self, work: Work) -> None:
         self._filters = [Filter(pattern) for pattern in work.filters]
@@ -34,17 +34,18 @@ class Rewrite:
         self._stream_transform = SubjectTransform(*stream) if stream else None
         self._source_line = SourceLine.of(*work.source_header) if work.source_header else None
         destinations = [dest for _, dest in (*work.transforms, *([stream] if stream else []))]
-        # A random part is drawn for each message, however many share a subject.
+        # A random partition is chosen for each message, even if messages share a subject.
         self._is_random = any("random(" in dest.lower().replace(" ", "") for dest in destinations)
         self._looks_at_subjects = bool(self._filters or self._transforms or self._stream_transform)
         self._marks = [b"\r\n" + name for name in DEMANDS]
         if self._source_line:
             self._marks.append(b"\r\n" + SOURCE_HEADER + b":")
         self._made: dict[str, str | None] = {}
+        """The target's subject of each subject seen; None if it is not wanted."""
 
     @property
     def keeps_subjects(self) -> bool:
-        """Return whether all messages are wanted, under the subjects that they have."""
+        """Return whether all messages are wanted with the subjects they have."""
         return not self._looks_at_subjects
 
     def wants_any(self, texts: Collection[str]) -> bool:
@@ -60,11 +61,11 @@ class Rewrite:
         return np.array(marks, np.bool_)[rows.codes]
 
     def apply(self, rows: Rows) -> Rows:
-        """Return what is wanted of the messages, as the target takes it."""
+        """Return the wanted messages as the target stores them."""
         return self.made(rows.filter(self.wanted(rows)) if len(rows) else rows)
 
     def made(self, rows: Rows) -> Rows:
-        """Return messages that are all wanted as the target takes them."""
+        """Return messages, all of which are wanted, as the target stores them."""
         if not len(rows):
             return rows
         headers = self._headers(rows)
@@ -72,7 +73,7 @@ class Rewrite:
         return Rows(rows.seqs, rows.ts, subjects, headers, rows.datas)
 
     def _wanted(self, text: str) -> str | None:
-        """Return the subject in the target, None if messages on it are not wanted; both as stored texts."""
+        """Return the subject in the target, or None if it is not wanted; both as stored text."""
         if text in self._made:
             return self._made[text]
         made = self._subject(subject_bytes(text))
@@ -82,20 +83,20 @@ class Rewrite:
         return self._made[text]
 
     def _subject(self, subject: bytes) -> bytes | None:
-        """Return the subject in the target, None if messages on it are not wanted."""
+        """Return the subject in the target, or None if it is not wanted."""
         if self._filters and not any(each.matches(subject) for each in self._filters):
             return None
         made: bytes | None = subject
         if self._transforms:
             applied = (transform.apply(subject) for transform in self._transforms)
-            # A transform that leaves nothing of a subject leaves it as it was: no message is without one.
+            # A transform with an empty result leaves the subject unchanged: each message has a subject.
             made = next((each or subject for each in applied if each is not None), None)
         if made is None or self._stream_transform is None:
             return made
         return self._stream_transform.apply(made) or made
 
     def _subjects(self, rows: Rows) -> pa.DictionaryArray:
-        """Return the subjects that wanted messages have in the target."""
+        """Return the target's subjects of wanted messages."""
         texts, codes = rows.texts, rows.codes
         if self._is_random:
             subjects = [subject_bytes(text) for text in texts]
@@ -104,13 +105,13 @@ class Rewrite:
         made = [self._wanted(text) or "" for text in texts]
         if made == texts:
             return rows.subjects
-        # Several subjects may have become one, and a dictionary holds each once.
+        # Several subjects may have become one, and a dictionary contains each once.
         distinct = pa.array(made, pa.string()).dictionary_encode()
         recoded = distinct.indices.to_numpy()[codes].astype(np.int32)
         return pa.DictionaryArray.from_arrays(pa.array(recoded), distinct.dictionary)
 
     def _headers(self, rows: Rows) -> pa.BinaryArray:
-        """Return the headers that messages have in the target."""
+        """Return the target's headers of messages."""
         headers = rows.headers
         if headers.null_count < len(headers):
             block = bytes(bytes_of(headers))
@@ -121,7 +122,7 @@ class Rewrite:
         return with_source(headers, rows.seqs, rows.subjects, self._source_line)
 
     def _all_cleaned(self, headers: pa.BinaryArray, joined: bytes) -> pa.BinaryArray:
-        """Return header blocks without what a copy leaves out; null where nothing is left."""
+        """Return header blocks without the headers that a copy omits; null if none is left."""
         has_whole_lines = joined.count(b"\r") == joined.count(b"\r\n")
         if not (has_whole_lines and pc.all(pc.ends_with(headers, pattern="\r\n\r\n")).as_py()):
             return pa.array(

@@ -1,4 +1,4 @@
-"""What a target must know of a file that it takes as it is, from the sums over the file's messages."""
+"""What a target must know about a file that it adopts, computed from the sums over the file's messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.table.schema import subject_bytes
 def adopted_of(
     name: str, size_bytes: int, sums: FileSums, base_seq: int = 0, copied: Copied | None = None
 ) -> Adopted:
-    """Return a file of this name and size as the target's log names it."""
+    """Return the entry of the target's log for a file of this name and size."""
     subjects = {subject_bytes(text): counted for text, counted in sums.subjects.items()}
     added = 0
     if copied is not None:

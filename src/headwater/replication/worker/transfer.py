@@ -1,6 +1,6 @@
-"""One piece of work done: read the range, take what is wanted, hand in a receipt.
+"""Copying one range: read it, keep what is wanted, return a receipt.
 
-This is what Spark's executors run. It needs the store's files or the origin's API, and nothing of the engine.
+Spark's executors run this. It needs the store's files or the origin's API, but no part of the engine.
 """
 
 from __future__ import annotations
@@ -35,35 +35,36 @@ from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
 READY_S = 0.05
-_is_settled = False
+"""How long an empty task sleeps, so that each of them runs in another worker."""
+_is_prepared = False
 _decode_work = msgspec.msgpack.Decoder(Work).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def ready(_: int) -> None:
-    """Take a moment, so that no two of the tasks that are begun at once share a worker."""
-    _settle()
+    """Sleep a moment, so that no two tasks that start at once share a worker."""
+    _prepare_worker()
     time.sleep(READY_S)
 
 
-def _settle() -> None:
-    """Do what a worker does once, with all that a transfer needs imported."""
-    global _is_settled
-    if not _is_settled:
-        # Spark's worker collects garbage after each task, and would look at every module each time.
+def _prepare_worker() -> None:
+    """Prepare a worker once, with everything imported that a transfer needs."""
+    global _is_prepared
+    if not _is_prepared:
+        # Spark's worker collects garbage after each task, and would scan every module each time.
         gc.freeze()
-        _is_settled = True
+        _is_prepared = True
 
 
 def transfer_all(works: list[bytes]) -> list[bytes]:
-    """Do pieces of work one after the other; they come as bytes, and so go their receipts."""
+    """Copy ranges one after the other; ranges and receipts are passed as bytes."""
     os.umask(UMASK)
-    _settle()
+    _prepare_worker()
     return [_encode(transfer(_decode_work(work))) for work in works]
 
 
 def transfer(work: Work) -> Receipt:
-    """Return the receipt of a piece of work; a failure is told in it and never raised."""
+    """Return the receipt of a range; a failure is recorded in it and never raised."""
     try:
         sources = [_OriginFile.of(file) for file in work.files]
         without_ids = bool(sources) and not work.tail and all(each.proves_no_ids for each in sources)
@@ -85,17 +86,17 @@ def transfer(work: Work) -> Receipt:
                 result.append(rewrite.apply(_between(rows, work)))
             return msgspec.structs.replace(result.receipt(work.stop_seq), without_ids=without_ids)
     except FileNotFoundError as error:
-        return failed(work, f"{error.filename} is gone: it was replaced while its range was planned")
+        return failed(work, f"{error.filename} was replaced while its range was planned")
     except BusError as error:
         return failed(work, error.problem)
     except (Error, OSError) as error:
         return failed(work, str(error))
-    except Exception as error:  # a task that raises would take the whole job with it
+    except Exception as error:  # an exception in a task would fail the whole job
         return failed(work, f"{type(error).__name__}: {error}")
 
 
 def failed(work: Work, reason: str) -> Receipt:
-    """Return the receipt of a piece of work that brought nothing, with the reason in one line."""
+    """Return the receipt of a range that failed, with the reason in one line."""
     return Receipt(
         work=work.id,
         target=work.target,
@@ -106,7 +107,7 @@ def failed(work: Work, reason: str) -> Receipt:
 
 
 def _origin_reader(work: Work) -> OriginReader | None:
-    """Return what reads the range through the origin's API, if it is to be read there."""
+    """Return the reader of the origin's API, if the range is read there."""
     if work.origin is None:
         return None
     filters = work.filters or tuple(src or ">" for src, _ in work.transforms)
@@ -132,7 +133,7 @@ class _OriginFile:
 
 
 def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, result: Result) -> None:
-    """Put what is wanted of the files into the result, a row group at a time or whole."""
+    """Add the wanted rows of the files to the result, by row group or as whole files."""
     removed = BitMap64.deserialize(work.removed) if work.removed else BitMap64()
     for source in sources:
         file, footer, sums = source.file, source.footer, source.sums
@@ -149,7 +150,7 @@ def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, re
 
 
 def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
-    """Return whether the target can have all of a file: nothing of it is removed or for the origin alone."""
+    """Return whether the target can link a whole file: nothing in it is removed or outside of the range."""
     span = file.last_seq - file.first_seq + 1
     return (
         (_can_be_sourced(work, file, sums) if work.source_header else _can_be_mirrored(work, file))
@@ -167,7 +168,7 @@ def _can_be_mirrored(work: Work, file: FileRange) -> bool:
 
 
 def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
-    """Return whether a file says all of its messages but where they came from, and that can be said of it."""
+    """Return whether a file needs no changes except where its messages came from, which can be recorded."""
     return (
         work.traceable
         and work.source_header is not None
@@ -179,7 +180,7 @@ def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
 
 
 def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[int]:
-    """Yield which row groups of a file hold messages of a range."""
+    """Yield the row groups of a file that contain messages of a range."""
     for index, (first_offset, last_offset) in enumerate(footer.bounds):
         first, last = file.base_seq + first_offset, file.base_seq + last_offset
         is_near = first <= work.stop_seq and last >= work.start_seq
@@ -207,7 +208,7 @@ def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewri
 def _joined(runs: Iterable[Rows]) -> Iterator[Rows]:
     """Yield what is left of row groups in runs that are about as long as one.
 
-    Most of what is done with a run costs as much for a few messages as for many.
+    Most of the work per run costs as much for a few messages as for many.
     """
     waiting: list[Rows] = []
     rows = size = 0
