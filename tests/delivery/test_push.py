@@ -114,7 +114,7 @@ async def test_answers_settle_where_flow_control_acknowledges(desk: Desk) -> Non
     assert [delivery.data for delivery in desk.outlet.take() if delivery.data] == [b"c"]
 
 
-async def test_nothing_is_prepared_by_answers_elsewhere(desk: Desk) -> None:
+async def test_nothing_is_settled_by_answers_elsewhere(desk: Desk) -> None:
     await store_big(desk, 4)
     consumer = desk.add(deliver_subject="to", flow_control=True, idle_heartbeat=SECOND)
     desk.listen(b"to")

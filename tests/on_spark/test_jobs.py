@@ -39,7 +39,7 @@ def test_a_plan_of_many_kinds_of_work_is_one_job(cluster: SparkCluster, tmp_path
     assert brought(by_work["staged"], tmp_path / "staging") == messages
     assert brought(by_work["filtered"]) == expected_of(filtered, messages)
     assert all(brought(by_work[f"t{seq}"]) == [message(seq)] for seq in range(1, 20))
-    assert "is gone" in by_work["broken"].error
+    assert "was replaced" in by_work["broken"].error
 
 
 def test_spark_reads_what_a_job_spliced(cluster: SparkCluster, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def test_a_replicator_whose_java_died_ends_with_one_sentence(tmp_path: Pat
             for name in "abcdefgh":
                 engine.offer(work_of(id=name, stop_seq=3, tail=tail_of([message(1)])))
             assert await running.ended() == 1
-            assert "headwater: Spark is gone" in running.log
+            assert "headwater: Spark has ended" in running.log
 
 
 async def test_a_cluster_runs_the_transfers_however_the_replicator_is_submitted(tmp_path: Path) -> None:

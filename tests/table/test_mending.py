@@ -93,7 +93,7 @@ def test_a_table_whose_log_is_gone_is_not_begun_again_over_its_files(tmp_path: P
         Table.open(tmp_path, DISK)
 
 
-def test_while_anything_is_torn_nothing_is_swept_before_the_stream_is_prepared(tmp_path: Path) -> None:
+def test_while_anything_is_torn_nothing_is_swept_before_the_stream_is_settled(tmp_path: Path) -> None:
     made(tmp_path, 2)
     flip(tmp_path / "_delta_log" / commit_name(2))
     table = Table.open(tmp_path, DISK)
