@@ -22,7 +22,7 @@ def test_a_failure_that_stays_is_logged_once(log: pytest.LogCaptureFixture) -> N
     assert log.messages == ["stream S: the disk is full"]
     complaints.ended("fold", "stream S")
     complaints.ended("fold", "stream S")
-    assert log.messages[1:] == ["stream S goes on, after 10 failures"]
+    assert log.messages[1:] == ["stream S works again, after 10 failures"]
 
 
 def test_another_failure_and_another_stream_are_logged_at_once(log: pytest.LogCaptureFixture) -> None:

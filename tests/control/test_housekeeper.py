@@ -438,5 +438,5 @@ async def test_a_disk_that_is_full_is_logged_once_and_shown_until_it_is_over(
             assert caplog.text.count("the disk is full") == 1
         await until(lambda: not len(stream._store.head))
         await until(lambda: not stream.failure)
-        assert "goes on, after" in caplog.text
+        assert "works again, after" in caplog.text
     workshop.close()

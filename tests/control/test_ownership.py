@@ -68,7 +68,7 @@ def test_an_owner_whose_record_is_gone_or_damaged_stops(tmp_path: Path) -> None:
         owner.check()
     owner = taken(tmp_path)
     (tmp_path / NAME).write_bytes(b"?")
-    with pytest.raises(FencedError, match="no record of an owner"):
+    with pytest.raises(FencedError, match="not a record of an owner"):
         owner.check()
 
 

@@ -89,7 +89,7 @@ async def test_a_full_disk_releases_it_and_what_is_left_is_taken_back(
     assert reserve.held == SIZE - 3 * 4096
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 1
-    assert "is full; its reserve of 256 KiB is released" in said[0]
+    assert "is full: releasing its reserve of 256 KiB" in said[0]
 
 
 async def test_it_is_whole_again_once_there_is_room_and_that_is_said_once(
@@ -105,10 +105,10 @@ async def test_it_is_whole_again_once_there_is_room_and_that_is_said_once(
         await asyncio.sleep(0.05)
         assert reserve.held == SIZE - 8192
         room.capacity = 10 * SIZE
-        await until(lambda: "has room again" in caplog.text)
+        await until(lambda: "has space again" in caplog.text)
         assert reserve.held == SIZE
         await asyncio.sleep(0.05)
-    assert caplog.text.count("has room again") == 1
+    assert caplog.text.count("has space again") == 1
 
 
 async def test_a_full_disk_without_a_reserve_stays_as_it_is(

@@ -31,7 +31,7 @@ def test_a_stream_without_any_input_listens_on_its_name() -> None:
         ((">",), "capturing all subjects requires no-ack to be true"),
         (("$JS.API.x",), "subjects that overlap with jetstream api require no-ack to be true"),
         (("$SYS.x",), "subjects that overlap with system api require no-ack to be true"),
-        (("$HEADWATER.x",), "subjects that overlap with the engine's own are not for streams"),
+        (("$HEADWATER.x",), "subjects must not overlap with the engine's internal subjects"),
         (("x" * 3073,), "subjects must not be longer than 3072 bytes"),
     ],
 )
@@ -104,5 +104,5 @@ def test_an_update_without_a_destination_cannot_feed_the_stream_itself() -> None
 @pytest.mark.parametrize("dest", ["$HEADWATER.id.REPLICATION.COMMIT", "$HEADWATER.>"])
 def test_nothing_is_republished_to_the_engine_s_own_subjects(dest: str) -> None:
     config = StreamConfig(name="S", subjects=("s.>",), republish=RePublish(src="s.>", dest=dest))
-    with pytest.raises(ApiError, match="engine's own subjects"):
+    with pytest.raises(ApiError, match="internal subject of the engine"):
         check_republish(config, pedantic=False)

@@ -83,7 +83,7 @@ def test_a_torn_last_transaction_is_left_out_with_a_warning(
     db = open_database(killed)
     assert db.execute("SELECT count(*) FROM t").fetchone() == (ROWS - 1,)
     db.close()
-    assert "its last transaction is not whole" in caplog.text
+    assert "its last transaction is incomplete" in caplog.text
 
 
 def test_a_log_that_is_cut_within_its_last_frame_is_whole_before_it(killed: Path) -> None:

@@ -266,7 +266,7 @@ async def test_nothing_is_left_behind_when_copies_are_removed(together: Sites) -
     await together.edge("STREAM.DELETE.ALSO")
 
     async def gone() -> bool:
-        return together.engine.log.count("nobody uses it any more") == 2
+        return together.engine.log.count("inactive, removing it") == 2
 
     await until(gone, "both consumers go", together.tell)
 

@@ -68,7 +68,7 @@ def test_a_damaged_write_ahead_log_is_refused_and_recovered(tmp_path: Path, at: 
     place = int(at * wal.stat().st_size) if isinstance(at, float) else at
     flip(wal, place)
     damaged = wal.read_bytes()
-    with pytest.raises(RecordsError, match="SQLite would leave out later transactions"):
+    with pytest.raises(RecordsError, match="SQLite would ignore later transactions"):
         Records(path)
     assert [found.kind for found in stan_check.check(tmp_path)] == [Kind.STAN]
     quarantine = Quarantine(tmp_path, DISK)

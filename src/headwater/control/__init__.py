@@ -1,1 +1,1 @@
-"""What is declared, and keeping what runs true to it."""
+"""The declared streams and consumers, and the account that runs them."""

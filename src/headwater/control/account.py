@@ -1,4 +1,4 @@
-"""What an account may take and what it has taken."""
+"""The limits of an account, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class AccountLimits:
-    """The most an account may take; -1 is no limit."""
+    """The limits of an account; -1 is no limit."""
 
     max_memory: int = UNLIMITED
     max_storage: int = UNLIMITED
@@ -28,7 +28,7 @@ class AccountLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> AccountLimits:
-        """Return the limits that the settings give."""
+        """Return the limits in the settings."""
         return cls(
             max_memory=settings.max_memory_bytes,
             max_storage=settings.max_storage_bytes,
@@ -42,17 +42,17 @@ class AccountLimits:
         )
 
     def check_count(self, streams: int) -> None:
-        """Refuse one more stream beside this many others."""
+        """Refuse one more stream in addition to this many others."""
         if 0 < self.max_streams <= streams:
             raise api_error("maximum_streams_limit")
 
     def check_replicas(self, config: StreamConfig) -> None:
-        """Refuse more copies than whatever lies under the store is said to keep."""
+        """Refuse more replicas than the storage below the store is configured to keep."""
         if config.num_replicas > self.max_replicas:
             raise api_error("stream_replicas_not_supported")
 
     def check_config(self, config: StreamConfig) -> None:
-        """Refuse a config that leaves out or exceeds what the account wants of each stream."""
+        """Refuse a config that lacks or exceeds what the account requires of each stream."""
         memory = config.storage is Storage.MEMORY
         limit = self.memory_max_stream_bytes if memory else self.storage_max_stream_bytes
         if config.max_bytes <= 0 and (self.max_bytes_required or limit > 0):
@@ -61,7 +61,7 @@ class AccountLimits:
             raise api_error("stream_max_stream_bytes_exceeded")
 
     def check_space(self, config: StreamConfig, others: Iterable[StreamConfig]) -> None:
-        """Refuse a stream that cannot have the bytes it asks for beside what the others reserve."""
+        """Refuse a stream whose bytes do not fit next to what the others reserve."""
         if 0 < self.max_consumers < config.max_consumers:
             raise api_error("maximum_consumers_limit")
         memory = config.storage is Storage.MEMORY

@@ -1,8 +1,8 @@
 """The catalog: the declared streams and consumers, in one sqlite file that only this engine writes.
 
-Every row carries a checksum, since the pages of sqlite have none, and is written a second time beside the
-data of its stream (`declaration`). A stream: file → row. A new consumer: row → file; a changed one: file →
-row; a deleted one: file → row. So a consumer's file without a row means that the catalog is older than the
+Every row has a checksum, since SQLite's pages have none, and is written a second time next to the data of its
+stream (`declaration`). The order is, for a stream: file → row; for a new consumer: row → file; for a changed
+or a deleted consumer: file → row. So a consumer's file without a row means that the catalog is older than the
 store.
 """
 
@@ -32,8 +32,8 @@ from headwater.model.names import directory_name
 
 logger = logging.getLogger(__name__)
 
-# The script at index n takes a catalog of version n to version n + 1. A published script is never edited:
-# a change of the schema is one more script.
+# The script at index n migrates a catalog of version n to version n + 1. A published script is never edited:
+# a change of the schema is a new script.
 _MIGRATIONS = (
     """
     CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -75,7 +75,7 @@ _MIGRATIONS = (
 )
 VERSION = len(_MIGRATIONS)
 _SUMMED = 3
-"""The version from which on rows carry checksums."""
+"""The version from which on rows have checksums."""
 _STREAM = "account, name, config, created_ns, identity, directory, revision"
 _CONSUMER = "account, stream, name, config, created_ns, revision"
 _COLUMNS = {
@@ -93,7 +93,7 @@ _FORGET_CONSUMER = "DELETE FROM consumers WHERE account = ? AND stream = ? AND n
 
 
 class CatalogError(Error):
-    """The catalog cannot be used, and the message says why."""
+    """The catalog cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class StreamRow:
         return store / directory_name(self.account) / self.directory
 
     def declaration(self, store_id: str) -> Declaration:
-        """Return the row as it lies beside the data."""
+        """Return the row as it is stored next to the data."""
         return Declaration(
             store=store_id,
             identity=self.identity,
@@ -127,7 +127,7 @@ class StreamRow:
 
     @classmethod
     def of(cls, declared: Declaration, directory: str) -> StreamRow:
-        """Return the row of a stream that was found beside its data, in this directory."""
+        """Return the row of a stream whose declaration was found next to its data, in this directory."""
         return cls(
             declared.account,
             declared.name,
@@ -152,11 +152,11 @@ class ConsumerRow:
 
     @property
     def file(self) -> ConsumerFile:
-        """Return the file that this revision lies in beside the stream's data."""
+        """Return the file in which this revision is stored next to the stream's data."""
         return ConsumerFile.of(self.name, self.created_ns, self.revision)
 
     def declaration(self, identity: str) -> ConsumerDeclaration:
-        """Return the row as it lies beside the data of the stream with this identity."""
+        """Return the row as it is stored next to the data of the stream with this identity."""
         return ConsumerDeclaration(
             identity=identity,
             name=self.name,
@@ -177,7 +177,7 @@ class Catalog:
         *,
         over_streams: bool = False,
     ) -> None:
-        """Open the catalog; one that is missing is made, but not next to streams unless that is meant."""
+        """Open the catalog; create a missing one, but not over existing streams unless `over_streams`."""
         self._path = path
         self._fence = fence
         self._is_current = False
@@ -190,11 +190,11 @@ class Catalog:
         self._may_return = False
         """Whether the write-ahead log may hold a refused change."""
         self._untidy: set[Path] = set()
-        """Homes in which a file of a consumer may have been left behind."""
+        """Stream directories in which a consumer's file may have been left behind."""
         self._refused: set[tuple[str, str, str]] = set()
         """Consumers whose rows may have been left behind."""
         self._leftover: set[tuple[Path, ConsumerFile]] = set()
-        """Homes, and files in them that refused consumers may have left behind."""
+        """Stream directories, and files in them that refused consumers may have left behind."""
         if not path.exists() or not path.stat().st_size:
             self._require_new()
         try:
@@ -205,10 +205,10 @@ class Catalog:
         except (sqlite3.Error, UnicodeError) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
                 raise DiskError(path, "write", ENOSPC) from error
-            raise CatalogError(f"the catalog {path} cannot be opened: {error}; {REPAIR}") from error
+            raise CatalogError(f"cannot open the catalog {path}: {error}; {REPAIR}") from error
 
     def _require_new(self) -> None:
-        """Refuse to begin an empty catalog over streams that exist."""
+        """Refuse to create an empty catalog over existing streams."""
         found = next(declaration.homes(self._disk, self._store), None)
         if found is not None and not self._over_streams:
             raise CatalogError(
@@ -217,7 +217,7 @@ class Catalog:
             )
 
     def _migrate(self) -> None:
-        """Bring the schema to this version, one step in one transaction."""
+        """Migrate the schema to this version, each step in one transaction."""
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             self._db.close()
@@ -241,13 +241,13 @@ class Catalog:
                 self._db.execute(f"PRAGMA user_version = {step + 1}")
 
     def _sum_up(self) -> None:
-        """Give every row that was written without one a checksum."""
+        """Add a checksum to every row that was written without one."""
         for table, columns in _COLUMNS.items():
             for rowid, *values in self._db.execute(f"SELECT rowid, {columns} FROM {table}").fetchall():
                 self._db.execute(f"UPDATE {table} SET crc = ? WHERE rowid = ?", (_sum(table, values), rowid))
 
     def _check(self) -> None:
-        """Refuse a file whose pages do not fit together, or of which a row is not what was written."""
+        """Refuse a file whose pages are inconsistent, or with a row that is not what was written."""
         (said,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
             raise CatalogError(f"the catalog {self._path} is damaged: {said}; {REPAIR}")
@@ -260,7 +260,7 @@ class Catalog:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run what is inside whole or not at all."""
+        """Run the block in one transaction, completely or not at all."""
         with self._lock:
             self._remove_leftover()
             if self._may_return:
@@ -291,7 +291,7 @@ class Catalog:
             raise
 
     def _roll_back(self) -> None:
-        # SQLite rolls some failed commits back by itself.
+        # SQLite rolls back some failed commits by itself.
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
@@ -313,7 +313,7 @@ class Catalog:
         self._may_return = False
 
     def _own(self) -> None:
-        """Leave our epoch in the file with every change; refuse one once a later owner has left its own."""
+        """Write our epoch with every change; refuse the change if a later owner has written its own."""
         ours = self._fence.epoch
         if not ours or not self._is_current:
             return
@@ -327,21 +327,22 @@ class Catalog:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of the last owner that changed anything here."""
+        """Return the epoch of the last owner that changed the catalog."""
         rows = self._rows("store", "WHERE key = 'epoch'")
         return int(str(rows[0][1])) if rows else 0
 
     def claim(self) -> None:
-        """Leave our epoch in the file, so that no earlier owner changes it from now on."""
+        """Write our epoch, so that no earlier owner can change the catalog from now on."""
         try:
             with self._transaction():
                 pass
         except sqlite3.OperationalError as error:
-            # On a full disk nothing can be declared, by anyone; the first change that is possible claims it.
-            logger.warning("the catalog %s takes no changes yet: %s", self._path, error)
+            # On a full disk no engine can declare anything. The first change that succeeds claims the
+            # catalog.
+            logger.warning("cannot write to the catalog %s yet: %s", self._path, error)
 
     def _rows(self, table: str, where: str = "", values: tuple[object, ...] = ()) -> list[list[object]]:
-        """Return rows whose checksums match; refuse any that do not."""
+        """Return rows; refuse those whose checksums do not match."""
         query = f"SELECT crc, {_COLUMNS[table]} FROM {table} {where}"
         with self._lock:
             found = self._db.execute(query, values).fetchall()
@@ -368,12 +369,12 @@ class Catalog:
 
     @property
     def store_id(self) -> str:
-        """Return the name that tells this store from every other."""
+        """Return the unique id of this store."""
         rows = self._rows("store", "WHERE key = 'id'")
         return str(rows[0][1]) if rows else ""
 
     def adopt_id(self, store_id: str) -> None:
-        """Go on as the store that this was before its catalog was lost."""
+        """Use the id that the store had before its catalog was lost."""
         with self._transaction() as db:
             db.execute(*self._put("store", ("id", store_id)))
 
@@ -387,10 +388,10 @@ class Catalog:
         return [StreamRow(*row) for row in rows]  # type: ignore[arg-type]
 
     def create(self, row: StreamRow) -> None:
-        """Declare a stream; its account must have none of this name."""
+        """Declare a stream; its account must not have one of this name."""
         self._declare(row)
         with self._transaction() as db:
-            # Not as _put does it: another stream of this name must not be replaced.
+            # Not with _put: another stream of this name must not be replaced.
             values = (
                 row.account,
                 row.name,
@@ -417,15 +418,15 @@ class Catalog:
         self.replace(new)
 
     def _next_revision(self, row: StreamRow) -> int:
-        """Return a revision above both records: a change that was refused may lie beside the data."""
+        """Return a revision above both records: a refused change may be stored next to the data."""
         beside = declaration.read_declaration(self._disk, row.home(self._store))
         known = beside.revision if beside is not None and beside.identity == row.identity else 0
         return max(row.revision, known) + 1
 
     def replace(self, row: StreamRow) -> None:
-        """Have the row of a declared stream be this one, whatever lies beside its data.
+        """Replace the row of a declared stream, whatever is stored next to its data.
 
-        One that was deleted meanwhile, and another of its name, stay as they are.
+        A stream that was deleted in the meantime, or another one of its name, is not changed.
         """
         values = (row.config, row.revision, row.directory)
         whole = (row.account, row.name, row.config, row.created_ns, row.identity, row.directory, row.revision)
@@ -437,13 +438,13 @@ class Catalog:
             )
 
     def _declare(self, row: StreamRow) -> None:
-        """Write the stream's declaration beside its data; a stream without a directory has none."""
+        """Write the stream's declaration next to its data; a stream without a directory has none."""
         home = row.home(self._store)
         if home.exists():
             declaration.write_declaration(self._disk, home, row.declaration(self.store_id))
 
     def delete(self, account: str, name: str, *, tombstone: bool = False) -> None:
-        """Forget a stream and its consumers; forgetting an unknown one changes nothing.
+        """Remove a stream and its consumers; an unknown one changes nothing.
 
         With a tombstone its directory may be removed, now or at any later start.
         """
@@ -457,16 +458,16 @@ class Catalog:
             db.execute("DELETE FROM streams WHERE account = ? AND name = ?", (account, name))
 
     def deletions(self) -> set[str]:
-        """Return the identities of streams that were deleted and whose directories may not be gone yet."""
+        """Return the identities of deleted streams whose directories may still exist."""
         return {str(row[0]) for row in self._rows("deletions")}
 
     def record_deletion(self, identity: str, account: str, name: str) -> None:
-        """Have a directory removed that no row names, as somebody asked for."""
+        """Record that a directory that no row names is to be removed, as a client requested."""
         with self._transaction() as db:
             db.execute(*self._put("deletions", (identity, account, name)))
 
     def forget_deletion(self, identity: str) -> None:
-        """Forget a deletion that is done."""
+        """Remove the record of a completed deletion."""
         with self._transaction() as db:
             db.execute("DELETE FROM deletions WHERE identity = ?", (identity,))
 
@@ -483,7 +484,7 @@ class Catalog:
                 self.put_consumer(row)
                 self._declare_consumer(row, None)
             except BaseException:
-                # Whoever asked is refused: the consumer must not be there after a restart.
+                # The request is refused, so the consumer must not exist after a restart.
                 self._refuse(row)
                 raise
             return
@@ -498,9 +499,9 @@ class Catalog:
             raise
 
     def put_consumer(self, row: ConsumerRow, of: str = "") -> None:
-        """Have the row of a consumer be this one, whatever lies beside its stream's data.
+        """Set the row of a consumer, whatever is stored next to its stream's data.
 
-        With the identity that it is a consumer of, a stream that has the name since is left alone.
+        With `of`, the identity of its stream, a later stream of the same name is not changed.
         """
         values = (row.account, row.stream, row.name, row.config, row.created_ns, row.revision)
         with self._transaction() as db:
@@ -509,7 +510,7 @@ class Catalog:
                 db.execute(*self._put("consumers", values))
 
     def forget_consumer(self, account: str, stream: str, name: str) -> None:
-        """Forget a consumer; forgetting an unknown one changes nothing."""
+        """Remove a consumer; an unknown one changes nothing."""
         row, found = self._consumer(account, stream, name), self._home(account, stream)
         if row is not None and found is not None:
             home = found[0]
@@ -523,7 +524,7 @@ class Catalog:
             db.execute(_FORGET_CONSUMER, (account, stream, name))
 
     def _refuse(self, row: ConsumerRow) -> None:
-        """Forget a consumer whose declaration was refused, wherever it may have been written."""
+        """Remove a consumer whose declaration was refused, wherever it may have been written."""
         self._refused.add((row.account, row.stream, row.name))
         self._leave_behind(row)
         self._forget_refused()
@@ -535,27 +536,27 @@ class Catalog:
             self._leftover.add((found[0], row.file))
 
     def _forget_refused(self) -> None:
-        """Forget refused consumers; if that is refused too, the next change of the catalog does it."""
+        """Remove refused consumers; if that fails, too, the next change of the catalog does it."""
         if not (self._refused or self._leftover):
             return
         try:
             with self._transaction():
                 pass
         except (sqlite3.Error, Error) as error:
-            logger.warning("refused consumers are not forgotten yet: %s", error)
+            logger.warning("cannot remove refused consumers yet: %s", error)
 
     def _remove_leftover(self) -> None:
-        """Remove the files of refused consumers; what the disk refuses to remove stays for the next time."""
+        """Remove the files of refused consumers; one that cannot be removed is tried again later."""
         for home, file in sorted(self._leftover):
             try:
                 declaration.remove_consumers(self._disk, home, [file])
             except DiskError as error:
-                logger.warning("the file of a refused consumer is not removed yet: %s", error)
+                logger.warning("cannot remove the file of a refused consumer yet: %s", error)
             else:
                 self._leftover.discard((home, file))
 
     def _declare_consumer(self, row: ConsumerRow, old: ConsumerFile | None) -> None:
-        """Write a consumer's declaration beside the data of its stream."""
+        """Write a consumer's declaration next to the data of its stream."""
         found = self._home(row.account, row.stream)
         if found is None:
             return
@@ -572,7 +573,7 @@ class Catalog:
 
     @contextmanager
     def _tidying(self, home: Path) -> Iterator[None]:
-        """Remember a home in which the disk refused a change: more may lie there than a row says."""
+        """Remember a directory in which the disk refused a change: it may have files without a row."""
         try:
             yield
         except DiskError:
@@ -586,7 +587,7 @@ class Catalog:
         return ConsumerRow(*rows[0]) if rows else None  # type: ignore[arg-type]
 
     def _home(self, account: str, stream: str) -> tuple[Path, str] | None:
-        """Return the directory and the identity of a declared stream, if it is there."""
+        """Return the directory and the identity of a declared stream, if it exists."""
         rows = self._rows("streams", "WHERE account = ? AND name = ?", (account, stream))
         row = StreamRow(*rows[0]) if rows else None  # type: ignore[arg-type]
         if row is None or not row.home(self._store).exists():
@@ -594,7 +595,7 @@ class Catalog:
         return row.home(self._store), row.identity
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._forget_refused()
         with self._lock:
             self._mark.remove(self._fence.epoch)

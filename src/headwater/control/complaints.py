@@ -1,4 +1,4 @@
-"""What goes wrong again and again, logged once: a disk that is full fails every attempt in the same way."""
+"""Repeated failures, logged once: a full disk fails every attempt in the same way."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Hashable
 logger = logging.getLogger(__name__)
 
 AGAIN_NS = 300 * 1_000_000_000
-"""So long after it was logged the same failure is logged again, with how often it came meanwhile."""
+"""How long after it was logged the same failure is logged again, with the number of repeats."""
 
 
 class Complaints:
-    """Remembers what was logged about each subject of complaint."""
+    """Remembers the last logged failure of each subject."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[str, int, int]] = {}
-        """What was logged, when, and how often it came since."""
+        """The logged text, when it was logged, and how often it was repeated since."""
 
     def failed(self, about: Hashable, who: str, why: str, now_ns: int) -> None:
         """Log a failure, unless it is the one that was logged last."""
@@ -29,11 +29,11 @@ class Complaints:
         logger.error("%s: %s%s", who, why, again)
 
     def ended(self, about: Hashable, who: str) -> None:
-        """Log that what failed goes on, if it had failed."""
+        """Log that an operation works again, if it had failed."""
         known = self._known.pop(about, None)
         if known is not None and known[2]:
-            logger.info("%s goes on, after %d failures", who, known[2] + 1)
+            logger.info("%s works again, after %d failures", who, known[2] + 1)
 
     def forget(self, about: Hashable) -> None:
-        """Forget a subject of complaint that is gone."""
+        """Forget a subject that does not exist any more."""
         self._known.pop(about, None)

@@ -1,4 +1,4 @@
-"""A consumer's config alone: completed with defaults and checked against its stream as nats-server does."""
+"""A consumer's config by itself: completed with defaults and checked against its stream like nats-server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _START_WORDS = {
 def complete(
     config: ConsumerConfig, stream: StreamConfig, limits: AccountLimits, pedantic: bool
 ) -> ConsumerConfig:
-    """Return the config with what it leaves out filled in; a pedantic request is refused instead."""
+    """Return the config with defaults for missing fields; a pedantic request is refused instead."""
     config = _raised(config, pedantic)
     filled: dict[str, object] = {}
     if config.max_deliver == 0:
@@ -78,7 +78,7 @@ def complete(
 
 
 def _raised(config: ConsumerConfig, pedantic: bool) -> ConsumerConfig:
-    """Return the config with no number below what it can mean."""
+    """Return the config with no number below its least valid value."""
     raised = {field: least for field, least in _LEAST.items() if getattr(config, field) < least}
     if pedantic and raised:
         field, least = next(iter(raised.items()))
@@ -87,7 +87,7 @@ def _raised(config: ConsumerConfig, pedantic: bool) -> ConsumerConfig:
 
 
 def check_config(config: ConsumerConfig, stream: StreamConfig, limits: AccountLimits) -> None:
-    """Refuse a completed config that can not be, or not on this stream."""
+    """Refuse a completed config that is invalid, by itself or for this stream."""
     _check_names(config)
     _check_replicas(config, stream)
     _check_ack(config)
@@ -210,7 +210,7 @@ def _check_filters(config: ConsumerConfig) -> None:
 
 
 def _check_start(config: ConsumerConfig) -> None:
-    """Refuse a start that the deliver policy has no use for, or lacks."""
+    """Refuse a start option that the deliver policy does not use, or the lack of one that it needs."""
     policy = config.deliver_policy
     sequence, time = config.opt_start_seq > 0, config.opt_start_time is not None
     if policy is DeliverPolicy.BY_START_SEQUENCE:

@@ -1,7 +1,7 @@
-"""What consumers may be declared: a request checked and completed as nats-server does, in the same order.
+"""Which consumers may be declared: a request checked and completed like nats-server, in the same order.
 
-Address: stream → name → durable → filter → replicas. Then, on the stream: sourcing → what exists already →
-defaults → the config alone → update, or: count → workqueue → name.
+Address: stream → name → durable → filter → replicas. Then, on the stream: sourcing → existing consumer →
+defaults → the config by itself → update, or: count → workqueue → name.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _FIXED = {
 
 
 class CreateAddress(NamedTuple):
-    """What the subject of a create request says."""
+    """The content of the subject of a create request."""
 
     stream_name: str
     consumer_name: str = ""
     filter_subject: str = ""
     is_durable: bool = False
-    """Whether it is the old request for durables."""
+    """Whether it is the older request for durables."""
 
 
 def parse_address(subject: str) -> CreateAddress:
-    """Return what follows `CONSUMER.` in the subject of a create request, taken apart."""
+    """Return the parsed tokens after `CONSUMER.` in the subject of a create request."""
     verb, *tokens = subject.split(".")
     if verb == "DURABLE":
         _, stream, consumer = tokens
@@ -57,7 +57,7 @@ def parse_address(subject: str) -> CreateAddress:
 
 
 def check_address(request: CreateRequest, address: CreateAddress) -> CreateRequest:
-    """Return the request with the name that its subject gives, or refuse what does not fit together."""
+    """Return the request with the name of its subject; refuse a request that contradicts its subject."""
     config = request.config
     if address.stream_name != request.stream_name:
         raise api_error("stream_mismatch")
@@ -89,10 +89,10 @@ def check_create(
     limits: AccountLimits = NO_LIMITS,
     has_interest: Callable[[str], bool] = lambda subject: False,
 ) -> ConsumerConfig:
-    """Return the config to be stored, or raise the error that nats-server answers.
+    """Return the config to store, or raise the error that nats-server answers.
 
-    The request has passed `check_address`. The result bears the consumer's name: if that exists already, the
-    consumer is updated. `has_interest` tells whether somebody listens on a deliver subject.
+    The request has passed `check_address`. The result has the consumer's name; if that exists already, the
+    consumer is updated. `has_interest` returns whether a deliver subject has subscribers.
     """
     config = _replicating(request.config, stream)
     old = existing.get(config.name)
@@ -116,10 +116,10 @@ def check_create(
 
 
 def _replicating(config: ConsumerConfig, stream: StreamConfig) -> ConsumerConfig:
-    """Return the config of a consumer for replication as it is served here, any other as it is.
+    """Return the config of a replicating consumer as it is served here; other configs are unchanged.
 
-    Where messages stay for consumers it must be durable, and settle what the other side has stored; elsewhere
-    it is one of several with the same name.
+    On a work queue or interest stream it must be durable, and settle what the other side has stored. On other
+    streams it is one of several with the same name.
     """
     if not (config.direct and config.sourcing and config.name):
         return config
@@ -137,7 +137,7 @@ def _replicating(config: ConsumerConfig, stream: StreamConfig) -> ConsumerConfig
 
 
 def _keeping(config: ConsumerConfig, old: ConsumerConfig) -> ConsumerConfig:
-    """Return the config with what a second create cannot change and need not repeat."""
+    """Return the config with the fields that a second create cannot change and need not repeat."""
     config = replace(config, pause_until=old.pause_until)
     if config.sourcing and config.is_durable:
         config = replace(
@@ -163,12 +163,12 @@ def _updated(
         raise api_error("consumer_wq_consumer_not_unique")
     if new != old:
         check_update(old, new, has_interest)
-    # Whether an unused consumer goes by itself was decided when it was created.
+    # Whether an unused consumer is removed was decided when it was created.
     return _stamped(new, durable=old.is_durable)
 
 
 def check_update(old: ConsumerConfig, new: ConsumerConfig, has_interest: Callable[[str], bool]) -> None:
-    """Refuse what cannot change once a consumer exists."""
+    """Refuse changes that are not possible once a consumer exists."""
     for field, words in _FIXED.items():
         if getattr(old, field) != getattr(new, field):
             raise _create(f"{words} can not be updated")
@@ -177,7 +177,7 @@ def check_update(old: ConsumerConfig, new: ConsumerConfig, has_interest: Callabl
             raise _create("can not update pull consumer to push based")
         if not new.deliver_subject:
             raise _create("can not update push consumer to pull based")
-        # One who replicates listens on a new subject before we hear that it has left the old one.
+        # A replicating client subscribes to its new subject before we learn that it left the old one.
         if not new.sourcing and has_interest(old.deliver_subject):
             raise api_error("consumer_name_exist")
     if old.max_waiting != new.max_waiting:
@@ -195,7 +195,7 @@ def _check_count(stream: StreamConfig, existing: Mapping[str, ConsumerConfig], l
 def _check_workqueue(
     config: ConsumerConfig, stream: StreamConfig, existing: Mapping[str, ConsumerConfig]
 ) -> None:
-    """Refuse what would let two consumers of a workqueue get the same message, or lose one."""
+    """Refuse consumers of a work queue that would get the same message, or miss one."""
     if stream.retention is not Retention.WORKQUEUE:
         return
     if config.ack_policy not in (AckPolicy.EXPLICIT, AckPolicy.FLOW_CONTROL):
@@ -209,7 +209,7 @@ def _check_workqueue(
 
 
 def _is_partition(config: ConsumerConfig, existing: Mapping[str, ConsumerConfig]) -> bool:
-    """Return whether no other consumer takes a subject that this one takes."""
+    """Return whether no other consumer selects a subject that this one selects."""
     name = config.durable_name or config.name
     ours = SubjectSet(config.filters)
     for other in existing.values():
@@ -223,12 +223,12 @@ def _is_partition(config: ConsumerConfig, existing: Mapping[str, ConsumerConfig]
 
 
 def _counted(existing: Mapping[str, ConsumerConfig]) -> int:
-    """Return how many consumers count: those of replication do not."""
+    """Return how many consumers count towards limits: replicating ones do not."""
     return sum(not (config.direct or config.sourcing) for config in existing.values())
 
 
 def _stamped(config: ConsumerConfig, *, durable: bool) -> ConsumerConfig:
-    """Return the config with the time after which an unused ephemeral goes."""
+    """Return the config with the time after which an unused ephemeral is removed."""
     if durable or config.inactive_threshold > 0:
         return config
     return replace(config, inactive_threshold=DEFAULT_INACTIVE_THRESHOLD)

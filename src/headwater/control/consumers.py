@@ -37,7 +37,7 @@ from headwater.wire.consumer_json import decode_config, encode_config
 logger = logging.getLogger(__name__)
 MOST_SUBJECTS = 1 << 30
 FILTERS_AT_ONCE = 200
-"""So many filters are compared in one turn of the event loop."""
+"""How many filters are compared in one turn of the event loop."""
 
 
 class Consumers:
@@ -56,9 +56,9 @@ class Consumers:
         names_domain: bool = False,
         limits: AccountLimits = NO_LIMITS,
     ) -> None:
-        """With `names_domain` ack subjects have the newer form, and acks in the older one are not ours."""
+        """With `names_domain` ack subjects have the newer form, and acks in the older form are ignored."""
         self._folder = folder or account
-        """What the account is called in the store."""
+        """The account's folder in the store."""
         self._catalog = catalog
         self._limits = limits
         self._connection = connection
@@ -75,31 +75,31 @@ class Consumers:
         self._ack_sids: dict[Consumer, list[bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_listeners: Callable[[], None] = lambda: None
-        """Called when somebody has begun to listen on any subject, or listens no more."""
+        """Called when interest in any subject has begun or ended."""
 
     def of(self, stream: Stream) -> StreamConsumers:
         """Return the consumers of a stream."""
         return self._by_stream[stream.name]
 
     def count(self, stream: Stream) -> int:
-        """Return how many consumers clients see on a stream."""
+        """Return how many consumers of a stream clients see."""
         consumers = self._by_stream.get(stream.name)
         return consumers.num_listed if consumers is not None else 0
 
     @property
     def total(self) -> int:
-        """Return how many consumers clients see in all."""
+        """Return how many consumers clients see in total."""
         return sum(consumers.num_listed for consumers in self._by_stream.values())
 
     def get(self, stream: Stream, name: str) -> Consumer:
-        """Return a consumer, or refuse one that is not there."""
+        """Return a consumer; raise an error if there is none."""
         consumer = self._by_stream[stream.name].get(name)
         if consumer is None:
             raise api_error("consumer_not_found")
         return consumer
 
     def on_opened(self, stream: Stream) -> None:
-        """Open the stream's consumers, and take their acknowledgements."""
+        """Open the stream's consumers, and subscribe to their acks."""
         consumers = StreamConsumers(
             stream,
             self.outlet,
@@ -118,16 +118,16 @@ class Consumers:
             try:
                 self._reopen(consumers, row)
             except Error as error:
-                logger.error("consumer %s of %s is left out: %s", row.name, stream.name, error)
+                logger.error("cannot open consumer %s of %s: %s", row.name, stream.name, error)
         consumers.expect(row.name for row in rows)
         answers = FlowAnswers(consumers)
         self._flow_sids[stream.name] = self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers)
 
     def _add(self, consumers: StreamConsumers, consumer: Consumer) -> None:
-        """Let a consumer take part, and take its acknowledgements.
+        """Add a consumer, and subscribe to its acks.
 
-        Each has subscriptions of its own, so that nats-server answers at once who acknowledges to one that is
-        gone, or that takes no acknowledgements.
+        Each consumer has its own subscriptions, so that nats-server reports no responders at once for an ack
+        to a consumer that was removed or has no acks.
         """
         consumers.add(consumer)
         if consumer.config.ack_policy not in (AckPolicy.NONE, AckPolicy.FLOW_CONTROL):
@@ -145,16 +145,16 @@ class Consumers:
         if recorded:
             state = ConsumerState.restore(config, recorded, self._clock.steady_ns())
         else:
-            # A crash came between its declaration and the first record of its state.
+            # The engine crashed between its declaration and the first record of its state.
             start_seq = min(config.opt_start_seq, MAX_SEQUENCE)
             state = ConsumerState(config, max(start_seq, consumers.stream.reading.first_seq, 1))
         self._add(consumers, self._make(consumers, config, row.created_ns, state))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Nothing to do: consumers ask the stream for its config."""
+        """Do nothing: consumers read the config from the stream."""
 
     def on_closed(self, stream: Stream) -> None:
-        """Take no more acknowledgements; a stream closed while we are open is deleted."""
+        """Unsubscribe from acks; a stream that closes while the engine is open is being deleted."""
         sid = self._flow_sids.pop(stream.name, None)
         if sid is not None:
             self._connection.unsubscribe(sid)
@@ -166,7 +166,7 @@ class Consumers:
             self._background(consumers.delete())
 
     def on_interest(self) -> None:
-        """Have push consumers look who listens."""
+        """Have push consumers check their subscriber interest."""
         was_open, self._was_open = self._was_open, self.outlet.is_open
         is_changed = self._was_open != was_open
         for consumers in list(self._by_stream.values() if is_changed else self._listening):
@@ -196,7 +196,7 @@ class Consumers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> ConsumerInfo:
-        """Return how the consumer stands that a request asks for, made or changed."""
+        """Return the info of the consumer that a request asks for, created or changed."""
         request = check_address(request, address)
         consumers = self.of(stream)
         async with consumers.declaring:
@@ -207,12 +207,12 @@ class Consumers:
             if known.config != config:
                 await self._update(consumers, known, config)
             if config.sourcing:
-                # Whoever replicates counts deliveries from one again each time it asks.
+                # A replicating client counts deliveries from one each time it asks.
                 await self._reset(known, 0)
             return await known.info()
 
     async def _check(self, request: CreateRequest, consumers: StreamConsumers) -> ConsumerConfig:
-        """Return the config to be stored; very many filters are compared on a thread."""
+        """Return the config to store; very many filters are compared on a thread."""
         config, existing = consumers.stream.config, consumers.configs
         filters = len(request.config.filters)
         if filters and config.retention is Retention.WORKQUEUE:
@@ -235,8 +235,8 @@ class Consumers:
 
     async def _create(self, consumers: StreamConsumers, config: ConsumerConfig) -> ConsumerInfo:
         stream = consumers.stream
-        # The log must say first that an earlier consumer of this name is gone, or this one would inherit
-        # its state from there after a refused write or a restart.
+        # The log must first record that an earlier consumer of this name was removed. Otherwise this one
+        # would inherit its state after a refused write or a restart.
         consumers.tick(self._clock.steady_ns())
         await stream.publishing.settled()
         stream.publishing.require_storing()
@@ -255,7 +255,7 @@ class Consumers:
         return info
 
     async def declare_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
-        """Enter consumers into the catalog and their states into the log: they are opened with the stream."""
+        """Add consumers to the catalog and their states to the log; they are opened with the stream."""
         recorded = [consumer for consumer in restored if not consumer.config.mem_storage]
         await stream.consumers.restore({consumer.config.name: consumer.state for consumer in recorded})
         for config, created_ns, _ in recorded:
@@ -264,7 +264,7 @@ class Consumers:
             await on_thread(self._catalog.declare_consumer, row)
 
     def add_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
-        """Open the restored consumers of a stream that are kept in memory only."""
+        """Open the restored consumers of a stream that are stored in memory only."""
         consumers = self.of(stream)
         for config, created_ns, state in restored:
             if config.mem_storage:
@@ -272,7 +272,7 @@ class Consumers:
                 consumers.add(self._make(consumers, config, created_ns, held))
 
     async def _start(self, stream: Stream, config: ConsumerConfig) -> tuple[int, list[int]]:
-        """Return where a new consumer begins, and the only sequences it wants of what is there."""
+        """Return where a new consumer begins, and which existing sequences it wants, if only some."""
         state = await stream.reading.state()
         first, after = max(state.first_seq, 1), state.last_seq + 1
         filters = config.filters or (">",)
@@ -334,7 +334,7 @@ class Consumers:
         return consumer
 
     async def reset(self, consumer: Consumer, seq: int) -> int:
-        """Have a consumer begin anew, not before where it was declared to; return at which sequence."""
+        """Have a consumer begin again, not before its declared start; return at which sequence."""
         config = consumer.config
         if seq and config.deliver_policy is DeliverPolicy.BY_START_SEQUENCE:
             if seq < config.opt_start_seq:
@@ -356,7 +356,7 @@ class Consumers:
         return start_seq
 
     async def delete(self, stream: Stream, name: str) -> None:
-        """Return once the consumer is gone for good."""
+        """Return once the consumer is durably removed."""
         consumer = self.get(stream, name)
         await self._delete(consumer)
 
@@ -374,7 +374,7 @@ class Consumers:
             self._advisories.action(consumer, "delete")
 
     def pull(self, stream: str, consumer: str, body: bytes, reply: bytes) -> bool:
-        """Hand on a pull request; return whether there is a consumer that takes it."""
+        """Pass on a pull request; return whether there is a consumer for it."""
         consumers = self._by_stream.get(stream)
         found = consumers.get(consumer) if consumers is not None else None
         if found is None:
@@ -383,7 +383,7 @@ class Consumers:
         return True
 
     def _abandoned(self, consumer: Consumer) -> None:
-        logger.info("consumer %s of %s: nobody uses it any more", consumer.name, consumer.stream.name)
+        logger.info("consumer %s of %s: inactive, removing it", consumer.name, consumer.stream.name)
         self._background(self._delete(consumer))
 
     def _background(self, work: Coroutine[None, None, None]) -> None:

@@ -1,14 +1,12 @@
-"""What is declared, kept a second time beside the data of each stream, so that a lost catalog can be rebuilt.
+"""Declarations, stored a second time next to the data of each stream, so that a lost catalog can be rebuilt.
 
-```
-<home>/identity.json                                    whose directory it is; never changes
+``` <home>/identity.json                                    the owner of the directory; never changes
 <home>/declared.json                                    the stream's config, with a revision
-<home>/consumers/<name>.<created>.<revision>.json       the config of each recorded consumer
-<home>/unfinished                                       the stream is being created; nobody was answered yet
-```
+<home>/consumers/<name>.<created>.<revision>.json       the config of each recorded consumer <home>/unfinished
+the stream is being created; no client was answered yet ```
 
-All files but `unfinished` are sealed. Between the catalog and a file beside the data the higher revision
-counts.
+All files except `unfinished` are sealed. Of the catalog's row and the file next to the data, the higher
+revision is valid.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _FILE = re.compile(r"(.+)\.(\d{1,20})\.(\d{1,10})\.json")
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Whose directory it is."""
+    """The stream that a directory belongs to."""
 
     identity: str
     account: str
@@ -61,7 +59,7 @@ class ConsumerDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer as it was last declared."""
 
     identity: str
-    """Of its stream."""
+    """The identity of its stream."""
     name: str
     config: str
     created_ns: int
@@ -69,7 +67,7 @@ class ConsumerDeclaration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerFile(NamedTuple):
-    """What the name of a consumer's file says."""
+    """The content of the name of a consumer's file."""
 
     stem: str
     """The consumer's name as a file name."""
@@ -87,12 +85,12 @@ class ConsumerFile(NamedTuple):
 
 
 def write_identity(disk: Disk, home: Path, identity: Identity) -> None:
-    """Return once the directory durably bears this identity."""
+    """Return once the directory durably has this identity."""
     disk.write_atomic(home / IDENTITY, seal(identity, IDENTITY_VERSION))
 
 
 def read_identity(disk: Disk, home: Path) -> Identity | None:
-    """Return whose directory it is, None if it bears no identity; refuse a damaged one."""
+    """Return the identity of a directory, None if it has none; refuse a damaged one."""
     content = _read(disk, home / IDENTITY)
     if content is None:
         return None
@@ -106,33 +104,33 @@ def read_identity(disk: Disk, home: Path) -> Identity | None:
 
 
 def is_sealed(disk: Disk, home: Path) -> bool:
-    """Return whether the identity carries a checksum, as those of version 0.1.0 do not."""
+    """Return whether the identity has a checksum, which those of version 0.1.0 lack."""
     return b'"crc32"' in (_read(disk, home / IDENTITY) or b"")
 
 
 def write_declaration(disk: Disk, home: Path, declared: Declaration) -> None:
-    """Return once the stream's declaration durably lies beside its data."""
+    """Return once the stream's declaration is durably stored next to its data."""
     disk.write_atomic(home / DECLARED, seal(declared, VERSION))
 
 
 def read_declaration(disk: Disk, home: Path) -> Declaration | None:
-    """Return the declaration beside a stream's data, None if there is none; refuse a damaged one."""
+    """Return the declaration next to a stream's data, None if there is none; refuse a damaged one."""
     content = _read(disk, home / DECLARED)
     return None if content is None else unseal(content, Declaration, VERSION)
 
 
 def write_consumer(disk: Disk, home: Path, declared: ConsumerDeclaration, old: ConsumerFile | None) -> None:
-    """Return once this revision of a consumer durably lies beside the data in place of the old one."""
+    """Return once this revision of a consumer is durably stored next to the data, replacing the old one."""
     file = ConsumerFile.of(declared.name, declared.created_ns, declared.revision)
     disk.mkdir(home / CONSUMERS)
     disk.write_atomic(home / CONSUMERS / str(file), seal(declared, VERSION))
     if old is not None and old != file:
-        # A power cut may bring the old file back. The higher revision counts all the same.
+        # A power cut may restore the old file. The higher revision is valid all the same.
         disk.remove(home / CONSUMERS / str(old))
 
 
 def remove_consumers(disk: Disk, home: Path, files: Iterable[ConsumerFile]) -> None:
-    """Return once these files are durably gone."""
+    """Return once these files are durably removed."""
     for file in files:
         disk.remove(home / CONSUMERS / str(file))
     if (home / CONSUMERS).exists():
@@ -140,7 +138,7 @@ def remove_consumers(disk: Disk, home: Path, files: Iterable[ConsumerFile]) -> N
 
 
 def read_consumer(disk: Disk, home: Path, file: ConsumerFile) -> ConsumerDeclaration:
-    """Return a consumer as its file has it; refuse a damaged one."""
+    """Return a consumer from its file; refuse a damaged one."""
     return unseal(disk.read_all(home / CONSUMERS / str(file)), ConsumerDeclaration, VERSION)
 
 
@@ -151,12 +149,12 @@ def consumer_files(disk: Disk, home: Path) -> list[ConsumerFile]:
 
 
 def newest(files: list[ConsumerFile]) -> dict[str, ConsumerFile]:
-    """Return the file that counts for each consumer: a crash may have left the one before it, too."""
+    """Return the valid file of each consumer: a crash may have left its predecessor, too."""
     return {file.stem: file for file in sorted(files)}
 
 
 def homes(disk: Disk, store: Path) -> Iterator[Path]:
-    """Yield every directory of a stream in a store, whatever account it belongs to."""
+    """Yield every stream directory in a store, of any account."""
     for account in _list(disk, store):
         for name in [] if account.startswith(".") else _list(disk, store / account):
             home = store / account / name
@@ -165,7 +163,7 @@ def homes(disk: Disk, store: Path) -> Iterator[Path]:
 
 
 def is_home(disk: Disk, path: Path) -> bool:
-    """Return whether a directory is that of a stream: it says so, or what it holds does."""
+    """Return whether a directory is a stream's, by its identity or by its content."""
     return not {IDENTITY, DECLARED, "log", "table"}.isdisjoint(_list(disk, path))
 
 

@@ -1,10 +1,10 @@
-"""The directories of an account's streams under one root: made whole, recognised, thrown away.
+"""The directories of an account's streams below one root: created, recognized, removed.
 
-A directory of ours bears an `identity.json`. It is made under a name that begins with `.new-` and thrown
-away under one that begins with `.trash-`; no stream's name gives either, so what bears them is removed at
-the next open. Nothing else is removed unless somebody recorded that it should be: a directory that says it
-is `unfinished` was never answered for, and one whose identity is among the recorded deletions was deleted.
-A directory that no row names and that is neither is an orphan, and stays.
+A stream's directory contains an `identity.json`. It is created with a name that begins with `.new-`, and
+before its removal it is renamed to one that begins with `.trash-`. No stream's name results in either, so
+that such directories are removed at the next open. Nothing else is removed without a record: a directory that
+is `unfinished` was never reported to a client as created, and one whose identity is among the recorded
+deletions was deleted. A directory that is neither and that no row names is an orphan, and is kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class IdentityError(Error):
 
 
 class UnreadableIdentityError(IdentityError):
-    """The disk refuses to read whose directory it is."""
+    """The disk refuses to read the identity of a directory."""
 
 
 class Orphan(NamedTuple):
@@ -40,19 +40,19 @@ class Orphan(NamedTuple):
 
     path: Path
     row: StreamRow | None
-    """What its directory says, None if that cannot be read."""
+    """The row in its declaration, None if that cannot be read."""
 
 
 class Swept(NamedTuple):
-    """What a sweep found."""
+    """The result of a sweep."""
 
     waiting: list[Path]
-    """Thrown away, and to be removed now."""
+    """Renamed to trash, and to be removed now."""
     orphans: list[Orphan]
 
 
 class Directories:
-    """The streams' directories below one root; every method blocks on the disk."""
+    """The stream directories below one root; every method blocks on the disk."""
 
     def __init__(self, root: Path, disk: Disk, tables: BucketTables | None = None) -> None:
         self.root = root
@@ -62,12 +62,12 @@ class Directories:
         disk.mkdir(root)
 
     def free_name(self, name: str, identity: str) -> str:
-        """Return a directory name for the stream that nothing bears yet."""
+        """Return an unused directory name for the stream."""
         wanted = directory_name(name)
         return f"{wanted}.{identity}" if (self.root / wanted).exists() else wanted
 
     def make(self, row: StreamRow) -> Path:
-        """Return the directory once it durably exists with its identity, and says that it is unfinished."""
+        """Return the directory once it durably exists with its identity, marked as unfinished."""
         new = self.root / (_NEW + row.identity)
         self._disk.mkdir(new)
         declaration.write_identity(self._disk, new, Identity(row.identity, row.account, row.name))
@@ -78,13 +78,13 @@ class Directories:
         return path
 
     def finish(self, path: Path) -> None:
-        """Return once the directory durably is that of a stream which may never be removed unasked."""
+        """Return once the directory is durably marked as finished: it is only removed on request."""
         if (path / UNFINISHED).exists():
             self._disk.remove(path / UNFINISHED)
             self._disk.sync_dir(path)
 
     def find(self, row: StreamRow) -> Path:
-        """Return the directory of a declared stream, which must bear its identity."""
+        """Return the directory of a declared stream, which must have its identity."""
         path = self.root / row.directory
         try:
             found = declaration.read_identity(self._disk, path)
@@ -99,18 +99,18 @@ class Directories:
                 f"its directory {path} belongs to {found.name!r}, identity {found.identity}; {REPAIR}"
             )
         if (found.account, found.name) != (row.account, row.name):
-            raise IdentityError(f"its directory {path} says it is that of {found.name!r}; {REPAIR}")
+            raise IdentityError(f"its directory {path} is declared as that of {found.name!r}; {REPAIR}")
         return path
 
     def discard(self, path: Path) -> Path:
-        """Return the name under which the directory now waits to be removed."""
+        """Return the trash name under which the directory now waits for its removal."""
         trash = self.root / f"{_TRASH}{uuid.uuid4().hex}"
         self._disk.rename(path, trash)
         self._disk.sync_dir(self.root)
         return trash
 
     def remove(self, trash: Path) -> None:
-        """Remove a discarded directory with all it holds, and its table in a bucket before it."""
+        """Remove a discarded directory with its content, after its table in a bucket."""
         assert trash.parent == self.root
         assert trash.name.startswith((_NEW, _TRASH))
         if self._tables is None:
@@ -120,14 +120,14 @@ class Directories:
         self._disk.remove_tree(trash)
 
     def clear(self) -> list[Path]:
-        """Return what waits to be removed after discarding everything, as memory starts empty."""
+        """Discard everything, as memory starts empty, and return what waits for its removal."""
         for name in self._disk.list(self.root):
             if not name.startswith((_NEW, _TRASH)):
                 self.discard(self.root / name)
         return [self.root / name for name in self._disk.list(self.root)]
 
     def sweep(self, declared: Collection[StreamRow], deleted: Container[str]) -> Swept:
-        """Return what waits to be removed, and the orphans; only what is recorded as deleted is discarded."""
+        """Return what waits for its removal, and the orphans; only recorded deletions are discarded."""
         identities = {row.identity for row in declared}
         taken = {row.directory for row in declared}
         swept = Swept([], [])
@@ -146,7 +146,7 @@ class Directories:
         return swept
 
     def row_of(self, path: Path) -> StreamRow | None:
-        """Return the row that a directory says it should have, None if it cannot be read."""
+        """Return the row in a directory's declaration, None if it cannot be read."""
         declared, identity = self._declared(path), self._identity(path)
         if declared is not None and (identity is None or identity.identity == declared.identity):
             return StreamRow.of(declared, path.name)

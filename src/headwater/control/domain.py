@@ -1,13 +1,14 @@
 """The streams of one account: declared, opened, changed, removed, each step safe against a crash.
 
-Create: directory with its identity, marked unfinished → stream opened in it → config beside it → row in the
-catalog → mark removed → answer. A crash before the row leaves an unfinished directory that no row names,
-removed at the next open; a crash after it leaves a stream with a mark, which the next open removes.
+Create: directory with its identity, marked as unfinished → open the stream in it → write the config next to
+it → row in the catalog → remove the mark → answer. A crash before the row leaves an unfinished directory that
+no row names, which the next open removes. A crash after it leaves a stream with a mark, which the next open
+removes.
 
-Delete: in one transaction the row goes and the deletion is recorded → directory renamed to trash → removed
-→ record forgotten. A crash on the way leaves a directory with a recorded deletion, removed at the next
-open. A directory that no row names and that nobody deleted is an orphan: offline until it is repaired or
-deleted.
+Delete: in one transaction remove the row and record the deletion → rename the directory to trash → remove it
+→ remove the record. A crash in between leaves a directory with a recorded deletion, which the next open
+removes. A directory that no row names and that was not deleted is an orphan: it is offline until it is
+repaired or deleted.
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ from headwater.wire.stream_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
 Fill = Callable[[Stream], Coroutine[Any, Any, None]]
-"""Puts messages into a new stream before anyone else sees it."""
+"""Writes messages to a new stream before any client sees it."""
 _OPEN_AT_ONCE = 8
 OPEN_WITHIN_S = 30.0
-"""An engine that starts waits no longer for a stream."""
+"""How long a starting engine waits for a stream."""
 TAKE_BACK_S = 1.0
-"""How often it is tried to take back a config that was refused."""
+"""How often the rollback of a refused config is tried."""
 CLOSE_WITHIN_S = 30.0
-"""Nobody waits longer for a stream to be closed: its disk hangs."""
+"""How long to wait for a stream to close; after that its disk hangs."""
 _T = TypeVar("_T")
 
 
 class Observer(Protocol):
-    """Who keeps subscriptions or other things in step with the streams."""
+    """Keeps subscriptions or other state in step with the streams."""
 
     def on_opened(self, stream: Stream) -> None:
-        """A stream is there and takes messages from now on."""
+        """A stream is open and accepts messages from now on."""
         ...
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
@@ -66,12 +67,12 @@ class Observer(Protocol):
         ...
 
     def on_closed(self, stream: Stream) -> None:
-        """A stream is about to be closed and takes no messages any more."""
+        """A stream is about to be closed and accepts no more messages."""
         ...
 
 
 class Domain:
-    """All streams of an account; operations on one name come one after the other."""
+    """All streams of an account; operations on the same name run one after the other."""
 
     def __init__(
         self,
@@ -85,31 +86,31 @@ class Domain:
     ) -> None:
         self.account = account
         self._folder = folder = folder or account
-        """What the account is called in the store: it may be another name than the server's."""
+        """The account's folder in the store, which may differ from its name on the server."""
         self.limits = limits
         self._catalog = catalog
         self._services = replace(services, free_bytes=self._free_bytes)
         self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
         self._homes = Directories(store / directory_name(folder), services.file_disk, services.tables)
-        """Where every stream has its identity and what is declared, and a file stream its data, too."""
+        """The directories with each stream's identity and declaration, and with a file stream's data."""
         self._in_memory = Directories(self._memory / directory_name(folder), services.memory_disk)
-        """Where memory streams have their data."""
+        """The directories with memory streams' data."""
         self._reconciliation = Reconciliation(catalog, services.file_disk)
-        # What is declared or about to be: nothing is awaited between the check of a config against these and
-        # its entry here, so no two streams can take one subject.
+        # The declared configs, and those about to be. Nothing is awaited between checking a config against
+        # these and adding it here, so no two streams can have the same subject.
         self._configs: dict[str, StreamConfig] = {}
         self._rows: dict[str, StreamRow] = {}
         self._streams: dict[str, Stream] = {}
         self._offline: dict[str, str] = {}
         self._failed: set[str] = set()
-        """Those of them that are tried again from time to time."""
+        """The offline streams that are tried again from time to time."""
         self._reopening = Reopening(self._reopen)
         self._orphans: set[str] = set()
         """Streams that are not in the catalog, all of them offline."""
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._openings: dict[str, asyncio.Task[None]] = {}
-        """The streams that are being opened, by their names."""
+        """The streams that are being opened, by name."""
         self._closings: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()
         self._retries: set[asyncio.Task[None]] = set()
@@ -117,14 +118,14 @@ class Domain:
         """The streams that do not answer at the moment."""
 
     def observe(self, observer: Observer) -> None:
-        """Tell the observer of every stream, those already open included."""
+        """Notify the observer of every stream, including those that are open already."""
         self._observers.append(observer)
         for stream in self._streams.values():
             observer.on_opened(stream)
 
     @property
     def fence(self) -> Fence:
-        """Return what says whether the store is still ours."""
+        """Return the fence of the store."""
         return self._services.fence
 
     @property
@@ -137,15 +138,15 @@ class Domain:
         return self._configs.values()
 
     def names(self, subject: str = "") -> list[str]:
-        """Return the names of the streams, all or those whose subjects meet this one, sorted."""
+        """Return the sorted names of the streams, all or those whose subjects overlap with this one."""
         return sorted(name for name in self._rows if not subject or _listens(self._configs[name], subject))
 
     def find(self, name: str) -> Stream | None:
-        """Return the stream, or nothing if it does not exist or is offline."""
+        """Return the stream, or None if it does not exist or is offline."""
         return self._streams.get(name)
 
     def stream(self, name: str) -> Stream:
-        """Return the stream, or refuse one that is unknown or offline."""
+        """Return the stream; raise an error if it is unknown or offline."""
         stream = self._streams.get(name)
         if stream is not None:
             return stream
@@ -162,18 +163,18 @@ class Domain:
         return limit - sum(s.reading.size for s in self._streams.values() if s.config.storage is storage)
 
     async def used(self, storage: Storage) -> int:
-        """Return the bytes that the account's streams hold in one kind of storage."""
+        """Return the bytes that the account's streams use of one kind of storage."""
         streams = [s for s in self._streams.values() if s.config.storage is storage]
         sizes = {stream.name: stream.reading.durable_bytes for stream in streams}
         answers = await self.late.ask(
             (s for s in streams if sizes[s.name] is None), lambda stream: stream.reading.state()
         )
         sizes |= {name: state.bytes for name, state in answers.given.items()}
-        # One that does not answer counts with what it held when it last did.
+        # One that does not answer counts with its last known size.
         return sum(s.reading.known_bytes if (size := sizes[s.name]) is None else size for s in streams)
 
     async def open_all(self) -> None:
-        """Open every declared stream; one that cannot be opened is offline, the others go on."""
+        """Open every declared stream; one that cannot be opened is offline, and the others are served."""
         self._services.fence.check()
         rows = await on_thread(self._catalog.streams, self._folder)
         deleted = await on_thread(self._catalog.deletions)
@@ -194,13 +195,13 @@ class Domain:
             self._show(orphan)
 
     async def _begin_opening(self, row: StreamRow) -> None:
-        """Open a stream; one whose disk hangs is offline until it is open, and the others go on."""
+        """Open a stream; one whose disk hangs is offline until it is open, and the others are served."""
         opening = asyncio.create_task(self._open(row), name=f"open {row.name}")
         self._openings[row.name] = opening
         opening.add_done_callback(lambda done: self._has_ended(row.name, done))
         await asyncio.wait({opening}, timeout=OPEN_WITHIN_S)
         if not opening.done() and self._is_declared(row):
-            logger.error("stream %r is still being opened; the others are served meanwhile", row.name)
+            logger.error("stream %r is still being opened, serving the others", row.name)
             self._offline[row.name] = "it is still being opened"
 
     def _has_ended(self, name: str, opening: asyncio.Task[None]) -> None:
@@ -208,18 +209,18 @@ class Domain:
             del self._openings[name]
 
     def _is_declared(self, row: StreamRow) -> bool:
-        """Return whether a row is still that of its name: it may be deleted, and another made, meanwhile."""
+        """Return whether a row is still that of its name: the stream may have been deleted and re-created."""
         known = self._rows.get(row.name)
         return known is not None and known.identity == row.identity
 
     def _show(self, orphan: Orphan) -> None:
-        """Show a stream that the catalog does not know as offline; nothing of it is touched."""
-        row, reason = orphan.row, f"the catalog does not know it, but {orphan.path} holds it; {REPAIR}"
+        """Show a stream that is not in the catalog as offline; its files are not touched."""
+        row, reason = orphan.row, f"it is not in the catalog, but {orphan.path} contains it; {REPAIR}"
         if row is None:
-            logger.error("%s holds a stream that cannot be recognised; %s", orphan.path, REPAIR)
+            logger.error("%s contains a stream that cannot be identified; %s", orphan.path, REPAIR)
             return
         if row.account != self._folder or row.name in self._rows:
-            logger.error("%s holds another stream %r of %r; %s", orphan.path, row.name, row.account, REPAIR)
+            logger.error("%s has another stream %r of %r; %s", orphan.path, row.name, row.account, REPAIR)
             return
         logger.error("stream %r is orphaned: %s", row.name, reason)
         self._rows[row.name] = row
@@ -228,7 +229,7 @@ class Domain:
         self._configs[row.name] = _readable(row)
 
     async def _open(self, row: StreamRow) -> None:
-        """Open a declared stream; of one that is deleted meanwhile, the directory waits for this to end."""
+        """Open a declared stream; if it is deleted meanwhile, its directory is removed afterwards."""
         try:
             row, directory = await on_thread(self._prepare, row)
             config, _ = decode_config(row.config.encode())
@@ -238,7 +239,7 @@ class Domain:
             self._configs[row.name] = config
             self._require_no_copies(config)
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
-        except Exception as error:  # whatever is wrong with one stream, the others must open
+        except Exception as error:  # an error of one stream must not keep others from opening
             self._cannot_open(row, error)
             return
         if not self._is_declared(row):
@@ -251,7 +252,7 @@ class Domain:
         self._opened(stream)
 
     def _cannot_open(self, row: StreamRow, error: Exception) -> None:
-        """Show a stream as offline, and try it again before long."""
+        """Show a stream as offline, and have it tried again."""
         if not self._is_declared(row):
             return
         if self._offline.get(row.name) != str(error):
@@ -264,7 +265,7 @@ class Domain:
         self._reopening.start()
 
     async def _reopen(self) -> bool:
-        """Try each stream again that is offline; return whether any still is."""
+        """Try to open each offline stream again; return whether any is still offline."""
         for name in sorted(self._failed):
             if name not in self._offline or name not in self._rows:
                 self._failed.discard(name)
@@ -273,7 +274,7 @@ class Domain:
         return bool(self._failed)
 
     def _prepare(self, row: StreamRow) -> tuple[StreamRow, Path]:
-        """Return the row of a declared stream, and where its data lies; in memory that is empty."""
+        """Return the row of a declared stream, and the directory of its data; in memory that is empty."""
         in_memory = _readable(row).storage is Storage.MEMORY
         if in_memory and not (self._homes.root / row.directory).exists():
             self._homes.make(row)
@@ -288,7 +289,7 @@ class Domain:
             observer.on_opened(stream)
 
     async def close(self) -> None:
-        """Close every stream; what is under way on a stream ends first."""
+        """Close every stream; operations in progress end first."""
         await self._reopening.close()
         for opening in self._openings.values():
             opening.cancel()
@@ -298,7 +299,7 @@ class Domain:
         await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
         if self._removals:
             await asyncio.wait(self._removals, timeout=CLOSE_WITHIN_S)
-        # What memory streams hold ends here; left behind, it would take memory until the next start.
+        # Memory streams end here. Their files would use memory until the next start.
         await on_thread(self._forget_memory)
 
     async def _close_one(self, name: str) -> None:
@@ -311,14 +312,14 @@ class Domain:
         try:
             self._services.fence.check()
         except FencedError:
-            return  # the streams in memory may be those of the engine that has the store now
+            return  # the memory streams may be those of the engine that owns the store now
         disk = self._services.memory_disk
         disk.remove_tree(self._in_memory.root)
-        if not disk.list(self._memory):  # another account's may be there yet
+        if not disk.list(self._memory):  # another account's may still exist
             disk.remove_tree(self._memory)
 
     async def _close(self, stream: Stream) -> asyncio.Task[None]:
-        """Return the closing of a stream once it has ended, or later than that if it hangs."""
+        """Return the task that closes a stream, once it has ended, or after a while if it hangs."""
         for observer in self._observers:
             observer.on_closed(stream)
         closing = asyncio.create_task(self._end(stream), name=f"close {stream.name}")
@@ -326,19 +327,19 @@ class Domain:
         closing.add_done_callback(self._closings.discard)
         await asyncio.wait({closing}, timeout=CLOSE_WITHIN_S)
         if not closing.done():
-            logger.error("stream %r does not close: its disk does not answer", stream.name)
+            logger.error("stream %r does not close, its disk does not respond", stream.name)
         return closing
 
     async def _end(self, stream: Stream) -> None:
         try:
             await stream.close()
         except (DiskError, OSError):
-            logger.exception("stream %r did not close well", stream.name)
+            logger.exception("stream %r failed to close", stream.name)
 
     async def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
     ) -> tuple[Stream, bool]:
-        """Return the stream, and whether it is new; the same config again gives the stream that exists."""
+        """Return the stream, and whether it is new; an identical config returns the existing stream."""
         async with self._lock(config.name):
             known = config.name in self._configs
             config = self._check_create(config, pedantic=pedantic, name=name)
@@ -347,16 +348,16 @@ class Domain:
             return await self._create(config), True
 
     async def restore_stream(self, config: StreamConfig, fill: Fill, declare: Fill | None = None) -> Stream:
-        """Return a new stream that `fill` has filled; nobody sees it before; an error leaves none.
+        """Return a new stream with the messages that `fill` writes; before that no client sees it.
 
-        `declare` is called once the stream is in the catalog, to enter its consumers there.
+        On an error it is removed. `declare` is called once the stream is in the catalog, for its consumers.
         """
         self.check_restore(config)
         async with self._lock(config.name):
             return await self._create(self.check_restore(config), fill, declare)
 
     def check_restore(self, config: StreamConfig) -> StreamConfig:
-        """Return the config to be stored for a stream from an archive, or refuse it."""
+        """Return the config to store for a stream from an archive, or refuse it."""
         if config.name in self._configs:
             raise api_error("stream_name_exist_restore_failed")
         return self._check_create(config)
@@ -435,7 +436,7 @@ class Domain:
         directory: Path,
         home: Path,
     ) -> Stream:
-        """Return the stream once it is in the catalog and its directory no longer says it is unfinished."""
+        """Return the stream once it is in the catalog and its directory is not marked unfinished any more."""
         opening = Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
         stream = await _unbroken(opening)
         try:
@@ -462,7 +463,7 @@ class Domain:
         name: str | None = None,
         consumers: Iterable[rules.ConsumerBounds] = (),
     ) -> Stream:
-        """Return the stream once its new config is durable and holds."""
+        """Return the stream once its new config is durable and in effect."""
         async with self._lock(config.name):
             old = self._configs.get(config.name)
             self._require_no_copies(config)
@@ -500,7 +501,7 @@ class Domain:
         task.add_done_callback(self._retries.discard)
 
     async def _keep_taking_back(self, old: StreamConfig) -> None:
-        """Try until it is declared, or something newer is."""
+        """Try until it is declared, or a newer config is."""
         while self._configs.get(old.name) is old:
             await asyncio.sleep(TAKE_BACK_S)
             async with self._lock(old.name):
@@ -508,11 +509,11 @@ class Domain:
                     return
 
     async def _has_declared(self, config: StreamConfig) -> bool:
-        """Declare a config; return whether the disk let us."""
+        """Declare a config; return whether the disk accepted it."""
         try:
             await on_thread(self._declare, config)
         except (OSError, DiskError, sqlite3.Error) as error:
-            logger.warning("stream %r: its config cannot be declared yet: %s", config.name, error)
+            logger.warning("stream %r: cannot write its config yet: %s", config.name, error)
             return False
         return True
 
@@ -520,7 +521,7 @@ class Domain:
         self._catalog.update(self._folder, config.name, encode_config(config).decode())
 
     async def delete_stream(self, name: str) -> None:
-        """Return once the stream is gone for everyone; its files go in the background."""
+        """Return once the stream is deleted for all clients; its files are removed in the background."""
         async with self._lock(name):
             row = self._rows.get(name)
             if row is None:
@@ -535,7 +536,8 @@ class Domain:
             self._offline.pop(name, None)
             self._failed.discard(name)
             self._orphans.discard(name)
-            # One that is still being opened goes on in its directory, which must not be another's before.
+            # An opening in progress continues in its directory, which must not become another stream's
+            # before.
             under_way = under_way or self._openings.get(name)
             if under_way is None or under_way.done():
                 await self._discard(row)
@@ -543,7 +545,7 @@ class Domain:
                 self._in_background(self._discard(row, under_way))
 
     def _record_deletion(self, row: StreamRow) -> None:
-        """Have the stream be deleted for good, even if the engine ends now."""
+        """Record the deletion durably, even if the engine stops now."""
         if row.name in self._orphans:
             self._catalog.record_deletion(row.identity, row.account, row.name)
             return
@@ -551,15 +553,15 @@ class Domain:
             self._homes.find(row)
             is_there = True
         except UnreadableIdentityError:
-            # The next start reads it again, and removes the directory only if it bears this identity.
+            # The next start reads it again, and removes the directory only if it has this identity.
             is_there = True
         except IdentityError:
-            # Nothing to remove: should its directory come back, it is not ours to remove either.
+            # Nothing to remove. If its directory reappears, it must not be removed either.
             is_there = False
         self._catalog.delete(self._folder, row.name, tombstone=is_there)
 
     async def _discard(self, row: StreamRow, under_way: asyncio.Task[None] | None = None) -> None:
-        """Throw the directories of a removed stream away; should that fail, the next open does."""
+        """Discard the directories of a removed stream; if that fails, the next open does it."""
         if under_way is not None:
             await asyncio.wait({under_way})
         in_memory = self._in_memory.root / row.directory
@@ -569,22 +571,22 @@ class Domain:
             home = await on_thread(self._homes.find, row)
             self._remove(self._homes, [await on_thread(self._homes.discard, home)], row.identity)
         except Error as error:
-            logger.warning("the files of stream %r stay until the next start: %s", row.name, error)
+            logger.warning("cannot remove the files of stream %r until the next start: %s", row.name, error)
 
     def _remove(self, directories: Directories, trash: list[Path], deleted: str = "") -> None:
-        """Remove directories in the background, and then forget the recorded deletion that asked for it."""
+        """Remove directories in the background, and then the record of the deletion."""
 
         async def remove() -> None:
             for path in trash:
                 try:
                     await on_thread(directories.remove, path)
                 except Error as error:
-                    logger.warning("%s stays until the next start: %s", path, error)
+                    logger.warning("cannot remove %s until the next start: %s", path, error)
             if deleted:
                 try:
                     await on_thread(self._catalog.forget_deletion, deleted)
                 except sqlite3.Error as error:
-                    logger.warning("a deletion stays recorded: %s", error)
+                    logger.warning("cannot remove the record of a deletion: %s", error)
 
         if trash:
             self._in_background(remove())
@@ -602,9 +604,9 @@ class Domain:
 
 
 async def _unbroken(step: Coroutine[Any, Any, _T]) -> _T:
-    """Return what the step gives; a cancellation meanwhile is put off to the next await.
+    """Return the result of the step; a cancellation in the meantime is deferred to the next await.
 
-    A thread goes on when whoever awaits it is cancelled, and must not meet a directory that was thrown away.
+    A thread continues when its awaiter is cancelled, and must not find its directory removed.
     """
     task = asyncio.ensure_future(step)
     try:

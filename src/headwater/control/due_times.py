@@ -1,4 +1,4 @@
-"""When something is due, soonest first: looking costs nothing while nothing is."""
+"""Due times, soonest first: checking costs nothing while nothing is due."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 _T = TypeVar("_T", bound=Hashable)
 SLACK = 64
-"""So many entries that no longer count may stand beside those that do, and as many again as those."""
+"""How many outdated entries may be in the heap besides as many as there are valid ones."""
 
 
 class DueTimes(Generic[_T]):
@@ -18,14 +18,14 @@ class DueTimes(Generic[_T]):
     def __init__(self) -> None:
         self._due: dict[_T, int] = {}
         self._heap: list[tuple[int, int, _T]] = []
-        """Each entry that is not in `_due` with the same time was replaced since."""
+        """An entry whose time differs from the one in `_due` is outdated."""
         self._numbers = count()
 
     def __len__(self) -> int:
         return len(self._due)
 
     def set(self, item: _T, due_ns: int | None) -> None:
-        """Have an item due at this time and no other; None for never."""
+        """Set the only due time of an item; None for never."""
         if due_ns is None:
             self._due.pop(item, None)
         elif self._due.get(item) != due_ns:
@@ -36,7 +36,7 @@ class DueTimes(Generic[_T]):
             heapq.heapify(self._heap)
 
     def take_due(self, now_ns: int) -> list[_T]:
-        """Return the items that are due, soonest first; none of them has a time any more."""
+        """Return the due items, soonest first, and remove their times."""
         found: list[_T] = []
         while self._heap and self._heap[0][0] <= now_ns:
             due_ns, _, item = heapq.heappop(self._heap)

@@ -1,4 +1,4 @@
-"""Keeps streams in order while they run: expires, folds, compacts, sweeps."""
+"""Maintains streams while they run: expires, folds, compacts, sweeps."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ logger = logging.getLogger(__name__)
 
 EXPIRE_TICK_S = 0.1
 FOLDS_AT_ONCE = 2
-"""Each takes a thread and a file of memory."""
+"""How many folds run at once; each takes a thread and memory for a file."""
 LONGEST_TURN_S = 30.0
-"""Work that takes longer goes on without its turn, so that a stream that is stuck delays no other."""
+"""Work that takes longer gives up its turn but continues, so that a stuck stream delays no other."""
 
 STOP_WITHIN_S = 30.0
-"""A stop waits no longer for what hangs."""
+"""How long a stop waits for work that hangs."""
 
 Work = Callable[[], Awaitable[object]]
 
 
 class Housekeeper:
-    """One task for expiry, one for folding, one for compaction, over the streams that may need it.
+    """One task each for expiry, folding and compaction, over the streams that may need it.
 
-    No stream waits for another: work that has not ended is not begun again, and the round goes on without it.
-    A stream that nobody touches costs nothing: it is looked at when it changes, or when its time has come.
+    No stream waits for another: work in progress is not started again, and the round continues without it. An
+    idle stream costs nothing: it is checked when it changes, or when something in it is due.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -42,21 +42,21 @@ class Housekeeper:
         self._streams: dict[str, Stream] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way: dict[tuple[str, Stream], asyncio.Task[None]] = {}
-        """What is being done, and for which stream."""
+        """Work in progress, by kind and stream."""
         self._waiting: dict[Stream, asyncio.Task[None]] = {}
         """The streams that wait for their turn to be folded."""
         self._turns = asyncio.Semaphore(FOLDS_AT_ONCE)
         self._complaints = Complaints()
         self._expiries: DueTimes[Stream] = DueTimes()
         self._changed: dict[Stream, None] = {}
-        """The streams of which something may be due at another time than it was."""
+        """The streams whose due times may have changed."""
         self._unfolded: dict[Stream, None] = {}
         """The streams that may have something to fold."""
         self._untidy: dict[Stream, None] = {}
-        """The streams whose tables may have something to merge, erase or unlink."""
+        """The streams whose tables may have files to merge, rewrite or unlink."""
 
     def on_opened(self, stream: Stream) -> None:
-        """Look after a stream."""
+        """Maintain a stream."""
         self._streams[stream.name] = stream
         stream.events.change_callbacks.add(partial(self._touch, stream))
         self._changed[stream] = self._unfolded[stream] = None
@@ -64,11 +64,11 @@ class Housekeeper:
             self._untidy[stream] = None
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Look at the stream again: limits may be others."""
+        """Check the stream again: its limits may have changed."""
         self._touch(stream)
 
     def on_closed(self, stream: Stream) -> None:
-        """Look after it no more."""
+        """Stop maintaining a stream."""
         self._streams.pop(stream.name, None)
         self._expiries.set(stream, None)
         for work in ("expire", "fold", "compact"):
@@ -77,7 +77,7 @@ class Housekeeper:
             known.pop(stream, None)
 
     def _touch(self, stream: Stream) -> None:
-        """Look at a stream in the next rounds: something was stored, removed or recorded."""
+        """Check a stream in the next rounds: something was stored, removed or recorded."""
         if self._streams.get(stream.name) is stream:
             self._changed[stream] = self._unfolded[stream] = self._untidy[stream] = None
 
@@ -93,7 +93,7 @@ class Housekeeper:
         ]
 
     async def stop(self) -> None:
-        """End the rounds; what is under way ends first, unless it hangs."""
+        """End the rounds; work in progress ends first, unless it hangs."""
         waiting = (*self._tasks, *self._waiting.values())
         for task in waiting:
             task.cancel()
@@ -118,7 +118,7 @@ class Housekeeper:
             self._expiries.set(stream, stream.retention.next_expiry_ns())
         for stream in self._expiries.take_due(now_ns):
             task = self._begin("expire", stream, partial(stream.retention.expire, now_ns))
-            # What is due next is known only then; where it failed, that is still due.
+            # The next due time is known only then. After a failure it is still due.
             task.add_done_callback(partial(self._has_expired, stream))
 
     def _has_expired(self, stream: Stream, task: asyncio.Task[None]) -> None:
@@ -151,7 +151,7 @@ class Housekeeper:
                 self._untidy[stream] = None
 
     async def _in_turn(self, work: str, stream: Stream, call: Work) -> None:
-        """Have work done when its turn comes; return when it has ended or its turn is over."""
+        """Start work when its turn comes; return when it has ended or its turn is over."""
         if (work, stream) in self._under_way:
             return
         async with self._turns:
@@ -159,7 +159,7 @@ class Housekeeper:
                 await asyncio.wait({self._begin(work, stream, call)}, timeout=LONGEST_TURN_S)
 
     def _begin(self, work: str, stream: Stream, call: Work) -> asyncio.Task[None]:
-        """Return the task of work for a stream, begun unless it is under way already."""
+        """Return the task of work for a stream, started unless it is in progress already."""
         key = (work, stream)
         if key not in self._under_way:
             self._under_way[key] = asyncio.create_task(self._guarded(work, stream, call))
@@ -167,7 +167,7 @@ class Housekeeper:
         return self._under_way[key]
 
     async def _guarded(self, work: str, stream: Stream, call: Work) -> None:
-        """Do work; what goes wrong is logged, once while it stays the same."""
+        """Run work; a failure is logged, once while it stays the same."""
         who = f"stream {stream.name}"
         try:
             await call()

@@ -1,4 +1,4 @@
-"""Asks many streams the same at once, and waits for none that does not answer."""
+"""Asks many streams at once, without waiting for those that do not answer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from headwater.errors import Error
 from headwater.stream.stream import Stream
 
 ANSWER_WITHIN_S = 4.0
-"""So long a stream may take to say how it stands, as a nats-server waits for the others of its cluster."""
+"""How long a stream may take to answer, as long as a nats-server waits for its cluster."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class StreamAnswers(Generic[_T]):
-    """What each stream answered; which streams gave no answer in time; which failed, and why."""
+    """The answers of streams, the streams that gave none in time, and those that failed, with the reason."""
 
     given: dict[str, _T] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class StreamAnswers(Generic[_T]):
 
 
 class LateStreams:
-    """The streams that owe an answer. They are not asked again until they have given it."""
+    """The streams that owe an answer; they are not asked again until they have given it."""
 
     def __init__(self) -> None:
         self._owed: dict[Stream, asyncio.Task[Any]] = {}
@@ -34,7 +34,7 @@ class LateStreams:
     async def ask(
         self, streams: Iterable[Stream], question: Callable[[Stream], Coroutine[Any, Any, _T]]
     ) -> StreamAnswers[_T]:
-        """Return the answers of all streams that give one in time."""
+        """Return the answers of all streams that answer in time."""
         answers: StreamAnswers[_T] = StreamAnswers()
         asked: dict[Stream, asyncio.Task[_T]] = {}
         for stream in streams:
@@ -65,10 +65,10 @@ class LateStreams:
     def _answered(self, stream: Stream, task: asyncio.Task[Any]) -> None:
         del self._owed[stream]
         if not task.cancelled():
-            task.exception()  # nobody waits for it any more
+            task.exception()  # no caller waits for it any more
 
     async def close(self) -> None:
-        """Wait for no answer any more."""
+        """Stop waiting for answers."""
         for task in self._owed.values():
             task.cancel()
         await asyncio.gather(*self._owed.values(), return_exceptions=True)

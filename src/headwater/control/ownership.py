@@ -1,20 +1,19 @@
-"""Who owns a store: an epoch, raised at every take-over, in a record that is read before each promise.
+"""Ownership of a store: an epoch, raised at every takeover, in a file that is read before each ack.
 
-The lock keeps two engines of one machine apart. It does not where it can be lost: on a network file system,
-or when somebody removes or moves files. So a take-over writes a record with the next epoch *before* it reads
-anything, and the owner looks at the record *after* each sync, before it acknowledges. If the record is still
-its own then, the next owner will find what was synced. If not, the store is lost for good, and nothing is
-acknowledged.
+The lock separates engines on one machine. It can be lost on a network file system, or when a user removes or
+moves files. So a takeover writes a record with the next epoch *before* it reads anything, and the owner reads
+the record *after* each sync, before it acknowledges. If the record is still its own, the next owner will find
+what was synced. If not, the store is lost for good, and nothing is acknowledged.
 
     0   8  magic F1 "HWEPO" 0D 0A
     8   4  version, 1
     12  4  CRC of all other bytes
     16  8  epoch
     24  8  process id of the owner
-    32  16 random bytes, which tell two owners apart that took the same epoch
+    32  16 random bytes, which distinguish two owners with the same epoch
     48  80 name of the owner's host
 
-The record is written in place: that needs no room on a disk that is full.
+The record is overwritten in place, which needs no space on a full disk.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ NAME = "epoch"
 MAGIC = b"\xf1HWEPO\r\n"
 VERSION = 1
 LOOK_S = 1.0
-"""How often an engine looks that has nothing to acknowledge."""
+"""How often an engine that has nothing to acknowledge checks its ownership."""
 
 _RECORD = Struct("<8sIIQQ16s80s")
 _CRC_AT, _CRC_END = 12, 16
 
 
 class Owner(NamedTuple):
-    """Who took a store over."""
+    """The engine that took over a store."""
 
     epoch: int
     pid: int
@@ -63,9 +62,9 @@ class Owner(NamedTuple):
 
     @classmethod
     def decode(cls, record: bytes, path: Path) -> Owner:
-        """Return who wrote these bytes; refuse damaged ones and those of a newer release."""
+        """Return the owner in these bytes; refuse damaged ones and those of a newer release."""
         if len(record) < _RECORD.size or not record.startswith(MAGIC):
-            raise CorruptionError(path, 0, "it is no record of an owner")
+            raise CorruptionError(path, 0, "it is not a record of an owner")
         _, version, crc, epoch, pid, instance, host = _RECORD.unpack_from(record)
         if crc != _crc(record[: _RECORD.size]):
             raise CorruptionError(path, _CRC_AT, "the checksum of the owner does not match")
@@ -75,12 +74,13 @@ class Owner(NamedTuple):
 
 
 class Ownership:
-    """This engine's ownership of a store: taken once, checked from any thread, lost for good."""
+    """This engine's ownership of a store: taken once, checked from any thread; once lost, it stays lost."""
 
     def __init__(self, store: Path) -> None:
         self._store = store
         self._path = store / NAME
         self._record = b""
+        """Our own record, as it must be on disk."""
         self._lock = threading.Lock()
         self._error: FencedError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -88,7 +88,7 @@ class Ownership:
         self.epoch = 0
 
     def take(self, above: int = 0) -> None:
-        """Return once the store is durably ours, with an epoch above every other and above this one."""
+        """Return once this engine durably owns the store, with an epoch above all others and `above`."""
         self.epoch = max(self._last_epoch(), above) + 1
         owner = Owner(self.epoch, os.getpid(), uuid4().bytes, socket.gethostname())
         self._record = owner.encode()
@@ -99,7 +99,7 @@ class Ownership:
                 os.fsync(fd)
             except OSError:
                 if not os.fstat(fd).st_size:
-                    self._path.unlink()  # one that is empty would be taken for a damaged record
+                    self._path.unlink()  # an empty one would count as a damaged record
                 raise
             finally:
                 os.close(fd)
@@ -110,18 +110,18 @@ class Ownership:
                 os.close(directory)
 
     def _last_epoch(self) -> int:
-        """Return the epoch of the last owner, 0 if there is no record that can be read."""
+        """Return the epoch of the last owner, 0 if there is no readable record."""
         try:
             return Owner.decode(self._path.read_bytes(), self._path).epoch
         except FileNotFoundError:
             return 0
         except CorruptionError as error:
-            # The catalog has the epoch, too; and each log goes on with the highest one that it knows.
+            # The catalog has the epoch, too, and each log continues with the highest one that it knows.
             logger.error("%s", error)
             return 0
 
     def check(self) -> None:
-        """Return if the store is still ours at this moment; raise `FencedError` now and for ever if not."""
+        """Return if this engine owns the store; raise `FencedError`, now and on every later call, if not."""
         if self._error is not None:
             raise self._error
         if not self._record:
@@ -153,7 +153,7 @@ class Ownership:
 
     def _reason(self, found: bytes) -> str:
         if not found:
-            return f"{self._path} is gone"
+            return f"{self._path} was removed"
         try:
             owner = Owner.decode(found, self._path)
         except (CorruptionError, NewerFormatError) as error:
@@ -162,11 +162,11 @@ class Ownership:
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the store was found to be another engine's."""
+        """Return whether another engine was found to own the store."""
         return self._error is not None
 
     async def lost(self) -> FencedError:
-        """Return why, once the store is not ours any more."""
+        """Return the error once the store is lost."""
         self._loop = asyncio.get_running_loop()
         while self._error is None:
             try:
@@ -182,11 +182,11 @@ class Ownership:
         except FencedError:
             pass
         except DiskError as error:
-            logger.warning("cannot tell whether the store is still ours: %s", error)
+            logger.warning("cannot check whether this engine still owns its store: %s", error)
 
 
 class _Writing:
-    """A span in which an OSError becomes a DiskError."""
+    """A block in which an OSError becomes a DiskError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

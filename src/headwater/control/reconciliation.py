@@ -1,7 +1,7 @@
-"""Brings the catalog and what lies beside a stream's data into step when the stream is opened.
+"""Makes the catalog and the declarations next to a stream's data agree when the stream is opened.
 
-The higher revision counts, wherever it lies: a crash between two writes leaves one of them behind, and so
-does a catalog or a directory that was restored from a backup.
+The higher revision is valid, wherever it is stored: a crash between two writes, or a catalog or directory
+restored from a backup, leaves one of them outdated.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ DAMAGED = ".damaged"
 
 
 class Steps(NamedTuple):
-    """What must be done so that both records of a stream's consumers agree."""
+    """The steps that make both records of a stream's consumers agree."""
 
     take: list[ConsumerFile]
-    """Newer than the catalog, or not in it."""
+    """Files that are newer than the catalog, or not in it."""
     write: list[ConsumerRow]
-    """Newer than the file, or without one."""
+    """Rows that are newer than their file, or without one."""
     remove: list[ConsumerFile]
-    """Older than what counts."""
+    """Outdated files."""
 
 
 def takes_file(row: StreamRow, beside: Declaration) -> bool:
-    """Return whether the declaration beside the data counts, and not the row."""
+    """Return whether the declaration next to the data is valid, and not the row."""
     if beside.revision != row.revision:
         return beside.revision > row.revision
     return beside.config != row.config
 
 
 def consumer_steps(rows: list[ConsumerRow], files: list[ConsumerFile]) -> Steps:
-    """Return what must be done for the consumers of a stream."""
+    """Return the steps for the consumers of a stream."""
     by_stem: Mapping[str, ConsumerRow] = {directory_name(row.name): row for row in rows}
     newest = declaration.newest(files)
     steps = Steps([], [], [file for file in files if newest[file.stem] != file])
@@ -57,14 +57,14 @@ def consumer_steps(rows: list[ConsumerRow], files: list[ConsumerFile]) -> Steps:
 
 
 class Reconciliation:
-    """Both records of what is declared; every method blocks on the disk."""
+    """Both records of the declarations; every method blocks on the disk."""
 
     def __init__(self, catalog: Catalog, disk: Disk) -> None:
         self._catalog = catalog
         self._disk = disk
 
     def settle(self, row: StreamRow, home: Path) -> StreamRow:
-        """Return the stream's row once the catalog and what lies in its home agree."""
+        """Return the stream's row once the catalog and the files in its directory agree."""
         if not declaration.is_sealed(self._disk, home):
             identity = Identity(row.identity, row.account, row.name)
             declaration.write_identity(self._disk, home, identity)
@@ -76,7 +76,7 @@ class Reconciliation:
         beside = self._beside(row, home)
         if beside is not None and takes_file(row, beside):
             logger.warning(
-                "stream %r: the config beside its data is newer than the catalog (revision %d, %d) and used",
+                "stream %r: using the config next to its data, newer than the catalog (revision %d, %d)",
                 row.name,
                 beside.revision,
                 row.revision,
@@ -88,13 +88,13 @@ class Reconciliation:
         return row
 
     def _beside(self, row: StreamRow, home: Path) -> Declaration | None:
-        """Return what lies beside the data; a damaged file is kept under another name."""
+        """Return the declaration next to the data; a damaged file is kept with another name."""
         try:
             beside = declaration.read_declaration(self._disk, home)
         except NewerSealError as error:
             raise error.of(f"the config {home / DECLARED}") from error
         except SealError as error:
-            logger.error("stream %r: %s: %s; the catalog's config is used", row.name, home / DECLARED, error)
+            logger.error("stream %r: %s: %s; using the catalog's config", row.name, home / DECLARED, error)
             self._disk.rename(home / DECLARED, home / (DECLARED + DAMAGED))
             return None
         if beside is not None and beside.identity != row.identity:
@@ -120,12 +120,12 @@ class Reconciliation:
         except NewerSealError as error:
             raise error.of(f"the consumer {home / CONSUMERS / str(file)}") from error
         except (SealError, DiskError) as error:
-            logger.error("stream %r: the consumer in %s is left out: %s", row.name, file, error)
+            logger.error("stream %r: cannot open the consumer in %s: %s", row.name, file, error)
             return
         if found.identity != row.identity:
             logger.error("stream %r: the consumer in %s belongs to another stream", row.name, file)
             return
-        logger.warning("consumer %r of %r is newer than the catalog, and is used", found.name, row.name)
+        logger.warning("consumer %r of %r: using its file, newer than the catalog", found.name, row.name)
         self._catalog.put_consumer(
             ConsumerRow(row.account, row.name, found.name, found.config, found.created_ns, found.revision),
             of=row.identity,

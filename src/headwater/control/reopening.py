@@ -1,4 +1,4 @@
-"""Tries again to open what could not be opened: after ever longer pauses, or when somebody asks for it."""
+"""Tries again to open streams that could not be opened: after ever longer pauses, or on request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST_PAUSE_S = 300.0
 
 
 class Reopening:
-    """A task that calls `attempt`, which says whether anything is left to be opened, until nothing is."""
+    """A task that calls `attempt` until it returns that nothing is left to open."""
 
     def __init__(self, attempt: Callable[[], Awaitable[bool]]) -> None:
         self._attempt = attempt
@@ -18,18 +18,18 @@ class Reopening:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, unless it is under way."""
+        """Begin, unless it is running."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="reopen streams")
 
     def ask(self) -> None:
-        """Have the next attempt made soon, whatever the pause is by now."""
+        """Have the next attempt made soon, however long the pause is by now."""
         self._asked.set()
 
     async def _run(self) -> None:
         pause_s = FIRST_PAUSE_S
         while True:
-            # However often somebody asks, a stream that is broken must not take all of the disk's time.
+            # However often a client asks, a broken stream must not take all of the disk's time.
             await asyncio.sleep(FIRST_PAUSE_S)
             try:
                 async with asyncio.timeout(pause_s - FIRST_PAUSE_S):
@@ -42,7 +42,7 @@ class Reopening:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def close(self) -> None:
-        """Return once nothing is under way."""
+        """Return once no attempt is running."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,9 +1,10 @@
-"""Room kept back on the disk of a store, so that an engine can start when the disk is full.
+"""Disk space that is reserved in a store, so that an engine can start when the disk is full.
 
 A start writes little: configuration for nats-server and for replicators, the catalog's epoch, files that a
-stream needs to open. On a full disk even that is refused. So the file `.reserve` takes up room in good times.
-A start that finds no room empties the file, opens what it must, and fills the file again before it takes
-messages: the room goes to nobody else. It holds random bytes, since file systems store zeros without blocks.
+stream needs to open. On a full disk even that is refused. So the file `.reserve` occupies space while there
+is some. A start that finds no space empties the file, opens what it must, and fills the file again before it
+accepts messages, so that nothing else takes the space. The file has random bytes, since file systems store
+zeros without blocks.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from headwater.threads import on_thread
 logger = logging.getLogger(__name__)
 
 NAME = ".reserve"
-"""No account has a directory of this name, since those have no dots."""
+"""No account has a directory of this name, since their names have no dots."""
 SIZE = 4 << 20
 NEEDED = 1 << 20
-"""A start that finds less room than this takes the reserve."""
+"""A start that finds less space than this uses the reserve."""
 AMPLE = 64 << 20
-"""Where a disk has this much room, a second look need not write anything."""
+"""With this much space on the disk, checking it needs no write."""
 LOOK_S = 1.0
 _CHUNK, _BLOCK = 64 << 10, 4 << 10
 
 
 class Reserve:
-    """The reserve of one store: full but for the time in which something opens on a full disk."""
+    """The reserve of one store: full, except while something opens on a full disk."""
 
     def __init__(self, store: Path, size: int = SIZE, needed: int = NEEDED) -> None:
         self._path = store / NAME
@@ -42,15 +43,15 @@ class Reserve:
         self._openings = 0
         self._turn = asyncio.Lock()
         self._released = 0
-        """How much room we gave away since the start and may take back, even from a disk that is full."""
+        """How much space was released since the start and may be taken again, even from a full disk."""
         self._is_short = False
-        """Whether we said that the disk is full."""
+        """Whether a full disk was logged."""
         self._had_room = False
-        """Whether the last look found room; a quota shows only when something is written."""
+        """Whether the last check found space; a quota shows only when something is written."""
 
     @property
     def held(self) -> int:
-        """Return how much room is kept back now."""
+        """Return how much space is reserved now."""
         try:
             return self._path.stat().st_size
         except OSError:
@@ -58,7 +59,7 @@ class Reserve:
 
     @asynccontextmanager
     async def spent(self) -> AsyncIterator[None]:
-        """Give the room, if there is no other, to what opens in the block; then take back what is left."""
+        """Release the reserve for the block if there is no other space; then take back the rest."""
         async with self._turn:
             self._openings += 1
             if self._openings == 1:
@@ -72,7 +73,7 @@ class Reserve:
                     await on_thread(self._guarded, self._take_back)
 
     async def keep(self) -> None:
-        """Have the reserve whole again whenever there is room, until cancelled."""
+        """Fill the reserve again whenever there is space, until cancelled."""
         while True:
             async with self._turn:
                 if self._openings == 0 and (self._is_short or self.held < self._size):
@@ -80,7 +81,7 @@ class Reserve:
             await asyncio.sleep(LOOK_S)
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Do something; an engine without a reserve is better than none."""
+        """Run a step and ignore its errors: an engine without a reserve is better than none."""
         try:
             work()
         except OSError as error:
@@ -97,35 +98,35 @@ class Reserve:
         self._released = max(self._released, held)
         if not self._is_short:
             self._is_short = True
-            what = f"its reserve of {held >> 10} KiB is released" if held else "it has no reserve"
+            what = f"releasing its reserve of {held >> 10} KiB" if held else "it has no reserve"
             logger.warning(
-                "the disk of %s is full; %s to start with; messages are refused until there is room",
+                "the disk of %s is full: %s; messages are refused until there is space",
                 self._path.parent,
                 what,
             )
 
     def _take_back(self) -> None:
-        """Take what is left of the room that was given away, before anybody else does."""
+        """Take back the rest of the released space, before something else uses it."""
         if self.held < self._released:
             self._grow(self._released)
             self._drop_empty()
 
     def _refill(self) -> None:
         self._take_back()
-        # Twice the room: the last of a disk is left to messages.
+        # Twice the size: the last space of a disk is left to messages.
         if self.held < self._size and self._free() >= 2 * self._size:
             self._grow(self._size)
         if self._is_short and self.held >= self._size and self._free() >= self._needed:
             self._is_short = False
             self._released = 0
-            logger.warning("the disk of %s has room again; its reserve is whole", self._path.parent)
+            logger.warning("the disk of %s has space again, its reserve is full", self._path.parent)
 
     def _free(self) -> int:
         status = os.statvfs(self._path.parent)
         return status.f_bavail * status.f_frsize
 
     def _grow(self, size: int) -> int:
-        """Return how long the file is now: this long, or as long as the disk allows."""
+        """Return the new length of the file: this long, or as long as the disk allows."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             length = os.fstat(fd).st_size
@@ -133,7 +134,7 @@ class Reserve:
             while length < size:
                 try:
                     length += os.pwrite(fd, noise[: min(step, size - length)], length)
-                    # A network file system may notice only here that there is no room.
+                    # A network file system may report only here that there is no space.
                     if length >= size:
                         os.fsync(fd)
                 except OSError as error:
@@ -147,7 +148,7 @@ class Reserve:
             os.close(fd)
 
     def _shrink(self, length: int) -> None:
-        """Give room back to the disk."""
+        """Release space to the disk."""
         if self._path.exists():
             os.truncate(self._path, length)
         self._drop_empty()

@@ -1,4 +1,4 @@
-"""A consumer of an archive that was found fit to be restored."""
+"""A consumer of an archive that was checked and can be restored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headwater.model.consumer import ConsumerConfig
 
 
 class RestoredConsumer(NamedTuple):
-    """Its config, when it was made, and its whole state."""
+    """Its config, its creation time, and its whole state."""
 
     config: ConsumerConfig
     created_ns: int

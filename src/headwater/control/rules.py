@@ -1,7 +1,8 @@
-"""What may be declared: a stream's config checked and completed as nats-server does, in the same order.
+"""Which streams may be declared: a config checked and completed like nats-server, in the same order.
 
-Create: name → sealed, mirror direct → account → the config alone → idempotency → space → filters → overlap.
-Update: the config alone → name → the stream must exist → what may not change → space → consumers → overlap.
+Create: name → sealed, mirror direct → account → the config by itself → idempotency → space → filters →
+overlap. Update: the config by itself → name → the stream must exist → unchangeable fields → space → consumers
+→ overlap.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _LIMITS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max
 
 
 class ConsumerBounds(NamedTuple):
-    """What a change of a stream's consumer limits must not undercut."""
+    """Limits of a consumer that a change of the stream's consumer limits must not undercut."""
 
     name: str
     inactive_threshold: int
@@ -59,9 +60,9 @@ def check_create(
     limits: AccountLimits = NO_LIMITS,
     max_duplicate_window: int = 0,
 ) -> StreamConfig:
-    """Return the config to be stored, or raise the error that nats-server answers.
+    """Return the config to store, or raise the error that nats-server answers.
 
-    `name` is the one of the request's subject. A stream that exists already with the very same config is no
+    `name` is the one of the request's subject. A stream that exists already with an identical config is no
     error: the result then equals the stored config.
     """
     if name is not None and name != config.name:
@@ -119,7 +120,7 @@ def check_update(
 
 
 def normalise(config: StreamConfig, max_duplicate_window: int = 0) -> StreamConfig:
-    """Return the config with every limit left out set to -1 and the other defaults filled in."""
+    """Return the config with missing limits set to -1 and the other defaults filled in."""
     filled = {field: -1 for field in _LIMITS if (value := getattr(config, field)) == 0 or value < -1}
     if config.num_replicas == 0:
         filled["num_replicas"] = 1
@@ -129,7 +130,7 @@ def normalise(config: StreamConfig, max_duplicate_window: int = 0) -> StreamConf
 
 
 def _default_windows(config: StreamConfig, max_duplicate_window: int) -> list[int]:
-    """Return what bounds the duplicate window when none is asked for."""
+    """Return the bounds of the duplicate window if none is requested."""
     bounds = (DEFAULT_DUPLICATE_WINDOW, max_duplicate_window, config.max_age)
     return [bound for bound in bounds if bound > 0]
 
@@ -141,7 +142,7 @@ def _checked(
     limits: AccountLimits,
     max_duplicate_window: int,
 ) -> StreamConfig:
-    """Return the config completed, once everything that nats-server asks of any config holds."""
+    """Return the completed config, once all checks for any config have passed."""
     _check_labels(config)
     if pedantic:
         _check_nothing_filled(config, max_duplicate_window)
@@ -210,7 +211,7 @@ def _check_times(config: StreamConfig, max_duplicate_window: int) -> None:
 
 
 def _check_flags(config: StreamConfig, pedantic: bool) -> None:
-    """Refuse options that exclude each other, or for a pedantic request that need each other."""
+    """Refuse options that exclude each other, or, for a pedantic request, that require each other."""
     discard_new = config.discard is Discard.NEW
     marker_ttl = config.subject_delete_marker_ttl
     rollup = config.allow_rollup_hdrs
@@ -269,7 +270,7 @@ def _check_flags(config: StreamConfig, pedantic: bool) -> None:
 
 
 def _implied(config: StreamConfig) -> StreamConfig:
-    """Return the config with the options on that delete markers and schedules cannot do without."""
+    """Return the config with the options enabled that delete markers and schedules require."""
     if config.subject_delete_marker_ttl > 0 and not config.allow_msg_ttl:
         config = replace(config, allow_msg_ttl=True)
     if (config.subject_delete_marker_ttl > 0 or config.allow_msg_schedules) and not config.allow_rollup_hdrs:
@@ -278,7 +279,7 @@ def _implied(config: StreamConfig) -> StreamConfig:
 
 
 def _check_change(old: StreamConfig, new: StreamConfig) -> None:
-    """Refuse what cannot change once a stream exists."""
+    """Refuse changes that are not possible once a stream exists."""
     if new.storage is not old.storage:
         raise _bad("stream configuration update can not change storage type")
     if new.retention is not old.retention and Retention.WORKQUEUE in (new.retention, old.retention):
@@ -302,7 +303,7 @@ def _check_change(old: StreamConfig, new: StreamConfig) -> None:
 
 
 def _check_consumers(old: StreamConfig, new: StreamConfig, consumers: Iterable[ConsumerBounds]) -> None:
-    """Refuse consumer limits that a consumer of the stream is already beyond."""
+    """Refuse consumer limits that a consumer of the stream already exceeds."""
     inactive, pending = new.consumer_limits.inactive_threshold, new.consumer_limits.max_ack_pending
     inactive_changes = 0 < inactive != old.consumer_limits.inactive_threshold
     pending_changes = 0 < pending != old.consumer_limits.max_ack_pending

@@ -1,9 +1,8 @@
-"""Opens the sqlite files of a store so that they are safe on the file system they lie on.
+"""Opens the SQLite files of a store in a mode that is safe on their file system.
 
-In WAL mode sqlite keeps an index of the log in memory that processes share by a file, `-shm`. That cannot
-work on a network file system, and cannot be made on a full disk. There the file is opened for this process
-alone: the index is in its own memory then, and no other process can open the file as long as this one has
-it.
+In WAL mode SQLite keeps an index of the log in memory that processes share through a file, `-shm`. That does
+not work on a network file system, and the file cannot be created on a full disk. There the database is opened
+exclusively: the index is in this process's own memory, and no other process can open the database meanwhile.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ logger = logging.getLogger(__name__)
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Return a connection that any thread may use, every commit of which is durable.
+    """Return a connection that any thread may use, and whose commits are durable.
 
-    A damaged write-ahead log is refused: SQLite would leave out later transactions without an error.
+    A damaged write-ahead log is refused: SQLite would ignore later transactions without an error.
     """
     match state_of(path):
         case WalState.DAMAGED as state:
             raise sqlite3.DatabaseError(f"{wal_path(path)}: {state}")
         case WalState.TORN as state:
-            logger.warning("%s: %s; that transaction is left out", wal_path(path), state)
+            logger.warning("%s: %s; that transaction is ignored", wal_path(path), state)
     for alone in (True,) if on_network(path) else (False, True):
         db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         try:
@@ -64,11 +63,11 @@ def open_database(path: Path) -> sqlite3.Connection:
         except sqlite3.Error:
             db.close()
             raise
-    raise AssertionError("one of both returns or raises")
+    raise AssertionError("one of both attempts returns or raises")
 
 
 def on_network(path: Path) -> bool:
-    """Return whether a file lies on a file system that other machines may have mounted, too."""
+    """Return whether a file is on a file system that other machines may have mounted, too."""
     try:
         mounts = _MOUNTS.read_text().splitlines()
     except OSError:
@@ -77,7 +76,7 @@ def on_network(path: Path) -> bool:
 
 
 def _kind(directory: str, mounts: list[str]) -> str:
-    """Return the kind of file system that a directory lies on: that of the longest mount point above it."""
+    """Return the kind of a directory's file system: that of the longest mount point above it."""
     best, kind = "", ""
     for line in mounts:
         before, _, after = line.partition(" - ")

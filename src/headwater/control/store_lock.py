@@ -1,8 +1,8 @@
 """The lock that gives a store to one engine, and lets others wait for it.
 
-It has two parts: the file `engine.lock`, which says who has the store, and the store's directory itself. The
-second part holds where somebody removes the file. A network file system may have no locks of directories,
-and may lose either; then `ownership` decides.
+It has two parts: the file `engine.lock`, which contains the owner's process id, and the store's directory
+itself. The second part remains if a user removes the file. A network file system may not support locks of
+directories, and may lose either. Then `ownership` decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headwater.errors import StoreLockedError
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.1
-"""How often who waits looks whether the store is free."""
+"""How often a standby checks whether the store is free."""
 
 
 class StoreLock:
@@ -44,10 +44,10 @@ class StoreLock:
             os.close(fd)
             raise StoreLockedError(self._store, owner) from None
         self._fd = fd
-        self._say_who()
+        self._write_owner()
 
     def _take_directory(self) -> int | None:
-        """Return the locked directory, None where directories cannot be locked; raise if another has it."""
+        """Return the locked directory, None if it cannot be locked; raise if another engine has it."""
         fd = os.open(self._store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,30 +58,30 @@ class StoreLock:
             return None
         return fd
 
-    def _say_who(self) -> None:
-        """Leave our process id for those who wait; the lock holds even if a full disk refuses that."""
+    def _write_owner(self) -> None:
+        """Write our process id for standbys; the lock is valid even if a full disk refuses that."""
         assert self._fd is not None
         try:
             os.ftruncate(self._fd, os.pwrite(self._fd, b"%d\n" % os.getpid(), 0))
         except OSError as error:
             logger.warning("cannot write to %s: %s", self._path, error)
 
-    async def wait(self, tell: Callable[[str], None]) -> None:
-        """Return holding the lock, however long that takes; `tell` hears who has it, when that changes."""
-        told: str | None = None
+    async def wait(self, on_owner: Callable[[str], None]) -> None:
+        """Return holding the lock, however long that takes; call `on_owner` with each new owner meanwhile."""
+        known: str | None = None
         while True:
             try:
                 self.take()
             except StoreLockedError as error:
-                if error.owner != told:
-                    tell(error.owner)
-                told = error.owner
+                if error.owner != known:
+                    on_owner(error.owner)
+                known = error.owner
                 await asyncio.sleep(LOOK_S)
             else:
                 return
 
     def release(self) -> None:
-        """Let another engine have the store."""
+        """Release the store to another engine."""
         for fd in (self._directory_fd, self._fd):
             if fd is not None:
                 os.close(fd)

@@ -1,4 +1,4 @@
-"""Which subjects a stream may listen on, transform and republish to."""
+"""Which subjects a stream may capture, transform and republish to."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from headwater.model.transform import SubjectTransform, TransformError, check_ma
 
 _API_SPACES = ("$JS.>", "$JSC.>", "$NRG.>")
 LONGEST = 3072
-"""Bytes of a subject: one that does not fit into a line of the protocol would cut our connection."""
+"""The most bytes of a subject: one that does not fit into a protocol line would break the connection."""
 
 
 def is_internal(subject: str) -> bool:
-    """Return whether a subject is one of the engine's own, on which no client may have it speak."""
+    """Return whether a subject is internal to the engine, so that clients may not have it published to."""
     return is_subset(subject, INTERNAL)
 
 
 def can_be_sent_to(subject: str) -> bool:
-    """Return whether the engine may publish on a subject that a client names; a line too long ends a link."""
+    """Return whether the engine may publish to a subject of a client; a long one breaks the connection."""
     return valid_literal(subject) and len(subject.encode()) <= LONGEST and not is_internal(subject)
 
 
 def check_subjects(config: StreamConfig) -> StreamConfig:
-    """Return the config with subjects, its name if it has no other input, or refuse them."""
+    """Return the config with valid subjects, its name if it has no other input; refuse invalid ones."""
     if not config.subjects and config.mirror is None and not config.sources:
         return replace(config, subjects=(config.name,))
     listed = SubjectSet(config.subjects)
@@ -40,7 +40,7 @@ def check_subjects(config: StreamConfig) -> StreamConfig:
         if len(subject.encode()) > LONGEST:
             raise _bad(f"subjects must not be longer than {LONGEST} bytes")
         if is_internal(subject):
-            raise _bad("subjects that overlap with the engine's own are not for streams")
+            raise _bad("subjects must not overlap with the engine's internal subjects")
         if subject == ">" and not config.no_ack:
             raise _bad("capturing all subjects requires no-ack to be true")
         if subject == ">" and config.num_replicas != 1:
@@ -54,7 +54,7 @@ def check_subjects(config: StreamConfig) -> StreamConfig:
 
 
 def _check_reserved(subject: str) -> None:
-    """Refuse to acknowledge on the subjects of the server, where an ack would answer in its place."""
+    """Refuse acks on the server's subjects, where an ack would answer in the server's place."""
     if any(collides(subject, space) for space in _API_SPACES) and not is_subset(subject, "$JS.EVENT.>"):
         raise _bad("subjects that overlap with jetstream api require no-ack to be true")
     if collides(subject, "$SYS.>") and not is_subset(subject, "$SYS.ACCOUNT.>"):
@@ -62,7 +62,7 @@ def _check_reserved(subject: str) -> None:
 
 
 def check_overlap(config: StreamConfig, others: Iterable[StreamConfig]) -> None:
-    """Refuse a subject that another stream listens on as well."""
+    """Refuse a subject that another stream captures as well."""
     ours = SubjectSet(config.subjects)
     # With thousands of streams nearly all subjects are literal, and need only be looked up.
     literals = frozenset(config.subjects)
@@ -79,7 +79,7 @@ def _has_wildcard(subject: str) -> bool:
 
 
 def check_transform(config: StreamConfig) -> None:
-    """Refuse a stream's own subject transform that cannot be."""
+    """Refuse an invalid subject transform of the stream."""
     transform = config.subject_transform
     if transform is None:
         return
@@ -92,7 +92,7 @@ def check_transform(config: StreamConfig) -> None:
 
 
 def check_republish(config: StreamConfig, pedantic: bool) -> StreamConfig:
-    """Return the config with its republish completed, or refuse one that cannot be or feeds itself."""
+    """Return the config with its republish completed; refuse one that is invalid or forms a cycle."""
     republish, transform = config.republish, config.subject_transform
     if republish is None:
         return config
@@ -100,13 +100,13 @@ def check_republish(config: StreamConfig, pedantic: bool) -> StreamConfig:
         if pedantic:
             raise api_error("pedantic", err="republish source can not be empty")
         republish = replace(republish, src=">")
-    # From `>` to `>` is a cycle, unless the stream's transform turns its only subject into another one.
+    # From `>` to `>` is a cycle, unless the stream's transform changes its only subject.
     if republish.src == republish.dest == ">" and transform and config.subjects == (transform.src,):
         if pedantic:
             raise api_error("pedantic", err="implicit republish based on subject transform")
         republish = replace(republish, src=transform.dest, dest=transform.dest)
     if is_internal(republish.dest):
-        raise _bad("stream configuration for republish destination is one of the engine's own subjects")
+        raise _bad("stream configuration for republish destination is an internal subject of the engine")
     if any(collides(republish.dest, subject) for subject in config.subjects):
         raise _bad("stream configuration for republish destination forms a cycle")
     try:
@@ -118,9 +118,9 @@ def check_republish(config: StreamConfig, pedantic: bool) -> StreamConfig:
 
 
 def complete_republish(config: StreamConfig) -> StreamConfig:
-    """Return the config of an update with an empty republish destination taken for `>`, or refuse that.
+    """Return the config of an update with an empty republish destination read as `>`, or refuse it.
 
-    On create nats-server leaves it empty, and nothing is republished.
+    On create nats-server leaves it empty, and republishes nothing.
     """
     republish = config.republish
     if republish is None or republish.dest:

@@ -1,4 +1,4 @@
-"""What a stream may be copied from: its mirror, its sources, and the cycles they must not form."""
+"""Which upstreams a stream may have: its mirror, its sources, and the cycles they must not form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 100
 def check_upstreams(
     config: StreamConfig, existing: Mapping[str, StreamConfig], pedantic: bool
 ) -> StreamConfig:
-    """Return the config, `mirror_direct` taken over from a visible origin, or refuse its upstreams."""
+    """Return the config with `mirror_direct` taken from a visible origin; refuse invalid upstreams."""
     if config.mirror is not None:
         config = _check_mirror(config, config.mirror, existing, pedantic)
     if config.sources and config.allow_msg_schedules:
@@ -40,7 +40,7 @@ def check_upstreams(
 
 
 def check_filters(config: StreamConfig, wrapper: str) -> None:
-    """Refuse a filter that could never match; nats-server does so on create only, as late as here."""
+    """Refuse a filter that can never match; nats-server checks that on create only, at this point."""
     mirror = config.mirror
     if mirror is not None and mirror.filter_subject and not valid_subject(mirror.filter_subject):
         err = f"subject filter '{mirror.filter_subject}' for the mirror invalid subject"
@@ -68,11 +68,11 @@ def _check_mirror(
         if refused:
             raise api_error(name)
     if config.subject_delete_marker_ttl > 0:
-        # A marker would take a sequence of its own, and the mirror would no longer be one.
+        # A marker would take a sequence of its own, and the mirror would differ from its origin.
         raise _bad("subject delete markers forbidden on mirrors")
     _check_mirror_transforms(mirror)
     if mirror.external is not None:
-        # nats-server leaves this name to the other side; we, too, unless it could not stand in a subject.
+        # nats-server does not check this name. We do only if it cannot be part of a subject.
         if not valid_literal(mirror.name) or _is_hostile(mirror.name):
             raise api_error("mirror_invalid_stream_name")
         return config
@@ -108,7 +108,7 @@ def _check_source(
     index_names: set[str],
     consumer_names: set[str],
 ) -> None:
-    """Refuse one source, beside those whose names are in the sets; add its own."""
+    """Refuse a source that is invalid next to those whose names are in the sets; add its own names."""
     if not _names_a_stream(source.name):
         raise api_error("source_invalid_stream_name")
     if source.index_name in index_names:
@@ -145,7 +145,7 @@ def _check_source_transforms(source: StreamSource) -> None:
 
 
 def _consumer_fits(source: StreamSource) -> bool:
-    """Return whether the named consumer, if any, can be used and is not told what it already knows."""
+    """Return whether the named consumer, if any, is usable and has no redundant options."""
     consumer = source.consumer
     if consumer is None:
         return True
@@ -160,7 +160,7 @@ def _takes_less(config: StreamConfig, origin: StreamConfig) -> bool:
 
 
 def _check_prefixes(upstreams: list[StreamSource], existing: Mapping[str, StreamConfig]) -> None:
-    """Refuse prefixes of externals that are no subjects, or that lead back here."""
+    """Refuse external prefixes that are invalid subjects, or that lead back to this account."""
     origins = [existing.get(upstream.name) for upstream in upstreams if upstream.external is None]
     subjects = [subject for origin in origins if origin is not None for subject in origin.subjects]
     externals = [upstream.external for upstream in upstreams if upstream.external is not None]
@@ -179,12 +179,12 @@ def _check_prefixes(upstreams: list[StreamSource], existing: Mapping[str, Stream
 
 
 def _names_a_stream(name: str) -> bool:
-    """Return whether an origin can be called so: its name stands in subjects that we publish to."""
+    """Return whether an origin can have this name, which is part of subjects that we publish to."""
     return valid_stream_name(name) and name.isprintable()
 
 
 def _is_hostile(prefix: str) -> bool:
-    """Return whether a prefix would have us speak where no origin is, or in lines that no server takes."""
+    """Return whether a prefix would have us publish where no origin is, or lines that are too long."""
     space = prefix.split(".", 1)[0]
     return len(prefix.encode()) > LONGEST_PREFIX or not prefix.isprintable() or space in _OTHERS
 
@@ -194,10 +194,10 @@ def _shortened(text: str) -> str:
 
 
 def _check_cycle(config: StreamConfig, existing: Mapping[str, StreamConfig]) -> None:
-    """Refuse a stream that would be fed with its own messages, as far as this account can see.
+    """Refuse a stream that would receive its own messages, as far as this account can see.
 
-    As in nats-server any stream met twice counts, unless the filter of the edge takes none of the subjects of
-    the stream that the edge feeds.
+    As in nats-server any stream that is visited twice counts, unless the filter of the edge selects none of
+    the subjects of the stream that the edge feeds.
     """
     to_visit = deque([config])
     visited: set[str] = set()

@@ -1,10 +1,10 @@
 """The write-ahead log of a SQLite file, checked before SQLite opens it.
 
 SQLite uses a write-ahead log up to the first frame whose checksum does not match, and ignores the rest: a
-power cut leaves such an end. A damaged frame looks the same, and takes every later transaction along. Two
-things tell them apart. Each commit is synced before the next transaction begins, so a transaction that
-others follow was whole. And each frame's checksum continues the one before it, so a frame behind the damage
-still proves that it was written there.
+power cut leaves such an end. A damaged frame looks the same, and hides every later transaction. Two facts
+distinguish them. Each commit is synced before the next transaction begins, so a transaction that others
+follow was complete. And each frame's checksum continues the previous one, so a frame after the damage still
+proves that it was written there.
 
     header: magic, version, page size, checkpoint number, 2 salts, 2 checksums        (8 x 4 bytes)
     frame:  page number, pages in the file after a commit or 0, 2 salts, 2 checksums  (6 x 4 bytes), page
@@ -19,7 +19,7 @@ from struct import Struct
 from typing import NamedTuple
 
 _MAGIC = 0x377F0682
-"""The lowest bit says whether checksums read big-endian words."""
+"""The lowest bit is set if checksums use big-endian words."""
 _HEADER = Struct(">8I")
 _FRAME = Struct(">6I")
 _PAGE_SIZE_AT = 16
@@ -29,12 +29,12 @@ Sums = tuple[int, int]
 
 
 class WalState(StrEnum):
-    """What a write-ahead log is fit for."""
+    """The state of a write-ahead log."""
 
     WHOLE = "whole"
-    TORN = "its last transaction is not whole: a power cut, or damage"
-    """SQLite leaves the last transaction out. After a power cut nobody was promised anything of it."""
-    DAMAGED = "it is damaged, and SQLite would leave out later transactions without an error"
+    TORN = "its last transaction is incomplete: a power cut, or damage"
+    """SQLite ignores the last transaction. After a power cut no client was answered for it."""
+    DAMAGED = "it is damaged, and SQLite would ignore later transactions without an error"
 
 
 class WalFrame(NamedTuple):
@@ -50,18 +50,18 @@ class WalFrame(NamedTuple):
 
     @property
     def salts(self) -> bytes:
-        """Return what tells the frames of this log from those that lay there before."""
+        """Return the bytes that distinguish the frames of this log from earlier ones in the file."""
         return self.head[8:16]
 
     @property
     def sums(self) -> Sums:
-        """Return the checksums that the frame carries."""
+        """Return the checksums in the frame."""
         fields = _FRAME.unpack(self.head)
         return fields[4], fields[5]
 
 
 def wal_path(database: Path) -> Path:
-    """Return where the write-ahead log of a SQLite file is."""
+    """Return the path of the write-ahead log of a SQLite file."""
     return database.with_name(database.name + "-wal")
 
 
@@ -96,14 +96,14 @@ def _state_behind(frames: list[WalFrame], salts: bytes, made: Sums, big: bool) -
             ours = True
             ended = frame.is_commit
         seeds = (frame.sums,) * 2
-    # A flipped salt of the frame itself: what the frame holds still matches its checksum.
+    # A flipped salt of the frame itself: the frame's content still matches its checksum.
     return WalState.TORN if ours or frames[0].sums == made else WalState.WHOLE
 
 
 def resealed(database: Path) -> bytes:
-    """Return the write-ahead log with checksums and salts made to match, so that SQLite uses all of it.
+    """Return the write-ahead log with matching checksums and salts, so that SQLite uses all of it.
 
-    What the damaged frame holds is used as it is: whoever opens the file must check every row.
+    The content of the damaged frame is used unchanged: the caller must check every row.
     """
     content, stored = wal_path(database).read_bytes(), database.read_bytes()[:100]
     size = int.from_bytes(stored[_PAGE_SIZE_AT : _PAGE_SIZE_AT + 2])
@@ -147,7 +147,7 @@ def _frames(content: bytes, page_size: int) -> Iterator[WalFrame]:
 
 
 def _checksum(content: bytes, sums: Sums, big: bool) -> Sums:
-    """Return SQLite's checksum of some bytes, continued from the one before."""
+    """Return SQLite's checksum of some bytes, continued from the previous one."""
     first, second = sums
     words = Struct(f"{'>' if big else '<'}{len(content) // 4}I").unpack(content)
     for one, two in zip(words[::2], words[1::2], strict=True):

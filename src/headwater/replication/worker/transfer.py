@@ -189,7 +189,7 @@ def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap6
 
 
 def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewrite, result: Result) -> Rows:
-    """Return what is wanted of a group's messages, as it lies in the file if that is all of it."""
+    """Return the wanted messages of a row group, unchanged if that is all of it."""
     stored = group.rows(timed=result.keeps_times, add_source=work.source_header is None)
     kept = rewrite.wanted(stored)
     seqs = stored.seqs
