@@ -64,7 +64,7 @@ def test_two_that_take_the_same_epoch_are_told_apart(tmp_path: Path) -> None:
 def test_an_owner_whose_record_is_gone_or_damaged_stops(tmp_path: Path) -> None:
     owner = taken(tmp_path)
     (tmp_path / NAME).unlink()
-    with pytest.raises(FencedError, match="epoch is gone"):
+    with pytest.raises(FencedError, match="epoch was removed"):
         owner.check()
     owner = taken(tmp_path)
     (tmp_path / NAME).write_bytes(b"?")
