@@ -202,7 +202,7 @@ async def test_attached_to_a_running_server_it_serves_its_domain_beside_that_ser
                 assert [s.config.name for s in await lake.streams_info()] == ["LAKE"]
 
 
-async def test_a_server_that_cannot_be_reached_is_named_and_the_store_is_let_go(tmp_path: Path) -> None:
+async def test_a_server_that_cannot_be_reached_is_named_and_the_store_is_releasable(tmp_path: Path) -> None:
     nowhere = f"nats://127.0.0.1:{free_port()}"
     with pytest.raises(BusError, match="127"):
         await serve(Settings(store=tmp_path, nats_url=nowhere, domain="lake"))

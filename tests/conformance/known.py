@@ -40,7 +40,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         scenarios=(
             "lifecycle.what_is_no_request_is_refused",
             "messages.a_message_is_got_by_time",
-            "consumers.a_consumer_may_begin_anew",
+            "consumers.a_consumer_may_restart",
             "priority_groups.one_client_is_pinned",
         ),
         labels=("no text at all", "trailing text", "from no time", "no request", "unpin nonsense"),

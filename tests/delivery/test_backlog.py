@@ -212,6 +212,6 @@ async def test_other_filters_count_anew(desk: Desk) -> None:
 async def test_who_begins_anew_wants_everything(desk: Desk) -> None:
     await desk.publish(b"a", b"a", b"b")
     place = Place(desk, (">",), only=[2, 3])
-    place.backlog.begin_anew()
+    place.backlog.restart()
     assert await place.count() == 3
     assert place.chosen() == [1, 2, 3]

@@ -179,7 +179,7 @@ def test_heartbeats_come_while_nothing_else_does() -> None:
 
 def test_all_are_told_when_the_consumer_goes() -> None:
     waiting = queue(formal(batch=2, max_bytes=9), formal(batch=1))
-    assert waiting.close(409, "Consumer Deleted", tell_left=False)[0] == PullStatus(
+    assert waiting.close(409, "Consumer Deleted", shows_left=False)[0] == PullStatus(
         b"a", 409, "Consumer Deleted"
     )
     waiting = queue(formal(batch=2, max_bytes=9))

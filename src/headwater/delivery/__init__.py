@@ -1,1 +1,1 @@
-"""From a stream to its consumers."""
+"""Delivering a stream's messages to its consumers."""

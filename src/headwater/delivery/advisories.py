@@ -1,4 +1,4 @@
-"""What consumers report to whoever listens: naks, terms, exhausted deliveries, sampled acks."""
+"""Consumer advisories: naks, terms, exhausted deliveries, sampled acks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _METRIC = "io.nats.jetstream.metric.v1."
 
 
 class ConsumerAdvisories:
-    """Publishes events about consumers; nobody waits for them."""
+    """Publishes events about consumers, without waiting for receivers."""
 
     def __init__(
         self, send: Callable[[bytes], None], clock: Clock, domain: str = "", account: str = "$G"
@@ -34,19 +34,19 @@ class ConsumerAdvisories:
         self._account = account
 
     def action(self, consumer: Consumer, action: str) -> None:
-        """Say that a consumer was made (`create`) or removed (`delete`)."""
+        """Report that a consumer was created (`create`) or removed (`delete`)."""
         name = {"create": "CREATED", "delete": "DELETED"}[action]
         self._advise(consumer, name, "consumer_action", {"action": action})
 
     def paused(self, consumer: Consumer) -> None:
-        """Say that a consumer was paused or resumed."""
+        """Report that a consumer was paused or resumed."""
         until = consumer.config.pause_until
         shown = ZERO_TIME if until is None else format_time(until)
         fields: dict[str, Any] = {"paused": consumer.is_paused, "pause_until": shown}
         self._advise(consumer, "PAUSE", "consumer_pause", fields)
 
     def pinned(self, consumer: Consumer, change: PinChange) -> None:
-        """Say that a client was pinned, or let go and why."""
+        """Report that a client was pinned, or unpinned and why."""
         fields = {"account": self._account, "group": change.group}
         if change.reason:
             fields["reason"] = change.reason
@@ -56,29 +56,29 @@ class ConsumerAdvisories:
             self._advise(consumer, "PINNED", "consumer_group_pinned", fields)
 
     def nak(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
-        """Say that a message was refused for now."""
+        """Report that a message was nak'ed."""
         self._advise(consumer, "MSG_NAKED", "nak", _delivery(seq, consumer_seq, count))
 
     def terminated(self, consumer: Consumer, seq: int, consumer_seq: int, count: int, reason: str) -> None:
-        """Say that a message will not be delivered again."""
+        """Report that a message was terminated."""
         fields = _delivery(seq, consumer_seq, count)
         if reason:
             fields["reason"] = reason
         self._advise(consumer, "MSG_TERMINATED", "terminated", fields)
 
     def undeliverable(self, consumer: Consumer, seq: int, size: int, max_payload: int) -> None:
-        """Say that a message is larger than the server takes; nats-server has no event for it."""
+        """Report that a message is larger than the server's max_payload; nats-server has no event for it."""
         fields = {"stream_seq": seq, "size": size, "max_payload": max_payload}
         subject = f"$JS.EVENT.ADVISORY.CONSUMER.UNDELIVERABLE.{consumer.stream.name}.{consumer.name}"
         self._publish(subject, "io.headwater.advisory.v1.undeliverable", consumer, fields)
 
     def max_deliveries(self, consumer: Consumer, seq: int, count: int) -> None:
-        """Say that a message was delivered as often as allowed."""
+        """Report that a message reached max_deliver."""
         fields = {"stream_seq": seq, "deliveries": count}
         self._advise(consumer, "MAX_DELIVERIES", "max_deliver", fields)
 
     def sample(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
-        """Say how long the acknowledgement of a pending message took, for as many as the sampling asks."""
+        """Report how long the ack of a pending message took, at the configured sampling rate."""
         percent = consumer.sample_percent
         pending = consumer.state.pending(seq) if percent else None
         if pending is None or random.random() * 100 >= percent:

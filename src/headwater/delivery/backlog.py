@@ -1,7 +1,7 @@
-"""What waits at a consumer for its first delivery: how many messages, and which of those that were there.
+"""The messages that wait at a consumer for their first delivery: how many, and which of the existing ones.
 
-The number is kept up to date as messages are stored, delivered and removed. Only when a removal may have
-taken both what was and what was not delivered it is counted anew, which may mean reading.
+The number is updated as messages are stored, delivered and removed. It is counted again only if a removal may
+have included both delivered and undelivered messages, which may mean reading.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from headwater.stream.retention.removal import Removal
 from headwater.stream.stream import Stream
 
 _TRIES = 8
-"""How often counting begins again because something was removed or delivered meanwhile."""
+"""How often counting is repeated because messages were removed or delivered meanwhile."""
 
 
 class Backlog:
-    """The messages from `next_seq` on that a consumer takes, and of which nobody has asked yet."""
+    """The undelivered messages from `next_seq` on that match a consumer's filters."""
 
     def __init__(
         self, stream: Stream, tally: SubjectTally, next_seq: Callable[[], int], only: Sequence[int] = ()
@@ -28,10 +28,13 @@ class Backlog:
         self._tally = tally
         self._next_seq = next_seq
         self._only = list(only)
-        """Of what was there at the start, the sequences to deliver, ascending; later ones all are."""
+        """Of the messages that existed at the start, the ascending sequences to deliver. Later ones all are."""
         self._waiting: int | None = None
+        """How many messages wait; None if it must be counted."""
         self._stored = tally.stored
+        """The tally's count of stored messages when `_waiting` was last updated."""
         self._changes = 0
+        """Changes with each delivery and removal, so that a count notices them."""
         self._bounded = bool(tally.filters) or bool(only)
 
     @property
@@ -40,7 +43,7 @@ class Backlog:
         return self._waiting is not None or not self._bounded
 
     def __len__(self) -> int:
-        """Return how many messages wait; 0 while that is not known."""
+        """Return how many messages wait; 0 while that is unknown."""
         if not self._bounded:
             return self._stream.reading.live_between(self._next_seq(), self._stream.reading.durable_seq)
         if self._waiting is None:
@@ -50,25 +53,25 @@ class Backlog:
         return max(self._waiting, 0)
 
     def follow(self, tally: SubjectTally) -> None:
-        """Count what other filters take from now on."""
+        """Count with other filters from now on."""
         self._tally = tally
         self._bounded = bool(tally.filters) or bool(self._only)
         self.lose_count()
 
-    def begin_anew(self) -> None:
-        """Take everything from the next sequence on, and count that."""
+    def restart(self) -> None:
+        """Include everything from the next sequence on, and count it."""
         self._only.clear()
         self._bounded = bool(self._tally.filters)
         self.lose_count()
 
     def delivered(self, count: int) -> None:
-        """Take note that messages went out for the first time."""
+        """Record the first delivery of messages."""
         self._changes += 1
         if self._waiting is not None:
             self._waiting -= count
 
     def removed(self, low: int, high: int, removal: Removal) -> None:
-        """Take note that the stream has lost messages between two sequences."""
+        """Record that the stream removed messages between two sequences."""
         self._changes += 1
         next_seq = self._next_seq()
         if high < next_seq:
@@ -79,7 +82,7 @@ class Backlog:
             self._waiting -= self._tally.sum(removal.subjects)
 
     def lose_count(self) -> None:
-        """Have what waits counted anew when it is next asked for."""
+        """Have the waiting messages counted again when their number is next needed."""
         self._changes += 1
         self._waiting = None
 

@@ -1,4 +1,4 @@
-"""A change of a consumer's state as bytes: small to write, and replayed over what was there before."""
+"""A change of a consumer's state as bytes: small to write, and replayed over the earlier state."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ VERSION = 1
 
 
 class UnknownChangeError(Error):
-    """A stored change is of a version that this release does not know, or no change at all."""
+    """A stored change has a version that this release does not know, or is not a change at all."""
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
-    """What a consumer's state has become; sequences and times are kept as steps from one to the next."""
+    """A change of a consumer's state; sequences and times are stored as differences."""
 
     version: int
     whole: bool
-    """Whether this is all of the state, not only what is new."""
+    """Whether this is the complete state, not only the changes."""
     delivered: tuple[int, int, int]
     """Consumer sequence, stream sequence, time."""
     ack_floor: tuple[int, int, int]
@@ -45,7 +45,7 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
         counted: Mapping[int, int],
         uncounted: Sequence[int],
     ) -> Change:
-        """Return the change that says this, sequences ascending."""
+        """Return the change with these values, sequences ascending."""
         return cls(
             VERSION,
             whole,
@@ -65,7 +65,7 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def pending(self) -> dict[int, tuple[int, int, int]]:
-        """Return the entries of messages that are new or other than before."""
+        """Return the new or changed entries of pending messages."""
         seqs, *columns = map(accumulate, self.pending_columns)
         return dict(zip(seqs, zip(*columns, strict=True), strict=True))
 
@@ -76,7 +76,7 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def counted(self) -> dict[int, int]:
-        """Return the counts of redelivered messages that are new or other than before."""
+        """Return the new or changed counts of redelivered messages."""
         seqs, counts = self.counted_columns
         return dict(zip(accumulate(seqs), counts, strict=True))
 
@@ -95,16 +95,16 @@ def encode(change: Change) -> bytes:
 
 
 def decode(data: bytes) -> Change:
-    """Return the change that the bytes hold."""
+    """Return the change that the bytes encode."""
     try:
         change = _DECODER.decode(data)
     except msgspec.MsgspecError as error:
-        raise UnknownChangeError(f"stored consumer state cannot be read: {error}") from None
+        raise UnknownChangeError(f"cannot decode stored consumer state: {error}") from None
     if change.version != VERSION:
         raise UnknownChangeError(f"stored consumer state has version {change.version}, not {VERSION}")
     return change
 
 
 def _steps(values: Sequence[int]) -> list[int]:
-    """Return the first value and the difference of each further one, which are mostly one byte each."""
+    """Return the first value and the differences of the others, which mostly take one byte each."""
     return [*values[:1], *(b - a for a, b in pairwise(values))]

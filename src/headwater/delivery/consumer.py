@@ -1,12 +1,12 @@
-"""One consumer: what push and pull share, from the next message to its acknowledgement.
+"""One consumer: what push and pull share, from the next message to its ack.
 
-1. Somebody wants messages: a pull request waits, or the deliver subject has interest.
-2. The pump takes what must be delivered again, then what comes next in the stream, a run at a time.
-3. The state records the deliveries, the outlet sends them as one buffer.
-4. Acknowledgements settle them; what changed is recorded in the stream's log.
+1. There is demand: a pull request waits, or the deliver subject has interest.
+2. The pump takes messages due for redelivery, then the next ones of the stream, a run at a time.
+3. The state records the deliveries, and the outlet sends them as one buffer.
+4. Acks settle them. The changes are recorded in the stream's log.
 
-A crash before the record: the messages are delivered again. An ack is confirmed only after its record.
-A consumer that wants nothing, or is at the end of the stream, has no task and costs nothing.
+After a crash before the record the messages are redelivered. An ack is confirmed only after its record. A
+consumer without demand, or at the end of the stream, has no task and costs nothing.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHUNK = 1024
-"""How many messages go out in one buffer, at the most."""
+"""The most messages in one buffer."""
 CHUNK_BYTES = 1 << 20
 ADDED_BYTES = 128
-"""More than a delivery adds to a message's headers."""
+"""An upper bound of what a delivery adds to a message's headers."""
 AGAIN = 64
-"""How many messages are delivered again in one turn, at the most."""
+"""The most messages that are redelivered in one turn."""
 LONGEST_WAIT_S = 1.0
 LONGEST_PAUSE_NS = 60_000_000_000
 DELETED = "Unacknowledged message was deleted"
-"""What is told of a message that the stream removed while it was owed to a consumer."""
+"""The reason in the advisory for a message that the stream removed while it was pending."""
 _PUSH_BASED = header_block.build(code=409, description=b"Consumer is push based")
 
 
 class Target(NamedTuple):
-    """Where the next messages go, and how many of them may."""
+    """Where the next messages go, and how many of them."""
 
     subject: bytes
     messages: int
     size: int | None = None
-    """Bytes that may still go there, counted as pull requests count them; None without a bound."""
+    """Bytes that may still go there, counted as pull requests count them; None without a limit."""
 
 
 class OutgoingMessages(NamedTuple):
-    """Messages as they go out, a column each."""
+    """Outgoing messages, a column each."""
 
     replies: list[bytes]
     subjects: list[bytes]
@@ -85,8 +85,8 @@ class Consumer:
         self.created_ns = created_ns
         self.state = state
         self.stream = consumers.stream
-        # Where nothing is acked the older form does no harm, and older servers and clients that read in
-        # order (nats-py 2.16 for one) know no other.
+        # Without acks the older form of ack subjects does no harm, and older servers and clients with ordered
+        # consumers (nats-py 2.16, for example) know no other.
         is_acked = config.ack_policy is not AckPolicy.NONE and not config.direct
         scope = consumers.scope._replace(is_named=consumers.scope.is_named and is_acked)
         self.acks = AckSubjects(consumers.stream.name, config.name, scope)
@@ -99,6 +99,7 @@ class Consumer:
         self._pacing = Pacing(config)
         self._task: asyncio.Task[None] | None = None
         self._woken = False
+        """Whether something happened since the pump last checked for work."""
         self._closed = False
 
     @property
@@ -113,20 +114,20 @@ class Consumer:
 
     @property
     def is_paused(self) -> bool:
-        """Return whether deliveries wait for a time to come."""
+        """Return whether deliveries are paused until a time."""
         until = self.config.pause_until
         return until is not None and until > self._clock.now_ns()
 
     def target(self) -> Target | None:
-        """Return who gets the next messages, or None while nobody does."""
-        raise AssertionError("push and pull say")
+        """Return the target of the next messages, or None while there is no demand."""
+        raise AssertionError("push and pull implement this")
 
     def sent(self, target: Target, count: int, size: int) -> None:
-        """Take note of what went to a target."""
-        raise AssertionError("push and pull say")
+        """Record what was sent to a target."""
+        raise AssertionError("push and pull implement this")
 
     def at_end(self) -> None:
-        """Take note that nothing is left to deliver for now."""
+        """Record that nothing is left to deliver for now."""
 
     def num_waiting(self) -> int:
         """Return how many pull requests wait."""
@@ -137,7 +138,7 @@ class Consumer:
         return False
 
     def wake(self) -> None:
-        """Deliver, if somebody wants messages."""
+        """Deliver, if there is demand."""
         if self._task is not None:
             self._woken = True
         elif not self._closed and self.target() is not None:
@@ -157,7 +158,7 @@ class Consumer:
         self._consumers.retry_soon(self)
 
     async def _pump(self) -> None:
-        # Whoever wakes the consumer while this runs, up to its last step, has it look once more.
+        # A wake-up while this runs, up to its last step, has it check once more.
         self._woken = True
         while self._woken:
             self._woken = False
@@ -171,7 +172,7 @@ class Consumer:
             if not self.backlog.is_known:
                 await self.backlog.count()
             if self._is_at_end():
-                # Before the next turn, so that its status goes out in one write with the last messages.
+                # Before the next turn, so that its status is sent in one write with the last messages.
                 self.at_end()
                 return
             await self._outlet.turn()
@@ -184,12 +185,12 @@ class Consumer:
                 return
 
     def _is_at_end(self) -> bool:
-        """Return whether it is plain that nothing is left to deliver."""
+        """Return whether it is certain, without reading, that nothing is left to deliver."""
         beyond = self.state.next_seq > self.stream.reading.durable_seq
         return beyond and self.state.next_redelivery() is None and self.state.room != 0
 
     async def _deliver_queued(self) -> None:
-        """Deliver some of what must come again."""
+        """Deliver some of the queued redeliveries."""
         size = 0
         for _ in range(AGAIN):
             target = self.target()
@@ -198,7 +199,7 @@ class Consumer:
             size += await self._deliver_again(target)
 
     async def _deliver_again(self, target: Target) -> int:
-        """Deliver what must come again first; return how many bytes went out."""
+        """Deliver the first redelivery; return how many bytes were sent."""
         seq = self.state.next_redelivery()
         assert seq is not None
         message = self._feed.resident_message(seq) or await self._feed.message(seq)
@@ -206,7 +207,7 @@ class Consumer:
             self.forget([seq])
             return 0
         if self.target() != target or self.state.next_redelivery() != seq:
-            return 0  # settled, or nobody there any more, while it was read
+            return 0  # settled, or the demand ended, while it was read
         headers, datas = self._payload([message.headers], [message.data])
         count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
         reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
@@ -222,7 +223,7 @@ class Consumer:
         return size
 
     async def _deliver_next(self) -> bool:
-        """Deliver what comes next; return False at the end of the stream."""
+        """Deliver the next messages; return False at the end of the stream."""
         seq, target = self.state.next_seq, self.target()
         wanted = 1 if target is None or self._pacing.one_by_one else target.messages
         room = self.state.room
@@ -250,7 +251,7 @@ class Consumer:
         return True
 
     def _deliver(self, target: Target, found: Slice, rows: Sequence[int], limit: int) -> None:
-        """Send the first rows, as many as the target takes, as one buffer."""
+        """Send the first rows, as many as the target accepts, as one buffer."""
         run = found.run
         chosen = rows[:limit]
         seqs, tss = numbers_at(run.seqs, chosen), numbers_at(run.ts, chosen)
@@ -284,20 +285,20 @@ class Consumer:
             self._pacing.sent(tss[0], size, self._clock.steady_ns())
         self._consumers.delivered(self, seqs)
         if is_full:
-            # In one write with the messages: who asked must not wait for the word that there are no more.
+            # In one write with the messages: the client must not wait for the status that ends its request.
             self.too_large(target)
 
     def send(self, target: Target, deliveries: OutgoingMessages, size: int) -> None:
-        """Send messages to a target, which takes note of it and of their size as requests count it."""
+        """Send messages to a target and record it, with their size as requests count it."""
         marked = deliveries._replace(headers=self.marked(deliveries.headers))
         self._outlet.deliver(target.subject, *marked)
         self.sent(target, len(deliveries.datas), size)
 
     def _fits(self, seqs: Sequence[int], deliveries: OutgoingMessages) -> list[int]:
-        """Return the rows that the server takes.
+        """Return the rows that the server accepts.
 
-        Written, any other would end the connection that all consumers share. It stays pending, and is tried
-        again like any that nobody acknowledged.
+        Any other would end the connection that all consumers share. Such a message stays pending, and is
+        tried again like any unacknowledged one.
         """
         limit = self._outlet.max_payload - self.header_bytes
         rows = []
@@ -310,11 +311,11 @@ class Consumer:
         return rows
 
     def too_large(self, target: Target) -> None:
-        """Take note that the next message does not fit into what the target takes."""
+        """Record that the next message exceeds the target's limit of bytes."""
 
     @property
     def header_bytes(self) -> int:
-        """Return how much a delivery adds to the headers, at the most."""
+        """Return an upper bound of what a delivery adds to the headers."""
         return 0
 
     def marked(self, headers: list[bytes]) -> list[bytes]:
@@ -322,7 +323,7 @@ class Consumer:
         return headers
 
     def _payload(self, headers: list[bytes], datas: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-        """Return what is sent of messages: all, or their headers with the size of their data."""
+        """Return the sent parts of messages: everything, or headers with the size of the data."""
         if not self.config.headers_only:
             return headers, datas
         sized = [
@@ -332,7 +333,7 @@ class Consumer:
         return sized, [b""] * len(datas)
 
     def on_removed(self, low: int, high: int, removal: Removal) -> None:
-        """Take note that the stream has lost messages between two sequences."""
+        """Record that the stream removed messages between two sequences."""
         if removal.everything:
             self.state.purge(self.stream.reading.first_seq, self._clock.steady_ns())
             self._consumers.changed(self)
@@ -341,7 +342,7 @@ class Consumer:
         self.backlog.removed(low, high, removal)
 
     def forget(self, seqs: Iterable[int]) -> None:
-        """Have messages that are gone from the stream count as settled, and tell of those that were owed."""
+        """Settle messages that were removed from the stream, and report those that were pending."""
         gone = self.state.forget(seqs, self._clock.steady_ns())
         for seq, consumer_seq, count in gone:
             self._consumers.advisories.terminated(self, seq, consumer_seq, count, DELETED)
@@ -350,7 +351,7 @@ class Consumer:
             self.wake()
 
     def acknowledge(self, ack: AckBody, seq: int, consumer_seq: int) -> bool:
-        """Take an acknowledgement; return whether it changed anything."""
+        """Process an ack; return whether it changed anything."""
         now_ns = self._clock.steady_ns()
         state = self.state
         if ack.kind is AckKind.NAK:
@@ -366,7 +367,7 @@ class Consumer:
         return changed
 
     def tick(self, now_ns: int) -> int | None:
-        """Do what is due; return when the next thing is."""
+        """Do what is due; return the next deadline."""
         if self._closed:
             return None
         if self.state.expire(now_ns):
@@ -376,16 +377,16 @@ class Consumer:
         return self.next_tick()
 
     def next_tick(self) -> int | None:
-        """Return when the next deadline is."""
+        """Return the next deadline."""
         due = [self.state.next_deadline()]
         if self.is_paused and self.config.pause_until is not None:
-            # Not for long: the wall clock, by which pauses end, may be set forward meanwhile.
+            # Bounded, because pauses end by the wall clock, which may be set forward in the meantime.
             left_ns = min(self.config.pause_until - self._clock.now_ns(), LONGEST_PAUSE_NS)
             due.append(self._clock.steady_ns() + left_ns)
         return min((d for d in due if d is not None), default=None)
 
     async def info(self) -> ConsumerInfo:
-        """Return how the consumer stands."""
+        """Return the consumer's info."""
         await self.stream.reading.consistent()
         await self.backlog.count()
         now_ns = self._clock.now_ns()
@@ -409,7 +410,7 @@ class Consumer:
         )
 
     def reconfigure(self, config: ConsumerConfig) -> None:
-        """Go on with another config."""
+        """Continue with another config."""
         if config.filters != self.config.filters:
             old = self.tally
             self.tally = self._consumers.tallies.join(config.filters)
@@ -423,7 +424,7 @@ class Consumer:
         self.wake()
 
     async def close(self) -> None:
-        """Deliver nothing more."""
+        """Stop delivering."""
         self._closed = True
         self._consumers.tallies.leave(self.tally)
         if self._task is not None:
@@ -431,21 +432,21 @@ class Consumer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def restore(self, recorded: Sequence[bytes]) -> None:
-        """Go back to a recorded state."""
+        """Return to a recorded state."""
         self.state = ConsumerState.restore(self.config, recorded, self._clock.steady_ns())
         self.backlog.lose_count()
         self.wake()
 
     def reset(self, seq: int) -> int:
-        """Begin anew at a sequence, or after the ack floor; return where."""
+        """Begin again at a sequence, or after the ack floor; return where."""
         start = self.state.reset(seq)
-        self.backlog.begin_anew()
+        self.backlog.restart()
         self._consumers.changed(self)
         self.wake()
         return start
 
     def heartbeat(self, more: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
-        """Return the headers of a heartbeat: how far the client should have come."""
+        """Return the headers of a heartbeat: the last delivered sequences."""
         lines = [
             (b"Nats-Last-Consumer", b"%d" % self.state.delivered.consumer_seq),
             (b"Nats-Last-Stream", b"%d" % (self.state.next_seq - 1)),
@@ -454,38 +455,38 @@ class Consumer:
         return header_block.build(lines, code=100, description=b"Idle Heartbeat")
 
     def on_interest(self) -> None:
-        """Look who listens on the deliver subject."""
+        """Check the interest in the deliver subject."""
 
     def flow_answered(self, subject: bytes, headers: bytes) -> bool:
-        """Take an answer to a flow-control request; return whether it settled messages."""
+        """Process a flow control reply; return whether it settled messages."""
         return False
 
     def confirmed_seq(self, headers: bytes) -> int:
-        """Return up to where an answer to a flow-control request says that messages are settled, or 0."""
+        """Return the sequence up to which a flow control reply settles messages, or 0."""
         return 0
 
     def pull(self, body: bytes, reply: bytes) -> None:
-        """Take a pull request, which only a pull consumer can serve."""
+        """Process a pull request, which only a pull consumer can serve."""
         if reply:
             self._outlet.status(reply, _PUSH_BASED)
 
     def pull_next(self, body: bytes, reply: bytes) -> None:
-        """Take the pull request that came with an acknowledgement."""
+        """Process the pull request that came with an ack."""
 
     def leave_waiting(self) -> None:
-        """Tell those who wait that the engine stops."""
+        """Answer waiting requests that the engine stops."""
 
     def deleted(self) -> None:
-        """Tell those who wait that the consumer is gone."""
+        """Answer waiting requests that the consumer was deleted."""
 
     @property
     def settles_single(self) -> bool:
-        """Return whether an acknowledgement settles one message, not all up to it."""
+        """Return whether an ack settles one message, not all up to it."""
         return self.config.ack_policy is AckPolicy.EXPLICIT
 
     @property
     def sample_percent(self) -> int:
-        """Return for how many acknowledgements of a hundred the time is told."""
+        """Return the percentage of acks whose time is reported."""
         text = self.config.sample_freq.removesuffix("%")
         return int(text) if text.isdigit() else 0
 
@@ -501,7 +502,7 @@ def _pull_size(*columns: Sequence[bytes]) -> int:
 
 
 def _fitting(limit: int | None, *columns: Sequence[bytes]) -> int:
-    """Return how many messages fit into what a request takes and, but for the last, into one buffer."""
+    """Return how many messages fit into a request's limit and, except for the last, into one buffer."""
     size = 0
     for index, parts in enumerate(zip(*columns, strict=True)):
         size += sum(map(len, parts))

@@ -1,4 +1,4 @@
-"""The consumers of one stream: who wakes when something is stored, whose acks arrive, what is recorded."""
+"""The consumers of one stream: waking them for stored messages, processing acks, recording changes."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from headwater.wire.frames import Frame
 logger = logging.getLogger(__name__)
 
 RECORD_EVERY_NS = 250_000_000
-"""How long deliveries, and acks that nobody waits for, go unrecorded: a crash within it repeats them."""
+"""How long deliveries, and acks without confirmation, stay unrecorded: a crash repeats them."""
 RETRY_NS = 1_000_000_000
 _NO_ACK = (b"", 0, 0, 0)
 _LONG = 19
-"""A sequence of so many digits may be too large, and is looked at twice."""
+"""A sequence with this many digits may be too large, and is checked separately."""
 
 
 class StreamConsumers:
-    """Follows a stream for its consumers, and takes their acknowledgements; a sink of the bus."""
+    """Follows a stream for its consumers, and processes their acks; a sink of the bus."""
 
     def __init__(
         self,
@@ -65,21 +65,22 @@ class StreamConsumers:
         self._by_key: dict[bytes, Consumer] = {}
         self._by_tally: dict[SubjectTally, set[Consumer]] = {}
         self._listening: set[Consumer] = set()
-        """Those that deliver to a subject of their own, or wait for a client to come back."""
+        """Consumers that deliver to a subject of their own, or wait for a client to return."""
         self.on_listening: Callable[[StreamConsumers, bool], None] = lambda consumers, listens: None
-        """Called when the first of those is there, and when none is left."""
+        """Called when the first of those is added, and when none is left."""
         self._refiltered: set[Consumer] = set()
-        """Those that may be owed messages that their filters take no more."""
+        """Consumers that may have pending messages that their filters do not match any more."""
         self._num_listed = 0
         self._was_open = outlet.is_open
         self._changed: set[Consumer] = set()
-        self._let_go: list[int] = []
+        self._releasable: list[int] = []
+        """Settled messages that may be removed, and could not be checked yet."""
         self._gone: set[str] = set()
-        """Deleted consumers of which the log does not say so yet."""
+        """Deleted consumers whose deletion is not in the log yet."""
         self.declaring = asyncio.Lock()
-        """Held while a consumer is made or changed, so that two requests do not make one twice."""
+        """Held while a consumer is created or changed, so that two requests do not create it twice."""
         self.on_abandoned: Callable[[Consumer], None] = lambda consumer: None
-        """Called with a consumer that nobody has used for as long as it waits for that."""
+        """Called with a consumer that was not used for its inactive threshold."""
         stream.events.listen(self)
 
     def __iter__(self) -> Iterator[Consumer]:
@@ -101,7 +102,7 @@ class StreamConsumers:
 
     @property
     def configs(self) -> Mapping[str, ConsumerConfig]:
-        """Return the configs of all consumers, by name; it shows changes and costs nothing to make."""
+        """Return the configs of all consumers by name, as a live view."""
         return _Configs(self._by_name)
 
     def get(self, name: str) -> Consumer | None:
@@ -109,7 +110,7 @@ class StreamConsumers:
         return self._by_name.get(name)
 
     def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
+        """Add a consumer."""
         self._by_name[consumer.name] = consumer
         self._num_listed += not consumer.config.direct
         self._gone.discard(consumer.name)
@@ -120,18 +121,18 @@ class StreamConsumers:
             self._listen(consumer)
         self.changed(consumer)
         self.arm(consumer)
-        # Interest that changed between its making and now was announced to the others only.
+        # Interest that changed since its creation was reported to the others only.
         consumer.on_interest()
         consumer.wake()
 
     def expect(self, names: Iterable[str]) -> None:
-        """Have the log forget recorded consumers but for these: they were deleted, which it does not say."""
+        """Remove all recorded consumers except these from the log: they were deleted without a record."""
         self._gone.update(set(self.stream.consumers.recorded_names).difference(names))
         if self._gone:
             self._record_later()
 
     async def remove(self, consumer: Consumer, *, forget: bool = True) -> None:
-        """Let it go; with `forget` for good, with whatever only it needed."""
+        """Remove a consumer; with `forget` for good, together with messages that only it needed."""
         self._by_name.pop(consumer.name, None)
         for key in consumer.acks.keys:
             self._by_key.pop(key, None)
@@ -152,7 +153,7 @@ class StreamConsumers:
         await self.drop_unneeded()
 
     async def drop_unneeded(self) -> None:
-        """Let go of what nobody holds any more, where messages stay only for those who do."""
+        """Remove messages that no consumer needs, if the stream's retention is interest or work queue."""
         retention = self.stream.config.retention
         if retention == Retention.INTEREST or (
             retention == Retention.WORKQUEUE and self.stream.retention.holds
@@ -160,7 +161,7 @@ class StreamConsumers:
             await self.stream.retention.drop_unneeded()
 
     def rejoined(self, consumer: Consumer, tally: SubjectTally) -> None:
-        """Take note that a consumer has other filters now than those of this tally."""
+        """Record that a consumer has other filters now than those of this tally."""
         self._refiltered.add(consumer)
         self._by_tally[tally].discard(consumer)
         if not self._by_tally[tally]:
@@ -168,7 +169,7 @@ class StreamConsumers:
         self._by_tally.setdefault(consumer.tally, set()).add(consumer)
 
     def on_stored(self, entries: Sequence[HeadEntry]) -> None:
-        """Wake the consumers that take what was stored."""
+        """Wake the consumers whose filters match the stored messages."""
         touched: set[SubjectTally] = set()
         for entry in entries:
             run = entry.run
@@ -183,14 +184,14 @@ class StreamConsumers:
                 consumer.wake()
 
     def on_adopted(self, adopted: Adopted) -> None:
-        """Wake the consumers that take what a file brought."""
+        """Wake the consumers whose filters match an adopted file's messages."""
         counts = {subject: count for subject, (count, _) in adopted.subjects.items()}
         for tally in self.tallies.counted(counts):
             for consumer in self._by_tally.get(tally, ()):
                 consumer.wake()
 
     def on_removed(self, removal: Removal) -> None:
-        """Have pending messages that are gone count as settled, and what waited be counted anew."""
+        """Settle pending messages that were removed, and have waiting messages counted again."""
         if not self._by_name:
             return
         if removal.everything or not removal.seqs:
@@ -202,17 +203,17 @@ class StreamConsumers:
             consumer.on_removed(low, high, removal)
 
     def _concerned(self, subjects: Iterable[bytes]) -> set[Consumer]:
-        """Return the consumers that take any of these subjects, or took others when they were delivered."""
+        """Return the consumers that match any of these subjects, or matched others at their delivery."""
         found = set(self._refiltered)
         for tally in self.tallies.of_any(subjects):
             found |= self._by_tally.get(tally, set())
         return found
 
     def on_rebuilt(self) -> None:
-        """Go back to the states that are durable; from there on each is written whole.
+        """Return to the durable states; from there on each is written completely.
 
-        A checkpoint may be under way with states that hold more than was recorded, and that is taken back
-        here. Only a whole state holds on top of such a one as well: a change tells nothing of it.
+        A checkpoint may be in progress with states that contain more than was recorded, and that is rolled
+        back here. Only a complete state is correct on top of such a state as well. A change is not.
         """
         self._gone.update(name for name in self.stream.consumers.recorded_names if name not in self._by_name)
         for consumer in self._by_name.values():
@@ -227,18 +228,18 @@ class StreamConsumers:
             self._record_later()
 
     def wants(self, subject: bytes) -> bool:
-        """Return whether any consumer takes a subject."""
+        """Return whether any consumer's filters match a subject."""
         return bool(self.tallies.of(subject))
 
     def needs(self, seq: int, subject: bytes) -> bool:
-        """Return whether any consumer, or any upstream copied from here, still needs a message."""
+        """Return whether any consumer, or any upstream that copies from here, still needs a message."""
         for tally in self.tallies.of(subject):
             if any(consumer.state.needs(seq) for consumer in self._by_tally.get(tally, ())):
                 return True
         return self.stream.retention.holds.needs(seq, subject)
 
     def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return which of these messages nobody holds any more, as the retention has it."""
+        """Return which of these messages are not needed any more under the stream's retention."""
         retention, subjects, seqs = self.stream.config.retention, run.subjects, run.seqs.tolist()
         takers: dict[bytes, list[Holder]] = {}
         chosen = []
@@ -251,12 +252,12 @@ class StreamConsumers:
         return np.array(chosen, np.intp)
 
     def _takers(self, subject: bytes) -> list[Holder]:
-        """Return the states and holds whose filters take a subject."""
+        """Return the states and holds whose filters match a subject."""
         consumers = [c for tally in self.tallies.of(subject) for c in self._by_tally.get(tally, ())]
         return [*self.stream.retention.holds.of(subject), *(consumer.state for consumer in consumers)]
 
     def is_done_with(self, first_seq: int, last_seq: int) -> bool:
-        """Return whether it is plain that nobody holds anything of a range any more."""
+        """Return whether it is certain, without reading, that no message of a range is needed."""
         return not self._by_name and self.stream.retention.holds.have_settled(first_seq, last_seq)
 
     def dump(self) -> dict[str, list[bytes]]:
@@ -264,10 +265,10 @@ class StreamConsumers:
         return {c.name: [c.state.snapshot()] for c in self._by_name.values() if c.is_recorded}
 
     def flush(self) -> None:
-        """Take the acknowledgements that came in.
+        """Process the acks that have arrived.
 
-        Most say only that a message is done with: those of one consumer are settled together. They are made
-        durable at once where that lets messages go or somebody waits for it, else before long.
+        Most are plain acks: those of one consumer are settled together. They are made durable at once if that
+        removes messages or a client waits for the confirmation, otherwise soon.
         """
         items, self.items[:] = list(self.items), []
         confirmed: list[bytes] = []
@@ -275,7 +276,7 @@ class StreamConsumers:
         at_once = self._is_emptied
         for subject, reply, _, body in items:
             if not reply and body in DONE:
-                # The second of a consumer, and all after it: nothing but its sequence matters.
+                # From a consumer's second ack on, only the sequence matters.
                 tokens = subject.rsplit(b".", 5)
                 seqs = plain.get(tokens[0])
                 if seqs is not None and tokens[2].isdigit() and len(tokens[2]) < _LONG:
@@ -302,7 +303,7 @@ class StreamConsumers:
             self._record(confirmed)
 
     def _settle_each(self, plain: dict[bytes, list[int]]) -> None:
-        """Settle messages, by the keys of their ack subjects, each consumer's together."""
+        """Settle messages by the keys of their ack subjects, each consumer's together."""
         for key, seqs in plain.items():
             consumer = self._by_key[key]
             settled = consumer.state.ack_each(seqs, self.clock.steady_ns())
@@ -310,11 +311,11 @@ class StreamConsumers:
                 self.changed(consumer)
                 consumer.wake()
                 if self._is_emptied:
-                    self._let_go += settled
+                    self._releasable += settled
         plain.clear()
 
     def _take(self, consumer: Consumer, ack: AckBody, count: int, seq: int, consumer_seq: int) -> bool:
-        """Take an acknowledgement; return whether it is confirmed to whoever asks for that."""
+        """Process an ack; return whether it may be confirmed."""
         if ack.kind in (AckKind.NAK, AckKind.PROGRESS, AckKind.UNKNOWN):
             if consumer.acknowledge(ack, seq, consumer_seq):
                 self._changed.add(consumer)
@@ -332,22 +333,22 @@ class StreamConsumers:
 
     @property
     def _is_emptied(self) -> bool:
-        """Return whether the stream lets go of what its consumers have settled."""
+        """Return whether the stream removes what its consumers have settled."""
         return self.stream.config.retention != Retention.LIMITS
 
     def _settle(self, consumer: Consumer, seq: int, acknowledge: Callable[[], bool]) -> bool:
-        """Have a message settled, with those before it where one stands for all, and let them go."""
+        """Settle a message, with those before it if an ack covers them, and mark them for removal."""
         settled: Sequence[int] = ()
         if self._is_emptied:
             settled = [seq] if consumer.settles_single else consumer.state.pending_through(seq)
         changed = acknowledge()
         if changed:
             self._changed.add(consumer)
-            self._let_go += settled
+            self._releasable += settled
         return changed
 
     def flow_answered(self, name: str, subject: bytes, headers: bytes) -> None:
-        """Take an answer to a flow-control request of a consumer."""
+        """Process a flow control reply to a consumer."""
         consumer = self._by_name.get(name)
         if consumer is None:
             return
@@ -356,14 +357,14 @@ class StreamConsumers:
             self._record()
 
     def delivered(self, consumer: Consumer, seqs: Sequence[int]) -> None:
-        """Take note of first deliveries."""
+        """Record first deliveries."""
         self.changed(consumer)
         if consumer.acks_at_delivery and self._is_emptied:
-            self._let_go += seqs
+            self._releasable += seqs
             self._record()
 
     def changed(self, consumer: Consumer) -> None:
-        """Have the consumer's state recorded before long."""
+        """Have the consumer's state recorded soon."""
         if consumer not in self._changed:
             self._changed.add(consumer)
             self._record_later()
@@ -372,24 +373,24 @@ class StreamConsumers:
         self._timers.at(self.clock.steady_ns() + RECORD_EVERY_NS, self)
 
     def tick(self, now_ns: int) -> int | None:
-        """Record what has changed."""
+        """Record the changes."""
         self._record()
         return None
 
     def _record(self, confirmed: Sequence[bytes] = ()) -> None:
-        """Have all changes made durable as one, then confirm.
+        """Make all changes durable as one, then confirm.
 
-        While the stream stores nothing, all changes stay and nothing is confirmed: who asked asks again.
+        While the stream cannot store, all changes stay and nothing is confirmed: clients ask again.
         """
         for consumer in self._changed:
             self.arm(consumer)
         if not self.stream.publishing.is_storing:
-            if self._changed or self._gone or self._let_go:
+            if self._changed or self._gone or self._releasable:
                 self._record_later()
             return
         # Before the changes are taken, since this may read.
-        removal, self._let_go = self._released()
-        if self._let_go:
+        removal, self._releasable = self._released()
+        if self._releasable:
             self._record_later()
         changes = dict.fromkeys(self._gone, GONE)
         for consumer in self._changed:
@@ -399,13 +400,13 @@ class StreamConsumers:
         self._changed.clear()
         self._gone.clear()
         if changes or removal or confirmed:
-            # Also with no change: the one that somebody asks about again may be on its way to the disk.
+            # Also without a change: the one that a client asks about again may be on its way to the disk.
             self.stream.consumers.record(changes, removal=removal, then=confirmed)
 
     def _released(self) -> tuple[Removal, list[int]]:
-        """Return the removal of settled messages that nobody needs, and those that cannot be read now."""
+        """Return the removal of settled messages that are not needed, and those that cannot be read now."""
         released, unread = [], []
-        for seq in self._let_go:
+        for seq in self._releasable:
             try:
                 if not self._still_needed(seq):
                     released.append(seq)
@@ -416,13 +417,13 @@ class StreamConsumers:
 
     def _still_needed(self, seq: int) -> bool:
         if len(self._by_name) == 1 and not self.stream.retention.holds:
-            # Whatever is let go was this one's.
+            # Every releasable message was this consumer's.
             return next(iter(self._by_name.values())).state.needs(seq)
         subject = self.stream.reading.subject_at(seq)
         return subject is not None and self.needs(seq, subject)
 
     def abandon(self, consumer: Consumer) -> None:
-        """Let a consumer go that nobody has used for long."""
+        """Have a consumer removed that was inactive for too long."""
         self.on_abandoned(consumer)
 
     def arm(self, consumer: Consumer) -> None:
@@ -434,23 +435,23 @@ class StreamConsumers:
         self._timers.at(self.clock.steady_ns() + RETRY_NS, consumer)
 
     def report_undeliverable(self, consumer: Consumer, seq: int, size: int) -> None:
-        """Say that a message stays, since it is larger than the server takes."""
+        """Report that a message stays, since it is larger than the server accepts."""
         limit = self.outlet.max_payload
         logger.error(
-            "message %d of stream %s cannot be delivered to consumer %s: it has %d bytes with its headers, "
-            "the server takes %d; raise its max_payload",
+            "cannot deliver message %d of stream %s to consumer %s: it has %d bytes with its headers, "
+            "the server accepts %d; raise its max_payload",
             *(seq, self.stream.name, consumer.name, size, limit),
         )
         self.advisories.undeliverable(consumer, seq, size, limit)
 
     def report_given_up(self, consumer: Consumer) -> None:
-        """Tell of messages that were delivered as often as allowed."""
+        """Report messages that reached max_deliver."""
         for unsettled in consumer.state.take_given_up():
             self.changed(consumer)
             self.advisories.max_deliveries(consumer, unsettled.stream_seq, unsettled.delivered_count)
 
     def on_interest(self) -> None:
-        """Look which push consumers have somebody listening now."""
+        """Check which push consumers have subscribers now."""
         for consumer in list(self._listening):
             consumer.on_interest()
         was_open, self._was_open = self._was_open, self.outlet.is_open
@@ -459,7 +460,7 @@ class StreamConsumers:
                 consumer.wake()
 
     def watch_interest(self, consumer: Consumer, *, wanted: bool = True) -> None:
-        """Have a pull consumer look who listens as well, or no more."""
+        """Have a pull consumer check interest as well, or not any more."""
         if wanted:
             self._listen(consumer)
         elif not consumer.config.is_push:
@@ -477,7 +478,7 @@ class StreamConsumers:
                 self.on_listening(self, False)
 
     async def delete(self) -> None:
-        """End all consumers, since their stream is no more."""
+        """End all consumers, since their stream was deleted."""
         for consumer in list(self._by_name.values()):
             consumer.deleted()
             if not consumer.config.direct:

@@ -1,18 +1,18 @@
-"""When delivered messages fall due again: runs of sequences by time, so that a batch costs one entry."""
+"""When delivered messages become due again: runs of sequences by time, so that a batch costs one entry."""
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 
 _TOGETHER_NS = 10_000_000
-"""Runs that fall due so close together are kept as one; what is not yet due then is put back."""
+"""Runs that become due this close together are one entry; messages not yet due then are put back."""
 
 
 class Deadlines:
     """Runs of sequences, each with the earliest time at which one of them may be due.
 
-    An entry is a hint: whoever takes it asks each message when it is really due. Settled messages leave their
-    entries behind, which cost nothing more than being skipped.
+    An entry is a hint: the caller checks each message's own deadline. Settled messages leave their entries
+    behind, which are skipped.
     """
 
     __slots__ = ("_heap", "_latest")
@@ -22,7 +22,7 @@ class Deadlines:
         self._latest: list[int] | None = None
 
     def add(self, deadline: int, first: int, last: int) -> None:
-        """Remember that messages from `first` to `last` may be due at the deadline and not before."""
+        """Record that messages from `first` to `last` may be due at the deadline and not before."""
         latest = self._latest
         if latest is not None and 0 <= deadline - latest[0] < _TOGETHER_NS:
             latest[1] = min(latest[1], first)
@@ -41,7 +41,7 @@ class Deadlines:
         return None
 
     def take(self, now: int, lowest: int) -> list[tuple[int, int]]:
-        """Return the runs that may be due by now, as first and last sequence, and forget them."""
+        """Return and remove the runs that may be due by now, as first and last sequence."""
         runs = []
         while self._heap and self._heap[0][0] <= now:
             _, first, last = self._pop()
@@ -50,7 +50,7 @@ class Deadlines:
         return runs
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._heap.clear()
         self._latest = None
 

@@ -1,4 +1,4 @@
-"""The messages of a stream that a consumer takes, found a run at a time."""
+"""The messages of a stream that match a consumer's filters, found a run at a time."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.stream import Stream
 
 WINDOW = 1024
-"""How many messages are looked at in one go where all are wanted."""
+"""How many messages are read at once if all match."""
 LONG_RUN = 64
-"""A run of so many messages goes out by itself."""
+"""A run of this many messages is sent by itself."""
 JOINED_BYTES = 256 << 10
-"""Large messages gain nothing by it, and a window of flow control is measured by what goes out at once."""
+"""Joining large messages gains nothing, and the flow control window counts what is sent at once."""
 MOST_JOINED = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows of one run that are alive and wanted, and the sequence where to look next."""
+    """Rows of one run that are live and match, and the sequence from which to continue."""
 
     run: Run
     rows: Sequence[int]
-    """A range where no row between the first and the last is left out."""
+    """A range if no row between the first and the last is missing."""
     next_seq: int
 
 
 class Feed:
-    """Looks forward from a sequence; never past what is durable."""
+    """Searches forward from a sequence, within what is durable."""
 
     def __init__(self, stream: Stream, tally: SubjectTally) -> None:
         self._stream = stream
         self._tally = tally
 
     def resident(self, start_seq: int, wanted: int = 1) -> Slice | None:
-        """Return the next rows if they lie in memory, without reading anything.
+        """Return the next rows if they are in memory, without reading.
 
-        Messages that were published one by one lie in a run each: runs are joined up to so many rows.
+        Messages that were published one by one are a run each: runs are joined up to this many rows.
         """
         first = self._resident(start_seq)
         if first is None or len(first.rows) >= wanted or len(first.run) >= LONG_RUN:
@@ -57,7 +57,7 @@ class Feed:
         return None if run is None else self._slice(run, start_seq)
 
     def _joined(self, first: Slice, wanted: int) -> Slice:
-        """Return a slice with those that follow it, as far as they are short and lie in memory."""
+        """Return a slice joined with the following ones, as far as they are short and in memory."""
         slices, rows, nbytes, last = [first], len(first.rows), first.run.nbytes, first
         while rows < wanted and nbytes < JOINED_BYTES and len(slices) < MOST_JOINED:
             following = self._resident(last.next_seq)
@@ -74,19 +74,19 @@ class Feed:
         return Slice(OfferedRun.joined(parts), range(rows), last.next_seq)
 
     async def read(self, start_seq: int) -> Slice | None:
-        """Return the next rows, from wherever they lie; None at the end of what is durable."""
+        """Return the next rows, from memory or disk; None at the end of what is durable."""
         if start_seq > self._stream.reading.durable_seq:
             return None
         run = await self._stream.reading.run_at(start_seq)
         return None if run is None else self._slice(run, start_seq)
 
     def resident_message(self, seq: int) -> Message | None:
-        """Return a message that is there and lies in memory."""
+        """Return a live message that is in memory."""
         run = self._stream.reading.resident_run(seq) if self._stream.reading.is_live(seq) else None
         return None if run is None else self._message(run, seq)
 
     async def message(self, seq: int) -> Message | None:
-        """Return a message, from wherever it lies; None when it is gone."""
+        """Return a message, from memory or disk; None if it was removed."""
         run = await self._stream.reading.run_at(seq) if self._stream.reading.is_live(seq) else None
         return None if run is None else self._message(run, seq)
 
@@ -96,7 +96,7 @@ class Feed:
         return run.message(row) if found else None
 
     def _slice(self, run: Run, start_seq: int) -> Slice:
-        # With filters the whole run is looked at, for little of it may be wanted.
+        # With filters the whole run is searched, since few messages may match.
         at_most = None if self._tally.filters else WINDOW
         rows = self._stream.reading.live_rows(run, start_seq, at_most)
         seqs = run.seqs

@@ -1,4 +1,4 @@
-"""Answers to flow-control requests, which let a push consumer go on."""
+"""Flow control replies, after which a push consumer may continue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FlowAnswers:
         self._consumers = consumers
 
     def flush(self) -> None:
-        """Hand each answer to its consumer."""
+        """Pass each reply to its consumer."""
         items, self.items[:] = list(self.items), []
         for subject, _, headers, _ in items:
             tokens = subject.split(b".")

@@ -1,4 +1,4 @@
-"""The flow-control window of a push consumer: how much may be under way before the client must answer."""
+"""The flow control window of a push consumer: how much may be in flight before the client must reply."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ _LETTERS = string.ascii_letters + string.digits
 
 
 class FlowControl:
-    """Bytes sent since the last answered request, against a window that doubles with each answer."""
+    """Bytes sent since the last answered request, within a window that doubles with each reply."""
 
     def __init__(self, stream: str, consumer: str) -> None:
         self.prefix = f"$JS.FC.{stream}.{consumer}.".encode()
         self._window = _FIRST_WINDOW
         self._unconfirmed = 0
         self._asked_for = 0
+        """How many of them the outstanding request covers."""
         self.outstanding = b""
-        """The subject on which an answer is awaited, if one is."""
+        """The subject of the outstanding request, if there is one."""
 
     @property
     def is_open(self) -> bool:
@@ -27,23 +28,23 @@ class FlowControl:
         return self._unconfirmed <= self._window
 
     def sent(self, size: int) -> bytes | None:
-        """Count what was sent; return the subject of a request to be sent now, if one is due."""
+        """Count sent bytes; return the subject of a flow control request if one is due."""
         self._unconfirmed += size
         if self.outstanding and self._unconfirmed - self._asked_for >= self._window:
-            # Far beyond the window: let the answer confirm this as well, or nothing would ever open it again.
+            # Far beyond the window: have the reply cover this as well, or the window would never open again.
             self._asked_for += size
         if self.outstanding or self._unconfirmed <= self._window // 2:
             return None
         return self.ask()
 
     def ask(self) -> bytes:
-        """Return the subject of a request that is sent now; only the newest counts."""
+        """Return the subject of a request that is sent now; only the newest one counts."""
         self._asked_for = self._unconfirmed
         self.outstanding = self.prefix + "".join(secrets.choice(_LETTERS) for _ in range(4)).encode()
         return self.outstanding
 
     def answered(self, subject: bytes) -> bool:
-        """Take an answer; return whether it was the one awaited."""
+        """Process a reply; return whether it was the expected one."""
         if not self.outstanding or subject != self.outstanding:
             return False
         self._unconfirmed = max(self._unconfirmed - self._asked_for, 0)
@@ -53,7 +54,7 @@ class FlowControl:
         return True
 
     def reset(self) -> None:
-        """Begin anew: whoever listened is gone."""
+        """Begin again: the subscriber is gone."""
         self._window = _FIRST_WINDOW
         self._unconfirmed = self._asked_for = 0
         self.outstanding = b""

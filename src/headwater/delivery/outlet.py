@@ -1,4 +1,4 @@
-"""The way out to subscribers: whole buffers through the leaf, and the view of who listens there."""
+"""Sending to subscribers: whole buffers through the leaf connection, and the interest known there."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from headwater.wire.frames import MAX_SIZE
 
 
 class Outlet:
-    """Delivers to the subjects that clients listen on; without a leaf nobody can be reached."""
+    """Delivers to clients' subjects; without a leaf connection it delivers nothing."""
 
     def __init__(self, leaf: LeafConnection | None) -> None:
         self._leaf = leaf
         self._turns = Turns()
 
     async def flush(self) -> None:
-        """Return once the server has handled all that was written before."""
+        """Return once the server has processed everything written before."""
         if self._leaf is not None:
             await self._leaf.flush()
 
     @property
     def is_open(self) -> bool:
-        """Return whether deliveries can be made right now."""
+        """Return whether deliveries can be made at the moment."""
         return self._leaf is not None and self._leaf.connected
 
     @property
     def max_payload(self) -> int:
-        """Return the largest headers and data together that the server takes on the leaf connection."""
+        """Return the largest sum of headers and data that the server accepts on the leaf connection."""
         return MAX_SIZE if self._leaf is None else self._leaf.max_payload
 
     def listens(self, subject: bytes, queue: bytes = b"") -> bool:
-        """Return whether anybody listens on a subject, or a member of this queue group does."""
+        """Return whether a subject has a subscriber, or one in this queue group."""
         if self._leaf is None:
             return False
         queues = self._leaf.interest.queues(subject)
         return queue in queues if queue else bool(queues)
 
     async def subscribed(self, subject: bytes) -> None:
-        """Return once there is a subscription to exactly this subject; at once where that can not be seen."""
+        """Return once there is a subscription to exactly this subject; at once if interest is unknown."""
         while self._leaf is not None and (subject, b"") not in self._leaf.interest:
             await self._leaf.interest.changed()
 
@@ -62,12 +62,12 @@ class Outlet:
         return len(frames)
 
     def status(self, subject: bytes, headers: bytes, reply: bytes = b"") -> None:
-        """Send a message that has no data, such as a heartbeat, in order with the deliveries."""
+        """Send a message without data, such as a heartbeat, in order with the deliveries."""
         if self._leaf is not None:
             self._leaf.write(leaf_frames.lmsg(subject, reply, headers, b"", self._queues(subject)))
 
     async def turn(self) -> None:
-        """Return when it is one's turn to send, and the server keeps up with what was sent."""
+        """Return when it is the caller's turn to send, and the server keeps up."""
         await self._turns.next()
         if self._leaf is not None:
             await self._leaf.writable()

@@ -1,4 +1,4 @@
-"""The messages of a consumer that were delivered and not settled: by sequence, by deadline, and queued."""
+"""A consumer's delivered, unsettled messages: by sequence, by deadline, and queued for redelivery."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NamedTuple
 from headwater.delivery.deadlines import Deadlines
 
 QUEUED = 0
-"""The deadline of a message that waits to be delivered again."""
+"""The deadline of a message that is queued for redelivery."""
 NEVER = 2**63 - 1
-"""The deadline of a message that never falls due by itself."""
+"""The deadline of a message that never becomes due by itself."""
 
 Entry = tuple[int, int, int]
 
 
 class PendingDelivery(NamedTuple):
-    """One message: the consumer sequence of its first delivery, when it was sent last, when it is due."""
+    """One message: the consumer sequence of its first delivery, its last delivery time, its deadline."""
 
     consumer_seq: int
     delivered_ns: int
@@ -26,10 +26,10 @@ class PendingDelivery(NamedTuple):
 
 
 class Outstanding:
-    """Unsettled messages; each is queued, or never due, or some entry of the deadlines leads to it.
+    """Unsettled messages; each is queued, or never due, or covered by an entry of the deadlines.
 
-    First deliveries ascend, so the lowest is found at the front of `_order`, where settled ones are passed
-    over when they get there. (The front of a dict that loses its first keys one by one is slow to find.)
+    First deliveries ascend, so the lowest is at the front of `_order`, where settled ones are skipped. (The
+    front of a dict that loses its first keys one by one is slow to find.)
     """
 
     __slots__ = ("_deadlines", "_order", "_queue", "entries")
@@ -48,11 +48,11 @@ class Outstanding:
 
     @property
     def num_queued(self) -> int:
-        """Return how many wait to be delivered again."""
+        """Return how many are queued for redelivery."""
         return len(self._queue)
 
     def add_run(self, seqs: Sequence[int], first_consumer_seq: int, now: int, deadline: int) -> None:
-        """Add messages above all others, delivered just now."""
+        """Add messages above all others that were delivered just now."""
         consumer_seqs = range(first_consumer_seq, first_consumer_seq + len(seqs))
         rows = zip(consumer_seqs, repeat(now), repeat(deadline), strict=False)
         self.entries.update(zip(seqs, rows, strict=False))
@@ -61,14 +61,14 @@ class Outstanding:
             self._deadlines.add(deadline, seqs[0], seqs[-1])
 
     def arm(self, seq: int, delivered_ns: int, deadline: int) -> None:
-        """Take a message out of the queue and wait for it until the deadline."""
+        """Remove a message from the queue and wait for its ack until the deadline."""
         self._queue.pop(seq, None)
         self.entries[seq] = (self.entries[seq][0], delivered_ns, deadline)
         if deadline != NEVER:
             self._deadlines.add(deadline, seq, seq)
 
     def postpone(self, seq: int, now: int, deadline: int) -> None:
-        """Wait longer for a message that is being worked on; one in the queue stays there."""
+        """Extend the deadline of a message in progress; a queued one stays queued."""
         consumer_seq, _, known = self.entries[seq]
         # No new entry in the deadlines: the old one leads here, and finds that the message is due later.
         later = known if known == QUEUED else max(known, deadline)
@@ -85,7 +85,7 @@ class Outstanding:
         return next(iter(self._queue), None)
 
     def pop(self, seq: int) -> Entry | None:
-        """Remove a message and return its entry, or None when it is not pending."""
+        """Remove a message and return its entry, or None if it is not pending."""
         entry = self.entries.pop(seq, None)
         if entry is None:
             return None
@@ -143,7 +143,7 @@ class Outstanding:
         self.load({})
 
     def load(self, entries: Mapping[int, Entry]) -> None:
-        """Hold these messages and no others; the queue is in the order of their sequences."""
+        """Set the messages, replacing all others; the queue has the order of their sequences."""
         self.entries = dict(sorted(entries.items()))
         self._order = deque(self.entries)
         self._queue = OrderedDict.fromkeys(s for s, entry in self.entries.items() if entry[2] == QUEUED)
@@ -153,13 +153,13 @@ class Outstanding:
             self._deadlines.add(deadline, seq, seq)
 
     def set_back(self, now: int) -> None:
-        """Have messages that seem to be delivered later than now count as delivered now."""
+        """Set deliveries that seem later than now to now."""
         if all(delivered_ns <= now for _, delivered_ns, _ in self.entries.values()):
             return
         self.load({seq: _set_back(entry, now) for seq, entry in self.entries.items()})
 
     def _candidates(self, now: int) -> Iterable[int]:
-        """Return the messages that may be due by now, by the shorter of two ways."""
+        """Return the messages that may be due by now, found the shorter of two ways."""
         lowest = self.lowest()
         if lowest is None:
             return ()

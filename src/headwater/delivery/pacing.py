@@ -1,4 +1,4 @@
-"""How fast a consumer may be fed: at once, as the messages came in, or so many bits a second."""
+"""How fast a consumer delivers: at once, at the original speed, or at a rate limit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from headwater.model.consumer import ConsumerConfig, ReplayPolicy
 
 
 class Pacing:
-    """Says how long to wait before the next message; times are nanoseconds that the caller gives.
+    """Computes how long to wait before the next message; the caller passes times in nanoseconds.
 
-    Messages stored after the pacing began are not replayed but new: only the rate holds them back.
+    Messages stored after the pacing began are not replayed: only the rate limit delays them.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -21,11 +21,11 @@ class Pacing:
 
     @property
     def one_by_one(self) -> bool:
-        """Return whether each message has a time of its own."""
+        """Return whether each message has its own delay."""
         return self._original or bool(self._bytes_per_s)
 
     def wait_ns(self, stored_ns: int, now_ns: int) -> int:
-        """Return how long a message stored at this time must wait, 0 if it may go."""
+        """Return how long a message stored at this time must wait; 0 if it may be sent."""
         wait = 0
         if self._began_ns is None:
             self._began_ns = now_ns
@@ -37,7 +37,7 @@ class Pacing:
         return max(wait, 0)
 
     def sent(self, stored_ns: int, size: int, now_ns: int) -> None:
-        """Take note that a message went out."""
+        """Record that a message was sent."""
         self._last_stored_ns = stored_ns
         self._last_sent_ns = now_ns
         if self._bytes_per_s:

@@ -1,4 +1,4 @@
-"""The client that a consumer is pinned to: it alone gets messages, until it is not heard of for too long."""
+"""The client that a consumer is pinned to: it alone gets messages, until it is silent for too long."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 from headwater.model.unique import unique_id
 
 _MOST_CHANGES = 64
-"""How many changes are kept for whoever takes them."""
+"""How many changes are kept until they are taken."""
 
 
 class PinChange(NamedTuple):
-    """A client was pinned, or let go for a reason."""
+    """A client was pinned, or unpinned for a reason."""
 
     group: str
     id: str
     reason: str = ""
-    """Why it was let go: `timeout` or `admin`; empty when it was pinned."""
+    """Why it was unpinned: `timeout` or `admin`; empty if it was pinned."""
 
 
 class Pin:
@@ -41,11 +41,11 @@ class Pin:
         return self.id
 
     def heard(self, now_ns: int) -> None:
-        """Take note that the client has asked again."""
+        """Record that the client has sent a request."""
         self._heard_ns = now_ns
 
     def release(self, reason: str) -> bool:
-        """Let the client go; return whether there was one."""
+        """Unpin the client; return whether there was one."""
         if not self.id:
             return False
         self._changes.append(PinChange(self._group, self.id, reason))
@@ -54,11 +54,11 @@ class Pin:
         return True
 
     def deadline(self, timeout: int) -> int | None:
-        """Return when the client must have asked again, or None."""
+        """Return when the client must have sent another request, or None."""
         return self._heard_ns + timeout if self.id and timeout > 0 else None
 
     def take_changes(self) -> list[PinChange]:
-        """Return, once, what has happened, for advisories."""
+        """Return and remove the changes, for advisories."""
         changes = list(self._changes)
         self._changes.clear()
         return changes

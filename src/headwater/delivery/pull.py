@@ -1,4 +1,4 @@
-"""A pull consumer: messages go to those who ask, as many as they ask for."""
+"""A pull consumer: messages are delivered to pull requests, as many as requested."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolic
 from headwater.wire.pull_request import BadPullRequestError, parse_pull_request
 
 UNHEARD_NS = 2_000_000_000
-"""How long a request may wait before somebody must be seen listening for its messages."""
+"""How long a request may wait before a subscriber to its reply subject must be seen."""
 LEFT_NS = 250_000_000
-"""The same for a subject on which somebody was seen listening earlier."""
+"""The same for a subject that had a subscriber before."""
 MOST_HEARD = 512
 PIN_BYTES = 64
-"""The header with a pin, and the first line of a block that had none."""
+"""The bytes of the pin header, and of the first line of a header block."""
 
 
 class PullConsumer(Consumer):
@@ -28,19 +28,21 @@ class PullConsumer(Consumer):
         super().__init__(*args, **kwargs)
         self.queue = PullQueue(self.config)
         self._serving: Waiting | None = None
+        """The request that is being served."""
         self._counting: asyncio.Task[None] | None = None
         self._uncounted: list[tuple[bytes, bytes]] = []
+        """Requests that wait until the backlog is counted."""
         self._last_asked_ns = self._clock.steady_ns()
         self._heard: dict[bytes, None] = {}
-        """The subjects on which clients were last seen listening."""
+        """The subjects that last had subscribers."""
 
     def num_waiting(self) -> int:
-        """Return how many pull requests wait for which somebody still listens."""
+        """Return how many pull requests with a subscriber wait."""
         self._pass_over_unheard(self._clock.steady_ns())
         return len(self.queue)
 
     def pull(self, body: bytes, reply: bytes) -> None:
-        """Take a pull request."""
+        """Process a pull request."""
         if not reply:
             return
         now_ns = self._clock.steady_ns()
@@ -48,23 +50,23 @@ class PullConsumer(Consumer):
         try:
             request = parse_pull_request(body)
         except BadPullRequestError as error:
-            self._tell(PullStatus(reply, 400, f"Bad Request - {error}"))
+            self._send_status(PullStatus(reply, 400, f"Bad Request - {error}"))
             return
         if not self.backlog.is_known:
             self._later(body, reply)
             return
         refusal = self.queue.add(reply, request, now_ns, len(self.backlog) + self.state.num_queued)
-        self._tell_all(self.queue.take_statuses())
+        self._send_statuses(self.queue.take_statuses())
         if refusal is not None:
-            self._tell(refusal)
+            self._send_status(refusal)
             return
         if self.is_paused:
-            self._tell_all(self.queue.at_end())
+            self._send_statuses(self.queue.at_end())
         self.wake()
         self._consumers.arm(self)
 
     def _later(self, body: bytes, reply: bytes) -> None:
-        """Take the request once it is known what waits."""
+        """Process the request once the backlog is counted."""
 
         async def count_first() -> None:
             await self.backlog.count()
@@ -74,7 +76,7 @@ class PullConsumer(Consumer):
                 self.pull(*each)
 
         if len(self._uncounted) >= (self.config.max_waiting or DEFAULT_MAX_WAITING):
-            self._tell(PullStatus(reply, 409, "Exceeded MaxWaiting"))
+            self._send_status(PullStatus(reply, 409, "Exceeded MaxWaiting"))
             return
         self._uncounted.append((body, reply))
         if self._counting is None:
@@ -82,18 +84,18 @@ class PullConsumer(Consumer):
             self._counting.add_done_callback(self._pumped)
 
     def pull_next(self, body: bytes, reply: bytes) -> None:
-        """Take the pull request that came with an acknowledgement."""
+        """Process the pull request that came with an ack."""
         self.pull(body.strip(), reply)
 
     def target(self) -> Target | None:
-        """Return who is served next."""
-        # First of all, since every consumer is asked with every message.
+        """Return the request that is served next."""
+        # First of all, since every consumer is asked for every message.
         if not len(self.queue) or self.is_paused or not self._outlet.is_open:
             return None
         now_ns = self._clock.steady_ns()
         while True:
             waiting = self.queue.next(now_ns, len(self.backlog), self.state.num_ack_pending)
-            self._tell_all(self.queue.take_statuses())
+            self._send_statuses(self.queue.take_statuses())
             self._serving = waiting
             if waiting is None:
                 return None
@@ -103,18 +105,18 @@ class PullConsumer(Consumer):
         if self.queue.takes_turns:
             self._pass_over_unheard(now_ns)
             return Target(waiting.reply, min(sum(each.messages for each in self.queue), CHUNK))
-        # Who takes only what overflows is asked before each message.
+        # The thresholds of overflow requests are checked before each message.
         alone = len(self.queue) == 1 and self.config.priority_policy is not PriorityPolicy.OVERFLOW
         return Target(waiting.reply, min(waiting.messages, CHUNK) if alone else 1, waiting.size)
 
     def _is_heard(self, waiting: Waiting, now_ns: int) -> bool:
-        """Return whether somebody listens for the messages of a request, or may be about to.
+        """Return whether a request's reply subject has a subscriber, or may be about to have one.
 
-        Requests and the word of who listens come over two connections: either may be first. Who was heard of
-        on the same subject before is less likely to be about to come than to have left.
+        Requests and interest arrive over two connections, in either order. A reply subject seen before has
+        more likely unsubscribed than not yet subscribed.
         """
         if not self._outlet.is_open:
-            return True  # not known: the connection that says who listens is lost
+            return True  # unknown: the leaf connection is lost
         if self._outlet.listens(waiting.reply):
             waiting.heard = True
             self._remember(waiting.reply)
@@ -123,7 +125,7 @@ class PullConsumer(Consumer):
         return not waiting.heard and now_ns - waiting.asked_ns <= grace_ns
 
     def _pass_over(self, waiting: Waiting, now_ns: int) -> None:
-        """Serve a request no more for now whose client left, or for good if it never listened."""
+        """Stop serving a request for now if its client left, or for good if it never subscribed."""
         if not waiting.heard:
             self.queue.drop(waiting)
             return
@@ -137,7 +139,7 @@ class PullConsumer(Consumer):
                 self._pass_over(waiting, now_ns)
 
     def on_interest(self) -> None:
-        """Serve the requests again whose clients are back."""
+        """Serve the requests again whose clients have returned."""
         back = [waiting for waiting in self.queue.away if self._outlet.listens(waiting.reply)]
         for waiting in back:
             self.queue.bring_back(waiting)
@@ -154,7 +156,7 @@ class PullConsumer(Consumer):
             self._heard[reply] = None
 
     def send(self, target: Target, deliveries: OutgoingMessages, size: int) -> None:
-        """Send messages to who is served, or to each in turn."""
+        """Send messages to the request that is served, or to each in turn."""
         if not self.queue.takes_turns:
             super().send(target, deliveries, size)
             return
@@ -164,29 +166,29 @@ class PullConsumer(Consumer):
             rows.setdefault(waiting.reply, []).append(row)
         for reply, chosen in rows.items():
             self._outlet.deliver(reply, *deliveries.at(chosen))
-        # By who was served last, so that the next turn is that of who has waited longest.
+        # In the order of the last service, so that the longest waiting request is next.
         counts = Counter(order)
         for waiting in reversed(dict.fromkeys(reversed(order))):
-            self._tell(self.queue.served(waiting, counts[waiting], 0, self._clock.steady_ns()))
+            self._send_status(self.queue.served(waiting, counts[waiting], 0, self._clock.steady_ns()))
 
     def sent(self, target: Target, count: int, size: int) -> None:
-        """Take note of what a request got."""
+        """Record what a request got."""
         waiting = self._serving
         if waiting is not None and waiting.reply == target.subject:
-            self._tell(self.queue.served(waiting, count, size, self._clock.steady_ns()))
+            self._send_status(self.queue.served(waiting, count, size, self._clock.steady_ns()))
 
     def too_large(self, target: Target) -> None:
         """Close a request for which the next message is too large."""
         if self._serving is not None and self._serving in self.queue:
-            self._tell(self.queue.too_large(self._serving))
+            self._send_status(self.queue.too_large(self._serving))
 
     def at_end(self) -> None:
         """Close the requests that do not wait."""
-        self._tell_all(self.queue.at_end())
+        self._send_statuses(self.queue.at_end())
 
     @property
     def header_bytes(self) -> int:
-        """Return how much a delivery adds to the headers, at the most."""
+        """Return an upper bound of what a delivery adds to the headers."""
         return PIN_BYTES if self.config.priority_policy is PriorityPolicy.PINNED_CLIENT else 0
 
     def marked(self, headers: list[bytes]) -> list[bytes]:
@@ -198,14 +200,14 @@ class PullConsumer(Consumer):
         return [header_block.add(block, b"Nats-Pin-Id", pin) for block in headers]
 
     def tick(self, now_ns: int) -> int | None:
-        """End what is over, send heartbeats, and go when nobody has asked for long."""
+        """End what has expired, send heartbeats, and report inactivity."""
         if self._closed:
             return None
         due_ns = self.queue.next_deadline()
-        self._tell_all(self.queue.expire(now_ns))
+        self._send_statuses(self.queue.expire(now_ns))
         if self._task is None and due_ns is not None and due_ns <= now_ns:
-            # As nats-server does when a heartbeat or expiry is due: also while too much is unacknowledged.
-            self._tell_all(self.queue.at_end())
+            # As nats-server does when a heartbeat or expiry is due: also while max_ack_pending is reached.
+            self._send_statuses(self.queue.at_end())
         self._report_pin()
         for reply in self.queue.heartbeats(now_ns):
             self._heartbeat(reply)
@@ -238,42 +240,42 @@ class PullConsumer(Consumer):
         return min((d for d in due if d is not None), default=None)
 
     def leave_waiting(self) -> None:
-        """Tell those who wait that the engine stops."""
-        self._tell_all(self.queue.close(409, "Server Shutdown"))
+        """Answer waiting requests that the engine stops."""
+        self._send_statuses(self.queue.close(409, "Server Shutdown"))
 
     def unpin(self, group: str) -> None:
-        """Let another client of a priority group be served."""
+        """Unpin the client of a priority group."""
         if self.queue.unpin(group):
             self._report_pin()
             self.wake()
 
     def deleted(self) -> None:
-        """Tell those who wait that the consumer is gone."""
-        self._tell_all(self.queue.close(409, "Consumer Deleted", tell_left=False))
+        """Answer waiting requests that the consumer was deleted."""
+        self._send_statuses(self.queue.close(409, "Consumer Deleted", shows_left=False))
 
     def reconfigure(self, config: ConsumerConfig) -> None:
-        """Go on with another config."""
+        """Continue with another config."""
         self.queue.configure(config)
         super().reconfigure(config)
 
     async def close(self) -> None:
-        """Deliver nothing more."""
+        """Stop delivering."""
         if self._counting is not None:
             self._counting.cancel()
         await super().close()
 
     async def info(self) -> ConsumerInfo:
-        """Return how the consumer stands."""
+        """Return the consumer's info."""
         info = await super().info()
         if not self.config.priority_groups:
             return info
         return info.with_groups(self.queue.groups)
 
-    def _tell_all(self, statuses: list[PullStatus]) -> None:
+    def _send_statuses(self, statuses: list[PullStatus]) -> None:
         for status in statuses:
-            self._tell(status)
+            self._send_status(status)
 
-    def _tell(self, status: PullStatus | None) -> None:
+    def _send_status(self, status: PullStatus | None) -> None:
         if status is None or not status.code:
             return
         lines = []

@@ -1,6 +1,6 @@
-"""The pull requests that wait at a consumer: who is served next, and what each is told in the end.
+"""The pull requests that wait at a consumer: which is served next, and which status each gets at its end.
 
-Pure: times are nanoseconds that the caller gives, answers are values that the caller sends.
+Pure: the caller passes times in nanoseconds, and sends the returned statuses.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from headwater.model.times import format_duration
 
 DEFAULT_MAX_WAITING = 512
 AWAY_NS = 2_000_000_000
-"""How long a request is kept whose client is gone: one that reconnects at once asks for nothing again."""
+"""How long a request without a subscriber is kept: a client that reconnects does not ask again."""
 _LAST_PRIORITY = 2**31 - 1
 
 
 class PullStatus(NamedTuple):
-    """What a client that asked is told besides messages; code 0 is for silence."""
+    """A status for a pull request; code 0 means that none is sent."""
 
     reply: bytes
     code: int
     text: str
     left: tuple[int, int] | None = None
-    """Messages and bytes that the request still wanted, where that is told."""
+    """Messages and bytes that the request still wanted, if they are reported."""
 
 
 class Waiting:
-    """One request: what it still wants, and until when."""
+    """One request: how much it still wants, and until when."""
 
     __slots__ = (
         "asked_ns",
@@ -57,42 +57,43 @@ class Waiting:
         self.beat_ns = now_ns
         self.pin_id = request.id
         self.heard = False
-        """Whether somebody was seen listening for the messages."""
+        """Whether a subscriber to its reply subject was seen."""
         self.away_ns = 0
-        """Since when nobody listens any more."""
+        """Since when it has no subscriber."""
 
     @property
     def messages(self) -> int:
-        """Return how many messages may go to this request; also one for zero gets one."""
+        """Return how many messages this request may get; a request for zero gets one, too."""
         return max(self.left, 1)
 
     @property
     def priority(self) -> int:
-        """Return the place among other requests, lower first; requests that say nothing come last."""
+        """Return the priority among requests, lower first; requests without one come last."""
         return self.request.priority if self.request.formal else _LAST_PRIORITY
 
     def is_over(self, now_ns: int) -> bool:
-        """Return whether it has waited long enough."""
+        """Return whether it has expired."""
         return self.expires_ns is not None and self.expires_ns <= now_ns
 
-    def ended(self, code: int, text: str, *, tell_left: bool = True) -> PullStatus:
+    def ended(self, code: int, text: str, *, shows_left: bool = True) -> PullStatus:
         """Return the status that closes this request."""
-        return PullStatus(self.reply, code, text, (self.left, self.size or 0) if tell_left else None)
+        return PullStatus(self.reply, code, text, (self.left, self.size or 0) if shows_left else None)
 
 
 class PullQueue:
-    """Requests in the order they are served: one message each, in turn."""
+    """Requests in the order in which they are served: one message each, in turn."""
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._waiting: deque[Waiting] = deque()
         self._away: list[Waiting] = []
-        """Requests whose client listens no more: it may be reconnecting."""
+        """Requests without a subscriber, whose client may be reconnecting."""
         self._due: list[PullStatus] = []
+        """Statuses of requests that were closed while another was searched."""
         self.pin = Pin()
         self.configure(config)
 
     def configure(self, config: ConsumerConfig) -> None:
-        """Go on with another config."""
+        """Continue with another config."""
         self._config = config
         self._max_waiting = config.max_waiting or DEFAULT_MAX_WAITING
 
@@ -114,12 +115,12 @@ class PullQueue:
 
     @property
     def groups(self) -> tuple[PriorityGroupState, ...]:
-        """Return how the priority group stands; of several only the first is told, as one pin is for all."""
+        """Return the state of the first priority group; one pin is for all groups."""
         groups = self._config.priority_groups[:1]
         return tuple(PriorityGroupState(group, self.pin.id, self.pin.pinned_ns) for group in groups)
 
     def add(self, reply: bytes, request: PullRequest, now_ns: int, undelivered: int) -> PullStatus | None:
-        """Let a request wait; return why it may not. `undelivered` counts what is to go out again as well."""
+        """Add a request; return why it is refused, or None. `undelivered` includes redeliveries."""
         refusal = self._over_caps(reply, request) or self._out_of_place(reply, request, now_ns)
         if refusal is not None:
             return refusal
@@ -131,7 +132,8 @@ class PullQueue:
         if len(self._waiting) >= self._max_waiting:
             self._due += self.expire(now_ns)
         if len(self._waiting) >= self._max_waiting:
-            # Who expects heartbeats misses them and asks again later; an answer would make it ask at once.
+            # A client that expects heartbeats misses them and asks again later. An answer would make it ask
+            # at once.
             return PullStatus(reply, 0 if request.idle_heartbeat > 0 else 409, "Exceeded MaxWaiting")
         self._insert(Waiting(reply, request, now_ns))
         return None
@@ -149,7 +151,7 @@ class PullQueue:
         return None
 
     def _out_of_place(self, reply: bytes, request: PullRequest, now_ns: int) -> PullStatus | None:
-        """Return what is wrong with a request's priority group; one that is only a number has none."""
+        """Return what is wrong with a request's priority group; one with only a number has none."""
         policy = self._config.priority_policy
         if not request.formal:
             return None
@@ -173,7 +175,7 @@ class PullQueue:
         return None
 
     def _insert(self, waiting: Waiting) -> None:
-        """Put a request at the end, or at the end of those with its priority."""
+        """Insert a request at the end, or at the end of those with its priority."""
         index = len(self._waiting)
         if self._config.priority_policy is PriorityPolicy.PRIORITIZED:
             while index and self._waiting[index - 1].priority > waiting.priority:
@@ -181,9 +183,9 @@ class PullQueue:
         self._waiting.insert(index, waiting)
 
     def next(self, now_ns: int, undelivered: int, unacknowledged: int) -> Waiting | None:
-        """Return the request that gets the next message, or None while none may.
+        """Return the request that gets the next message, or None if none may.
 
-        Requests that are found to be over on the way are closed: `take_statuses` tells.
+        Requests that are found to have expired are closed; `take_statuses` returns their statuses.
         """
         queue = self._waiting
         while queue and queue[0].is_over(now_ns):
@@ -197,12 +199,12 @@ class PullQueue:
 
     @property
     def takes_turns(self) -> bool:
-        """Return whether several wait that get one message each in turn, however many come."""
+        """Return whether several requests wait that get one message each in turn."""
         plain = self._config.priority_policy is PriorityPolicy.NONE and len(self._waiting) > 1
         return plain and all(waiting.size is None for waiting in self._waiting)
 
     def rotation(self, count: int) -> list[Waiting]:
-        """Return who gets each of the next messages where they take turns; all are still wanted."""
+        """Return the requests that get the next messages if they take turns; all are still wanted."""
         order: list[Waiting] = []
         turn = [(waiting, waiting.messages) for waiting in self._waiting]
         while turn and len(order) < count:
@@ -219,17 +221,17 @@ class PullQueue:
         return _overflows(waiting.request, undelivered, unacknowledged)
 
     def pin_of(self, waiting: Waiting, now_ns: int) -> str:
-        """Return the pin that messages for this request carry; a client of a group without one gets it."""
+        """Return the pin that messages for this request have; a client of a group without one is pinned."""
         if not self.pin.id and waiting.request.group:
             waiting.pin_id = self.pin.assign(waiting.request.group, now_ns)
         return self.pin.id
 
     def unpin(self, group: str) -> bool:
-        """Let another client be pinned; return whether one was."""
+        """Unpin the client; return whether there was one."""
         return self.pin.release("admin")
 
     def served(self, waiting: Waiting, count: int, size: int, now_ns: int) -> PullStatus | None:
-        """Take note that a request got messages; return what it is told if that was all."""
+        """Record that a request got messages; return its status if that was all."""
         waiting.served += count
         waiting.left -= count
         waiting.beat_ns = now_ns
@@ -248,14 +250,14 @@ class PullQueue:
         return waiting.ended(409, "Message Size Exceeds MaxBytes")
 
     def at_end(self) -> list[PullStatus]:
-        """Close the requests that will not wait for messages still to come."""
+        """Close the requests that do not wait for future messages."""
         done = [w for w in self._waiting if w.request.no_wait and (w.served or w.expires_ns is None)]
         for waiting in done:
             self._waiting.remove(waiting)
-        return [waiting.ended(404, "No Messages", tell_left=False) for waiting in done]
+        return [waiting.ended(404, "No Messages", shows_left=False) for waiting in done]
 
     def expire(self, now_ns: int) -> list[PullStatus]:
-        """Close the requests whose time is over, and let go of a client that was not heard of."""
+        """Close the expired requests, and unpin a client that was silent for too long."""
         over = [waiting for waiting in self._waiting if waiting.is_over(now_ns)]
         for waiting in over:
             self._waiting.remove(waiting)
@@ -265,23 +267,23 @@ class PullQueue:
         return [waiting.ended(408, "Request Timeout") for waiting in over]
 
     def take_statuses(self) -> list[PullStatus]:
-        """Return, once, what is to be told to requests that were closed in passing."""
+        """Return and remove the statuses of requests that were closed by `next`."""
         due, self._due = self._due, []
         return due
 
     def drop(self, waiting: Waiting) -> None:
-        """Forget a request without a word: nobody listens for its messages."""
+        """Remove a request without a status: it has no subscriber."""
         self._waiting.remove(waiting)
 
     def set_aside(self, waiting: Waiting, now_ns: int) -> None:
-        """Serve a request no more until its client listens again; without that it is soon forgotten."""
+        """Stop serving a request until its client subscribes again; otherwise it is soon removed."""
         self._waiting.remove(waiting)
         waiting.away_ns = now_ns
         if len(self._away) < self._max_waiting:
             self._away.append(waiting)
 
     def bring_back(self, waiting: Waiting) -> None:
-        """Serve a request again, before those that came after it."""
+        """Serve a request again, before those that arrived after it."""
         self._away.remove(waiting)
         if self._config.priority_policy is PriorityPolicy.PRIORITIZED:
             self._insert(waiting)
@@ -290,7 +292,7 @@ class PullQueue:
         self._waiting.insert(len(self._waiting) if index is None else index, waiting)
 
     def heartbeats(self, now_ns: int) -> list[bytes]:
-        """Return who is due a heartbeat, and count it as sent."""
+        """Return the requests that are due a heartbeat, and count it as sent."""
         due = []
         for waiting in self._waiting:
             beat = waiting.request.idle_heartbeat
@@ -300,7 +302,7 @@ class PullQueue:
         return due
 
     def next_deadline(self) -> int | None:
-        """Return when a request expires or is due a heartbeat, or when the pinned client must be heard of."""
+        """Return when a request expires or is due a heartbeat, or when the pin expires."""
         due = [w.expires_ns for w in self._waiting if w.expires_ns is not None]
         due += [w.beat_ns + w.request.idle_heartbeat for w in self._waiting if w.request.idle_heartbeat > 0]
         due += [w.away_ns + AWAY_NS for w in self._away]
@@ -308,11 +310,11 @@ class PullQueue:
             due.append(pinned)
         return min(due, default=None)
 
-    def close(self, code: int, text: str, *, tell_left: bool = True) -> list[PullStatus]:
+    def close(self, code: int, text: str, *, shows_left: bool = True) -> list[PullStatus]:
         """Close every request."""
         waiting, self._waiting = [*self._waiting, *self._away], deque()
         self._away.clear()
-        return [each.ended(code, text, tell_left=tell_left) for each in waiting]
+        return [each.ended(code, text, shows_left=shows_left) for each in waiting]
 
     def _close(self, waiting: Waiting, code: int, text: str) -> None:
         self._waiting.remove(waiting)
@@ -320,7 +322,7 @@ class PullQueue:
 
 
 def _overflows(request: PullRequest, undelivered: int, unacknowledged: int) -> bool:
-    """Return whether a request is served: one without thresholds always is, any that is reached is enough."""
+    """Return whether a request is served: always without thresholds, else if any of them is reached."""
     if request.min_pending <= 0 and request.min_ack_pending <= 0:
         return True
     if 0 < request.min_pending <= undelivered:

@@ -1,4 +1,4 @@
-"""A push consumer: messages go to its deliver subject for as long as somebody listens there."""
+"""A push consumer: messages are sent to its deliver subject for as long as it has subscribers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOREVER = 2**63 - 2
 
 
 class PushConsumer(Consumer):
-    """Feeds one subject; keeps its heartbeat, and its window when flow control is asked for."""
+    """Delivers to one subject, with heartbeats, and with a flow control window if it is enabled."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -27,11 +27,11 @@ class PushConsumer(Consumer):
         self._unbound_since_ns = now_ns
 
     def is_bound(self) -> bool:
-        """Return whether somebody listens."""
+        """Return whether the deliver subject has a subscriber."""
         return self._bound
 
     def on_interest(self) -> None:
-        """Begin when somebody listens, end when nobody does."""
+        """Begin when the first subscriber arrives, stop when the last one leaves."""
         bound = self._outlet.listens(self._subject, self._queue)
         if bound == self._bound:
             return
@@ -47,7 +47,7 @@ class PushConsumer(Consumer):
         self._consumers.arm(self)
 
     def target(self) -> Target | None:
-        """Return the deliver subject while it takes messages."""
+        """Return the deliver subject while it accepts messages."""
         if not self._bound or self.is_paused or not self._outlet.is_open:
             return None
         if self._flow is not None and not self._flow.is_open:
@@ -55,7 +55,7 @@ class PushConsumer(Consumer):
         return Target(self._subject, CHUNK)
 
     def sent(self, target: Target, count: int, size: int) -> None:
-        """Count what is under way, and ask for an answer in time."""
+        """Count what is in flight, and send a flow control request in time."""
         self._last_sent_ns = self._clock.steady_ns()
         if self._flow is None:
             return
@@ -70,7 +70,7 @@ class PushConsumer(Consumer):
         return self.config.ack_policy is AckPolicy.FLOW_CONTROL
 
     def flow_answered(self, subject: bytes, headers: bytes) -> bool:
-        """Take an answer to a flow-control request; return whether it settled messages."""
+        """Process a flow control reply; return whether it settled messages."""
         if self._flow is None or not self._flow.answered(subject):
             return False
         settled = False
@@ -81,11 +81,11 @@ class PushConsumer(Consumer):
         return settled
 
     def confirmed_seq(self, headers: bytes) -> int:
-        """Return up to where an answer to a flow-control request says that messages are settled, or 0."""
+        """Return the sequence up to which a flow control reply settles messages, or 0."""
         return _number(header_block.get(headers, b"Nats-Last-Stream")) if self._acks_by_flow else 0
 
     def tick(self, now_ns: int) -> int | None:
-        """Send the heartbeat when it is due, and go when nobody has listened for long."""
+        """Send the heartbeat when it is due, and report inactivity."""
         if self._closed:
             return None
         beat = self.config.idle_heartbeat
@@ -122,13 +122,13 @@ class PushConsumer(Consumer):
         return due
 
     def reset(self, seq: int) -> int:
-        """Begin anew at a sequence, or after the ack floor, with nothing under way; return where."""
+        """Begin again at a sequence, or after the ack floor, with nothing in flight; return where."""
         if self._flow is not None:
             self._flow.reset()
         return super().reset(seq)
 
     def reconfigure(self, config: ConsumerConfig) -> None:
-        """Go on with another config, maybe to another subject."""
+        """Continue with another config, possibly with another subject."""
         if config.deliver_subject != self.config.deliver_subject and self._flow is not None:
             self._flow.reset()
         moved = config.deliver_subject != self.config.deliver_subject
@@ -137,7 +137,7 @@ class PushConsumer(Consumer):
         super().reconfigure(config)
         self.on_interest()
         if moved and self.state.expire(FOREVER):
-            # Who listens there has seen nothing of what went elsewhere.
+            # Subscribers of the new subject have seen none of the earlier deliveries.
             self._consumers.changed(self)
             self.wake()
 

@@ -1,4 +1,4 @@
-"""How often messages of a consumer were delivered beyond the first time, by sequence."""
+"""How often a consumer's messages were redelivered, by sequence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NONE = 2**63 - 1
 
 
 class Redelivered:
-    """Counts by sequence, with a lower bound of the sequences so that most questions need no search."""
+    """Counts by sequence, with a lower bound of the sequences so that most lookups need no search."""
 
     __slots__ = ("_bound", "counts")
 
@@ -23,20 +23,20 @@ class Redelivered:
         return seq in self.counts
 
     def get(self, seq: int) -> int:
-        """Return the count of a message; 0 when it was delivered once or not at all."""
+        """Return the count of a message; 0 if it was delivered once or never."""
         return self.counts.get(seq, 0)
 
     def set(self, seq: int, count: int) -> None:
-        """Count a message."""
+        """Set the count of a message."""
         self.counts[seq] = count
         self._bound = min(self._bound, seq)
 
     def pop(self, seq: int) -> bool:
-        """Forget a message; return whether it was counted."""
+        """Remove a message; return whether it was counted."""
         return self.counts.pop(seq, None) is not None
 
     def pop_below(self, seq: int) -> list[int]:
-        """Forget the messages below this sequence and return them."""
+        """Remove and return the messages below this sequence."""
         if self._bound >= seq:
             return []
         gone = [counted for counted in self.counts if counted < seq]
@@ -46,6 +46,6 @@ class Redelivered:
         return gone
 
     def load(self, counts: Mapping[int, int]) -> None:
-        """Hold these counts and no others."""
+        """Set the counts, replacing all others."""
         self.counts = dict(counts)
         self._bound = min(self.counts, default=_NONE)

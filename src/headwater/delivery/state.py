@@ -1,8 +1,8 @@
-"""What one consumer has delivered and what is still owed to it: pure, and durable as small changes.
+"""A consumer's delivery state: pure, and durable as small changes.
 
-What holds after every call:
-1. Pending is what was delivered and is neither settled nor given up; first deliveries ascend.
-2. Nothing at or below the ack floor is pending; the floor only moves up, save for `reset`.
+Invariants after every call:
+1. Pending messages were delivered, and are neither settled nor given up; first deliveries ascend.
+2. Nothing at or below the ack floor is pending; the floor only moves up, except for `reset`.
 3. A message that is given up after its last delivery stays counted, so that retention keeps it.
 """
 
@@ -19,14 +19,14 @@ from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, S
 
 
 class Delivery(NamedTuple):
-    """What the ack subject of one delivery has to say."""
+    """The content of the ack subject of one delivery."""
 
     consumer_seq: int
     delivered_count: int
 
 
 class Unsettled(NamedTuple):
-    """A message that left the consumer without being acknowledged."""
+    """A message that left the consumer without an ack."""
 
     stream_seq: int
     consumer_seq: int
@@ -34,16 +34,19 @@ class Unsettled(NamedTuple):
 
 
 class ConsumerState:
-    """The state of one consumer; times are nanoseconds that the caller gives."""
+    """The state of one consumer; the caller passes times in nanoseconds."""
 
     def __init__(self, config: ConsumerConfig, start_seq: int = 1) -> None:
         self._pending = Outstanding()
         self._redelivered = Redelivered()
         self._given_up: list[Unsettled] = []
         self._touched: set[int] = set()
+        """Messages whose entries changed since the last record."""
         self._recounted: set[int] = set()
+        """Messages whose redelivery counts changed since the last record."""
         self._dirty = self._whole = True
         self._written_seq = 0
+        """The last delivered sequence in the records: later entries that were settled need no record."""
         self._begin(start_seq)
         self.configure(config)
 
@@ -57,32 +60,32 @@ class ConsumerState:
         self._acked_at: int = 0
 
     def configure(self, config: ConsumerConfig) -> None:
-        """Go on with another config; messages already delivered keep their deadlines."""
+        """Continue with another config; delivered messages keep their deadlines."""
         self._policy = config.ack_policy
         self._takes_all = config.deliver_policy is DeliverPolicy.ALL
-        # Without a wait (ack policies none and flow control) nothing ever falls due by itself.
+        # Without an ack wait (ack policies none and flow control) nothing becomes due by itself.
         self._waits = config.backoff or ((config.ack_wait,) if config.ack_wait > 0 else (NEVER,))
         self._max_deliver = max(config.max_deliver, 0)
         self._max_ack_pending = config.max_ack_pending if config.ack_policy is not AckPolicy.NONE else 0
 
     @property
     def delivered(self) -> SequenceInfo:
-        """Return how far messages were delivered."""
+        """Return the last delivered sequences."""
         return SequenceInfo(self._consumer_seq, self._stream_seq, self._delivered_at)
 
     @property
     def ack_floor(self) -> SequenceInfo:
-        """Return up to where everything is settled."""
+        """Return the ack floor."""
         return SequenceInfo(self._floor_consumer, self._floor_stream, self._acked_at)
 
     @property
     def next_seq(self) -> int:
-        """Return the first sequence that has not been looked at for its first delivery."""
+        """Return the first sequence that was not considered for a first delivery yet."""
         return self._next_seq
 
     @property
     def num_ack_pending(self) -> int:
-        """Return how many messages wait for their acknowledgement."""
+        """Return how many messages wait for their ack."""
         return len(self._pending)
 
     @property
@@ -92,18 +95,18 @@ class ConsumerState:
 
     @property
     def num_queued(self) -> int:
-        """Return how many messages wait to be delivered again."""
+        """Return how many messages are queued for redelivery."""
         return self._pending.num_queued
 
     @property
     def num_redelivered(self) -> int:
         """Return how many unsettled messages were delivered more than once or given up."""
-        # With a single delivery nothing is ever redelivered; what is given up is not shown as if it had been.
+        # With max_deliver 1 nothing is redelivered, and given-up messages are not shown as redelivered.
         return 0 if self._max_deliver == 1 else len(self._redelivered)
 
     @property
     def room(self) -> int | None:
-        """Return how many new messages may still be delivered, or None when nothing limits them."""
+        """Return how many new messages may be delivered, or None without a limit."""
         if self._max_ack_pending <= 0:
             return None
         return max(self._max_ack_pending - len(self._pending), 0)
@@ -118,11 +121,11 @@ class ConsumerState:
         return self._pending.below(seq + 1)
 
     def delivered_count(self, seq: int) -> int:
-        """Return how often a delivered message was delivered; 1 as well for one that is settled."""
+        """Return how often a delivered message was delivered; 1 for a settled one, too."""
         return max(self._redelivered.get(seq) + (seq in self._pending), 1)
 
     def needs(self, seq: int) -> bool:
-        """Return whether retention must keep the message for this consumer, its filter aside."""
+        """Return whether retention must keep the message for this consumer, regardless of its filter."""
         if seq in self._redelivered:
             return True
         if seq <= self._floor_stream:
@@ -130,11 +133,11 @@ class ConsumerState:
         return self._policy is not AckPolicy.EXPLICIT or seq >= self._next_seq or seq in self._pending
 
     def has_settled(self, seq: int) -> bool:
-        """Return whether the message was delivered and is done with, its filter aside."""
+        """Return whether the message was delivered and settled, regardless of the filter."""
         return self._takes_all and seq < self._next_seq and not self.needs(seq)
 
     def deliver(self, seq: int, now: int) -> Delivery:
-        """Record that a message goes out, for the first time or again."""
+        """Record the delivery of a message, the first or a further one."""
         if seq not in self._pending:
             return Delivery(self.deliver_run((seq,), now), 1)
         count = self._redelivered.get(seq) + 1
@@ -146,7 +149,7 @@ class ConsumerState:
         return Delivery(self._consumer_seq, count + 1)
 
     def deliver_run(self, seqs: Sequence[int], now: int) -> int:
-        """Record that messages go out for the first time; return the consumer sequence of the first."""
+        """Record first deliveries; return the consumer sequence of the first."""
         assert seqs[0] > self._stream_seq, "first deliveries ascend"
         start = self._consumer_seq + 1
         self._consumer_seq += len(seqs)
@@ -162,32 +165,32 @@ class ConsumerState:
         return start
 
     def skip(self, seq: int) -> None:
-        """Record that nothing below this sequence is left for a first delivery."""
+        """Record that no message below this sequence is left for a first delivery."""
         if seq > self._next_seq:
             self._next_seq = seq
             self._dirty = True
 
     def next_redelivery(self) -> int | None:
-        """Return the message that goes out again before any new one, or None; it stays queued until then.
+        """Return the next redelivery, which precedes new messages, or None; it stays queued until delivered.
 
-        Those before it that were delivered as often as allowed are given up: as in nats-server that is when
-        their turn comes, so they are pending for as long as nobody asks for messages.
+        Messages before it that reached max_deliver are given up. As in nats-server that happens when their
+        turn comes, so they are pending for as long as there is no demand.
         """
         while (seq := self._pending.first_queued()) is not None and self._spent(seq):
             self._give_up(seq)
         return seq
 
     def ack(self, seq: int, consumer_seq: int, now: int) -> bool:
-        """Settle a message, or all up to it, as the policy says; return whether that changed anything.
+        """Settle a message, or all up to it, depending on the policy; return whether that changed anything.
 
-        Ending a message for good (`+TERM`) is the same to the state.
+        Terminating a message (`+TERM`) is the same for the state.
         """
         if self._policy is AckPolicy.EXPLICIT:
             return self._settle(seq, now)
         return self._policy is not AckPolicy.NONE and self._settle_through(seq, consumer_seq, now)
 
     def ack_each(self, seqs: Sequence[int], now: int) -> Sequence[int]:
-        """Settle messages each for itself, as the explicit policy has it; return those that were owed."""
+        """Settle each of the messages, as with the explicit policy; return those that were pending."""
         if self._redelivered.counts or self._pending.num_queued:
             return [seq for seq in seqs if self._settle(seq, now)]
         settled = self._pending.pop_each(seqs)
@@ -198,7 +201,7 @@ class ConsumerState:
         return settled
 
     def nak(self, seq: int, delay: int | None, now: int) -> bool:
-        """Deliver a message again, at once or after the delay; return whether it was pending."""
+        """Redeliver a message, at once or after the delay; return whether it was pending."""
         if seq not in self._pending:
             return False
         if delay is not None and delay > 0:
@@ -209,7 +212,7 @@ class ConsumerState:
         return True
 
     def progress(self, seq: int, now: int) -> bool:
-        """Start the wait for an acknowledgement anew; return whether the message was pending."""
+        """Restart the ack wait; return whether the message was pending."""
         if seq not in self._pending:
             return False
         self._pending.postpone(seq, now, self._deadline(self._redelivered.get(seq), now))
@@ -223,7 +226,7 @@ class ConsumerState:
     def expire(self, now: int) -> list[int]:
         """Queue what is due for redelivery, lowest sequence first, and return it.
 
-        Where one delivery is all, it is given up instead.
+        With max_deliver 1 it is given up instead.
         """
         due = self._pending.due(now)
         for seq in due:
@@ -234,7 +237,7 @@ class ConsumerState:
         return [] if self._max_deliver == 1 else due
 
     def take_given_up(self) -> list[Unsettled]:
-        """Return, once, the messages that were delivered as often as allowed and never settled."""
+        """Return and remove the messages that reached max_deliver and were never settled."""
         given_up, self._given_up = self._given_up, []
         return given_up
 
@@ -248,13 +251,13 @@ class ConsumerState:
         return gone
 
     def forget_below(self, first_seq: int, now: int) -> list[Unsettled]:
-        """Settle what lies below the stream's first sequence; return what of it was pending."""
+        """Settle what is below the stream's first sequence; return what was pending there."""
         gone = self.forget(self._pending.below(first_seq), now)
         self._uncount_below(first_seq)
         return gone
 
     def purge(self, first_seq: int, now: int) -> list[Unsettled]:
-        """Go on at a sequence below which the stream was purged; return what was pending below it."""
+        """Continue at a sequence below which the stream was purged; return what was pending below it."""
         gone = self.forget_below(first_seq, now)
         self._next_seq = max(self._next_seq, first_seq)
         self._stream_seq = self._next_seq - 1
@@ -266,7 +269,7 @@ class ConsumerState:
         return gone
 
     def reset(self, seq: int = 0) -> int:
-        """Begin anew at this sequence, or after the ack floor; return where."""
+        """Begin again at this sequence, or after the ack floor; return where."""
         start = max(seq or self._floor_stream + 1, 1)
         self._pending.clear()
         self._redelivered.load({})
@@ -278,8 +281,8 @@ class ConsumerState:
     def restore(cls, config: ConsumerConfig, changes: Iterable[bytes], now: int = NEVER) -> ConsumerState:
         """Return the state that a dump and the changes after it describe.
 
-        Times that have not come yet were written by a clock that has been set back: nothing was delivered
-        later than now, so that deadlines wait no longer than they were meant to.
+        Times in the future were recorded before the clock was set back. They are set to now, so that
+        deadlines do not take longer than intended.
         """
         state = cls(config)
         for data in changes:
@@ -290,16 +293,16 @@ class ConsumerState:
         return state
 
     def dump(self) -> bytes:
-        """Return the whole state; changes taken later follow on it."""
+        """Return the complete state; later changes build on it."""
         self._whole = True
         data = self.take_delta()
         assert data is not None
         return data
 
     def snapshot(self) -> bytes:
-        """Return the whole state without counting it as written.
+        """Return the complete state without counting it as written.
 
-        Changes taken later follow on it as well as on what was written before: they repeat what is new in it.
+        Later changes build on it as well as on the previous record: they repeat what is new in it.
         """
         kept = self._dirty, self._whole, set(self._touched), set(self._recounted)
         data = self.dump()
@@ -307,17 +310,17 @@ class ConsumerState:
         return data
 
     def must_be_written(self) -> None:
-        """Have the next change tell the whole state: what was given out before is lost."""
+        """Have the next change contain the complete state, because earlier changes were lost."""
         self._dirty = self._whole = True
 
     def take_delta(self) -> bytes | None:
-        """Return what has changed since the last call, or None; replayed by `apply` it gives this state."""
+        """Return what has changed since the last call, or None; `apply` replays it to this state."""
         if not self._dirty and not self._whole:
             return None
         pending, counts = self._pending.entries, self._redelivered.counts
         touched, recounted = (pending, counts) if self._whole else (self._touched, self._recounted)
         held = {seq: pending[seq] for seq in sorted(touched) if seq in pending}
-        # What came and went between two writes was never written: there is nothing to take back.
+        # What was added and removed between two records was never written, so there is nothing to undo.
         settled = [s for s in sorted(touched) if s <= self._written_seq and s not in pending]
         counted = {seq: counts[seq] for seq in sorted(recounted) if seq in counts}
         uncounted = [seq for seq in sorted(recounted) if seq not in counts]
@@ -335,7 +338,7 @@ class ConsumerState:
         return change.encode(written)
 
     def apply(self, data: bytes) -> None:
-        """Replay a change that another state has given out."""
+        """Replay a change of another state."""
         new = change.decode(data)
         pending = {} if new.whole else self._pending.entries
         counts = {} if new.whole else self._redelivered.counts
@@ -385,7 +388,7 @@ class ConsumerState:
         return min(now + self._waits[min(redeliveries, len(self._waits) - 1)], NEVER)
 
     def _spent(self, seq: int) -> bool:
-        """Return whether a pending message was delivered as often as allowed."""
+        """Return whether a pending message has reached max_deliver."""
         return 0 < self._max_deliver <= self._redelivered.get(seq) + 1
 
     def _enqueue(self, seq: int) -> None:
@@ -400,7 +403,7 @@ class ConsumerState:
         self._left(seq)
 
     def _settle(self, seq: int, now: int) -> bool:
-        """Settle one message; return whether it was still owed."""
+        """Settle one message; return whether it was pending or given up."""
         entry = self._pending.pop(seq)
         counted = self._redelivered.pop(seq)
         if counted:
@@ -415,7 +418,7 @@ class ConsumerState:
     def _settle_through(self, seq: int, consumer_seq: int, now: int) -> bool:
         """Settle all messages up to this one; return whether that changed anything.
 
-        A consumer sequence of 0 is sent by who has not received anything yet, and settles nothing.
+        A client that has not received anything yet sends a consumer sequence of 0, which settles nothing.
         """
         if not consumer_seq or not self._floor_stream < seq <= self._stream_seq:
             return False

@@ -1,8 +1,8 @@
-"""How many messages were stored for each set of filters, without asking each consumer about each message.
+"""How many messages were stored for each set of filters, without checking each consumer for each message.
 
-Consumers with the same filters share a tally of what was stored on the subjects they take. The tallies of a
-subject are found in a tree of the filters, and remembered: a message costs one look-up, a new subject a few
-steps for each of its tokens, however many consumers there are.
+Consumers with the same filters share a tally of the messages on their subjects. The tallies of a subject are
+found in a tree of the filters, and cached: a message costs one lookup, a new subject a few steps per token,
+however many consumers there are.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from headwater.model.subject import is_literal
 from headwater.model.subject_trie import SubjectTrie
 
 REMEMBERED = 4096
+"""How many subjects are cached."""
 
 
 class SubjectTally:
-    """How many messages were ever stored on the subjects that some filters take."""
+    """How many messages were ever stored on the subjects that some filters match."""
 
     def __init__(self, filters: tuple[str, ...]) -> None:
         self.filters = filters
@@ -26,13 +27,14 @@ class SubjectTally:
         self.takes_all = self._patterns.takes_all
         self.stored = 0
         self.users = 0
+        """How many consumers share it."""
 
     def takes(self, subject: bytes) -> bool:
-        """Return whether the filters take a subject."""
+        """Return whether the filters match a subject."""
         return self._patterns.takes(subject)
 
     def sum(self, subjects: Mapping[bytes, int]) -> int:
-        """Return how many of these messages, counted by subject, the filters take."""
+        """Return how many of these messages, counted by subject, the filters match."""
         if self.takes_all:
             return sum(subjects.values())
         return sum(n for subject, n in subjects.items() if self.takes(subject))
@@ -44,7 +46,7 @@ class Tallies:
     def __init__(self) -> None:
         self._by_filters: dict[tuple[str, ...], SubjectTally] = {}
         self._of_all: tuple[SubjectTally, ...] = ()
-        """Those that count every message."""
+        """The tallies that count every message."""
         self._filtered: SubjectTrie[SubjectTally] = SubjectTrie()
         self._by_subject: dict[bytes, tuple[SubjectTally, ...]] = {}
 
@@ -63,7 +65,7 @@ class Tallies:
         return tally
 
     def leave(self, tally: SubjectTally) -> None:
-        """Let go of a tally that one consumer uses no more."""
+        """Release a tally that one consumer does not use any more."""
         tally.users -= 1
         if tally.users:
             return
@@ -76,7 +78,7 @@ class Tallies:
         self._forget(tally)
 
     def _forget(self, tally: SubjectTally) -> None:
-        """Forget what is remembered of subjects that a tally takes."""
+        """Remove the subjects that a tally matches from the cache."""
         if not tally.takes_all and all(map(is_literal, tally.filters)):
             for pattern in tally.filters:
                 self._by_subject.pop(pattern.encode(), None)
@@ -84,7 +86,7 @@ class Tallies:
             self._by_subject.clear()
 
     def of(self, subject: bytes) -> tuple[SubjectTally, ...]:
-        """Return the tallies that a subject counts for."""
+        """Return the tallies that count a subject."""
         if not self._filtered:
             return self._of_all
         found = self._by_subject.get(subject)
@@ -95,7 +97,7 @@ class Tallies:
         return found
 
     def of_any(self, subjects: Iterable[bytes]) -> set[SubjectTally]:
-        """Return the tallies that any of these subjects counts for."""
+        """Return the tallies that count any of these subjects."""
         found: set[SubjectTally] = set()
         for subject in subjects:
             found.update(self.of(subject))
@@ -106,7 +108,7 @@ class Tallies:
         return self.counted(Counter(subjects))
 
     def counted(self, subjects: Mapping[bytes, int]) -> set[SubjectTally]:
-        """Count stored messages by how many stand on each subject; return the tallies that counted any."""
+        """Count stored messages, given by subject; return the tallies that counted any."""
         touched: set[SubjectTally] = set()
         for subject, n in subjects.items():
             for tally in self.of(subject):

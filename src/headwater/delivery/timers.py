@@ -1,4 +1,4 @@
-"""Deadlines of many, kept as one timer: whoever has none costs nothing."""
+"""The deadlines of many objects, with one timer of the event loop; an object without one costs nothing."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ AFTER_FAILURE_NS = 1_000_000_000
 
 
 class Timed(Protocol):
-    """Something with deadlines of its own."""
+    """An object with deadlines."""
 
     def tick(self, now_ns: int) -> int | None:
-        """Do what is due; return when to come back, None for not before `Timers.at` is called again."""
+        """Do what is due; return the next deadline, or None until `Timers.at` is called again."""
         ...
 
 
 class Timers:
-    """Calls each one at the time it asked for, or a little later."""
+    """Calls each object at its deadline, or a little later."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._heap: list[tuple[int, int, Timed]] = []
         self._wanted: dict[int, int] = {}
+        """The valid deadline of each object, by its id; other entries of the heap are outdated."""
         self._number = count()
         self._handle: asyncio.TimerHandle | None = None
         self._armed_ns = 0
 
     def at(self, due_ns: int | None, timed: Timed) -> None:
-        """Have it ticked at this time; an earlier wish of the same one stays."""
+        """Have it ticked at this time; an earlier deadline of the same object stays."""
         if due_ns is None or self._wanted.get(id(timed), due_ns + 1) <= due_ns:
             return
         self._wanted[id(timed)] = due_ns
@@ -44,11 +45,11 @@ class Timers:
         self._arm()
 
     def forget(self, timed: Timed) -> None:
-        """Tick it no more."""
+        """Remove the deadline of an object."""
         self._wanted.pop(id(timed), None)
 
     def close(self) -> None:
-        """Tick nobody any more."""
+        """Stop all ticks."""
         self._heap.clear()
         self._wanted.clear()
         if self._handle is not None:
@@ -73,7 +74,7 @@ class Timers:
         due = []
         while self._heap and self._heap[0][0] <= now_ns:
             due_ns, _, timed = heapq.heappop(self._heap)
-            # A wish that was withdrawn or overtaken by an earlier one is stale.
+            # A deadline that was removed, or replaced by an earlier one, is outdated.
             if self._wanted.get(id(timed)) == due_ns:
                 del self._wanted[id(timed)]
                 due.append(timed)
@@ -81,7 +82,7 @@ class Timers:
             try:
                 self.at(timed.tick(now_ns), timed)
             except Exception:
-                # A bug in one must not end the time of all others.
-                logger.exception("%r failed when its time had come", timed)
+                # A bug in one must not stop the timers of all others.
+                logger.exception("%r failed at its deadline", timed)
                 self.at(now_ns + AFTER_FAILURE_NS, timed)
         self._arm()

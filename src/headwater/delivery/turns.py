@@ -1,6 +1,6 @@
-"""Turns among those who deliver: one step each time the event loop comes round.
+"""Turns among delivering consumers: one step per iteration of the event loop.
 
-Were all to go at once, a request would wait for hundreds of consumers before it is even read.
+If all ran at once, a request would wait for hundreds of consumers before it is even read.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections import deque
 
 
 class Turns:
-    """Hands out turns in the order they are asked for; a lone consumer gets each at once."""
+    """Grants turns in the order of the requests; a single consumer gets each at once."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
-        """Whether somebody had a turn since the loop last came round."""
+        """Whether a turn was granted in this iteration of the event loop."""
 
     async def next(self) -> None:
-        """Return when it is one's turn to do one step."""
+        """Return when it is the caller's turn to do one step."""
         loop = asyncio.get_running_loop()
         if self._taken:
             turn: asyncio.Future[None] = loop.create_future()
@@ -33,7 +33,7 @@ class Turns:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                # Behind the step that this sets off, so that the loop sees to everything else between two.
+                # After the step that this triggers, so that the loop handles everything else in between.
                 asyncio.get_running_loop().call_soon(self._pass_on)
                 return
         self._taken = False

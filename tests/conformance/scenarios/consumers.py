@@ -172,7 +172,7 @@ async def a_consumer_may_be_created_paused(probe: Probe) -> None:
 
 
 @scenario
-async def a_consumer_may_begin_anew(probe: Probe) -> None:
+async def a_consumer_may_restart(probe: Probe) -> None:
     await five(probe)
     used = Used(probe, "S", "C")
     await used.create()
