@@ -28,7 +28,7 @@ class Backlog:
         self._tally = tally
         self._next_seq = next_seq
         self._only = list(only)
-        """Of the messages that existed at the start, the ascending sequences to deliver. Later ones all are."""
+        """Of the messages that existed at the start, the sequences to deliver, ascending."""
         self._waiting: int | None = None
         """How many messages wait; None if it must be counted."""
         self._stored = tally.stored
