@@ -123,7 +123,7 @@ async def _serve(
             parts = await _open_shared_parts(settings, ownership, reserve, stack)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
-                    seats.create_task(_serve_seat_with_retries(parts, seat, ready))
+                    seats.create_task(_serve_with_retries(parts, seat, ready))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
@@ -264,9 +264,7 @@ async def _serve_seat(
         await asyncio.Event().wait()
 
 
-async def _serve_seat_with_retries(
-    parts: EngineParts, settings: Settings, ready: Callable[[Seat], None]
-) -> None:
+async def _serve_with_retries(parts: EngineParts, settings: Settings, ready: Callable[[Seat], None]) -> None:
     """Serve one account of several until cancelled; the others are served while its server is away."""
     failures = 0
     while True:
