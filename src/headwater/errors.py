@@ -53,6 +53,7 @@ Error
 ├── StanRefusedError            a request is refused with NATS Streaming's text [stan.refusals]
 ├── _WrongQueryError            a query option is not a number [stan.monitoring]
 │   Commands and sites
+├── CatchUpError                a source or mirror does not catch up in time [client.catch_up]
 ├── ChildError                  a process of a site does not become ready [site.child]
 ├── EngineMissingError          a query library is not installed [lake.scanning]
 ├── NoAnswerError               a site's API does not answer [site.api_client]
