@@ -175,7 +175,7 @@ async def test_without_a_leaf_port_the_engine_says_so_and_serves_all_but_deliver
                 "leaf": True,
             },
             ["--user", "u", "--password", "p"],
-            "The server's permissions do not let us subscribe to $JS.lake.API.>",
+            "The server's permissions do not allow us to subscribe to $JS.lake.API.>",
         ),
     ],
     ids=["leaf port closed", "domain of the server", "no permission"],
@@ -189,7 +189,7 @@ async def test_what_is_missing_is_told_in_one_sentence(
 
 async def test_a_domain_that_another_engine_serves_is_refused(beside: Beside, tmp_path: Path) -> None:
     options = ["--nats", beside.server.client_url, "--leaf", beside.server.leaf_url, "--domain", "lake"]
-    await refused(tmp_path / "second", options, "The domain lake is already served by somebody")
+    await refused(tmp_path / "second", options, "The domain lake is already served")
 
 
 async def refused(directory: Path, options: list[str], sentence: str) -> None:

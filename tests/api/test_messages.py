@@ -100,6 +100,6 @@ async def test_a_message_too_large_for_the_envelope_is_refused_and_the_connectio
     await ask.publish("s.big", b"x" * 1_000_000)
     answer = await ask.ask("STREAM.MSG.GET.S", {"seq": 1})
     assert answer["error"]["code"] == 500
-    assert "bytes, the server takes 1048576" in answer["error"]["description"]
+    assert "bytes, more than 1048576" in answer["error"]["description"]
     assert door.connection.connected
     assert (await ask.ask("STREAM.INFO.S"))["state"]["messages"] == 1

@@ -157,7 +157,7 @@ async def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(BusError) as caught:
             await EmbeddedServer(EmbeddedOptions(tmp_path, port=port)).start()
-    assert caught.value.problem == f"The port {port} cannot be used: address already in use."
+    assert caught.value.problem == f"Cannot use the port {port}: address already in use."
     assert "--port" in caught.value.fix
 
 

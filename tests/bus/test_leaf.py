@@ -163,7 +163,7 @@ async def test_the_leaf_port_may_require_tls(certificates: Certificates) -> None
 
 async def test_the_wrong_port_is_named() -> None:
     async with nats_server(leaf=True) as server:
-        with pytest.raises(BusError, match="no leaf port") as caught:
+        with pytest.raises(BusError, match="not a leaf port") as caught:
             await LeafConnection(ConnectOptions((server.client_url,))).connect()
         assert caught.value.fix == "leafnodes { listen: 127.0.0.1:7422 }"
         with pytest.raises(BusError, match="leaf node port"):

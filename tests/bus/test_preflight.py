@@ -122,7 +122,7 @@ async def test_a_leaf_port_that_fails_is_a_warning() -> None:
         (refused,) = await preflight(client(server), leaf(server), "lake")
         assert "Authorization Violation" in refused.problem
         (wrong,) = await preflight(client(server), client(server), "lake")
-        assert "no leaf port" in wrong.problem
+        assert "not a leaf port" in wrong.problem
         (gone,) = await preflight(
             client(server), ConnectOptions((f"nats://127.0.0.1:{free_port()}",)), "lake"
         )

@@ -1,4 +1,4 @@
-"""Handler of the request about the account."""
+"""The handler of account info."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headwater.wire.stream_json import Json
 
 
 async def info(context: ApiContext, request: Request) -> Json:
-    """Show what the account has taken, what it may take, and the level of the API."""
+    """Return the account's usage, its limits, and the API level."""
     domain = context.domain
     configs = domain.configs()
     limits = dataclasses.asdict(domain.limits)
-    # No limit of JetStream's; official clients know their fields.
+    # Not a limit of JetStream; official clients know the others.
     del limits["max_replicas"]
     answer: Json = {
         "memory": await domain.used(Storage.MEMORY),

@@ -1,4 +1,4 @@
-"""Advisories: what happened to streams and which requests were made, published for whoever listens."""
+"""Advisories about streams and API requests, published for subscribers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACTIONS = {"create": "CREATED", "modify": "UPDATED", "delete": "DELETED"}
 
 @dataclass(frozen=True, slots=True)
 class Advisories:
-    """Publishes advisories; one that cannot be sent is lost, as nobody waits for it."""
+    """Publishes advisories; one that cannot be sent is lost."""
 
     connection: Connection
     clock: Clock
@@ -37,27 +37,27 @@ class Advisories:
     _encoder: msgspec.json.Encoder = field(default_factory=msgspec.json.Encoder)
 
     def stream_action(self, stream: str, action: str) -> None:
-        """Say that a stream was made (`create`), changed (`modify`) or removed (`delete`)."""
+        """Report that a stream was created (`create`), changed (`modify`) or removed (`delete`)."""
         subject = f"STREAM.{_ACTIONS[action]}.{stream}"
         self._publish(subject, "stream_action", {"stream": stream, "action": action})
 
     def on_opened(self, stream: Stream) -> None:
-        """Tell from now on which batches of the stream are given up."""
+        """Report abandoned batches of the stream from now on."""
         stream.events.abandoned_callbacks.add(partial(self.batch_abandoned, stream.name))
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Nothing to do: whoever changed it says so."""
+        """Do nothing: the component that changed it reports that."""
 
     def on_closed(self, stream: Stream) -> None:
-        """Nothing to do: whoever closed it says so."""
+        """Do nothing: the component that closed it reports that."""
 
     def batch_abandoned(self, stream: str, batch_id: bytes, reason: str) -> None:
-        """Say that an atomic batch will not be stored."""
+        """Report that an atomic batch was abandoned."""
         fields = {"stream": stream, "batch": batch_id.decode(errors="replace"), "reason": str(reason)}
         self._publish(f"STREAM.BATCH_ABANDONED.{stream}", "stream_batch_abandoned", fields)
 
     def snapshot_begun(self, request: Request, state: StreamState) -> None:
-        """Say that a snapshot is on its way."""
+        """Report that a snapshot has begun."""
         self._publish(
             f"STREAM.SNAPSHOT_CREATE.{request.stream}",
             "snapshot_create",
@@ -65,19 +65,19 @@ class Advisories:
         )
 
     def snapshot_ended(self, request: Request, start_ns: int, error: str) -> None:
-        """Say that a snapshot has ended, well or not."""
+        """Report that a snapshot has ended, successful or not."""
         fields = {"stream": request.stream, **self._span(start_ns), "client": self._client(request)}
         if error:
             fields["error"] = error
         self._publish(f"STREAM.SNAPSHOT_COMPLETE.{request.stream}", "snapshot_complete", fields)
 
     def restore_begun(self, request: Request) -> None:
-        """Say that a restore waits for its chunks."""
+        """Report that a restore waits for its chunks."""
         fields = {"stream": request.stream, "client": self._client(request)}
         self._publish(f"STREAM.RESTORE_CREATE.{request.stream}", "restore_create", fields)
 
     def restore_ended(self, request: Request, start_ns: int, size: int) -> None:
-        """Say that a restore has ended after so many bytes."""
+        """Report that a restore has ended after this many bytes."""
         fields = {
             "stream": request.stream,
             **self._span(start_ns),
@@ -87,7 +87,7 @@ class Advisories:
         self._publish(f"STREAM.RESTORE_COMPLETE.{request.stream}", "restore_complete", fields)
 
     def audit(self, request: Request, response: bytes) -> None:
-        """Say that a request was made and how it was answered."""
+        """Report a request and its answer."""
         fields: Json = {
             "server": self.server_name,
             "client": self._client(request),
@@ -110,7 +110,7 @@ class Advisories:
             event["domain"] = self.domain
         data = self._encoder.encode(event)
         if len(data) > self.connection.max_payload:
-            logger.debug("an advisory of %d bytes on %s is too large to be sent", len(data), subject)
+            logger.debug("an advisory of %d bytes on %s is too large to send", len(data), subject)
             return
         self.connection.publish((_EVENT + subject).encode(), data)
 
@@ -118,7 +118,7 @@ class Advisories:
         return {"start": format_time(start_ns), "end": format_time(self.clock.now_ns())}
 
     def _client(self, request: Request) -> Any:
-        """Return who asked: only requests that came through a service import tell."""
+        """Return the client of a request; only requests through a service import name it."""
         told = headers.get(request.headers, b"Nats-Request-Info") if request.headers else None
         if told is not None:
             try:

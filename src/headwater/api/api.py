@@ -1,4 +1,4 @@
-"""The JetStream API of one account, put together: requests, direct gets, snapshots, advisories."""
+"""The JetStream API of one account: requests, direct gets, snapshots, advisories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.upstreams.upstreams import Upstreams
 
 
 class Api:
-    """Answers for a domain on `$JS.API`, or on `$JS.<name>.API` beside another JetStream, or on both."""
+    """Answers for a domain on `$JS.API`, or on `$JS.<name>.API` next to another JetStream, or on both."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Api:
         upstreams.on_looked = self._mirror_direct.on_looked
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Answer requests from now on."""
         self._domain.observe(self._direct)
         self._domain.observe(self._mirror_direct)
         self._domain.observe(self._advisories)
         self._dispatcher.start()
 
     async def stop(self) -> None:
-        """Take no more requests, and return once those taken are answered and transfers have ended."""
+        """Accept no more requests; return once accepted ones are answered and transfers have ended."""
         await self._dispatcher.stop()
         await self._transfers.close()
         await self._direct.drain()

@@ -1,4 +1,4 @@
-"""The consumers of a stream in its archive: taken from the stream, and checked before they are restored."""
+"""The consumers of a stream in its archive: read from the stream, and checked before they are restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEVER_NS = 1 << 63
 
 
 def taken(consumers: StreamConsumers) -> list[ArchivedConsumer]:
-    """Return the consumers as they stand now, but for those that a server makes for itself."""
+    """Return the present consumers, except for those that a server creates for itself."""
     return [
         ArchivedConsumer(
             name=consumer.name,
@@ -36,7 +36,7 @@ def taken(consumers: StreamConsumers) -> list[ArchivedConsumer]:
 
 
 def checked(archived: Sequence[ArchivedConsumer], stream: Stream, now_ns: int) -> list[RestoredConsumer]:
-    """Return the consumers as they are restored into a stream; refuse what could not have been declared."""
+    """Return the consumers to restore into a stream; refuse those that could not have been declared."""
     existing: dict[str, ConsumerConfig] = {}
     restored = []
     for consumer in archived:
@@ -46,7 +46,7 @@ def checked(archived: Sequence[ArchivedConsumer], stream: Stream, now_ns: int) -
         except ApiError as error:
             raise ArchiveError(f"consumer {consumer.name[:100]!r}: {error.description}") from error
         except (Error, ValueError) as error:
-            raise ArchiveError(f"consumer {consumer.name[:100]!r} cannot be restored: {error}") from error
+            raise ArchiveError(f"cannot restore consumer {consumer.name[:100]!r}: {error}") from error
         existing[config.name] = config
         restored.append(RestoredConsumer(config, consumer.created_ns, state))
     return restored
@@ -57,16 +57,16 @@ def _config(
 ) -> ConsumerConfig:
     config = decode_config(bytes(consumer.config))
     if not consumer.name or config.name != consumer.name or consumer.name in existing:
-        raise ArchiveError("its name is missing or is that of another")
+        raise ArchiveError("its name is missing or a duplicate")
     if not 0 <= consumer.created_ns < NEVER_NS:
-        raise ArchiveError("it was made at no time")
+        raise ArchiveError("it has no creation time")
     if config.direct:
-        raise ArchiveError("it is one of the server's own")
+        raise ArchiveError("it is internal to the server")
     return check_create(CreateRequest(stream_name=stream.name, config=config), stream.config, existing)
 
 
 def _state(consumer: ArchivedConsumer, config: ConsumerConfig, stream: Stream, now_ns: int) -> bytes:
-    """Return the state without messages that are gone: they were removed while the archive was written."""
+    """Return the state without messages that were removed while the archive was written."""
     state = ConsumerState.restore(config, [consumer.state])
     floor, delivered = state.ack_floor.stream_seq, state.delivered.stream_seq
     if not 0 <= floor <= delivered <= MAX_SEQUENCE:

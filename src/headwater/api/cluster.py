@@ -1,4 +1,4 @@
-"""Handler of the requests that only a cluster of nats-servers can serve."""
+"""The handler of requests that only a cluster of nats-servers can serve."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from headwater.wire.stream_json import Json
 
 
 async def refuse(context: ApiContext, request: Request) -> Json:
-    """Refuse as a nats-server outside a cluster does."""
+    """Refuse like a nats-server outside of a cluster."""
     raise api_error("cluster_required")

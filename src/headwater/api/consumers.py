@@ -1,4 +1,4 @@
-"""Handlers of the requests about consumers."""
+"""The handlers of consumer requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IDENTITY = b"Nats-Stream-Identity"
 
 
 async def create(context: ApiContext, request: Request) -> Json | WithHeaders:
-    """Make a consumer, or change one that is there."""
+    """Create a consumer, or update an existing one."""
     asked = decode_create(request.body)
     stream = context.domain.stream(request.stream)
     _check_identity(stream, request)
@@ -42,7 +42,7 @@ async def create(context: ApiContext, request: Request) -> Json | WithHeaders:
 
 
 def _identity(stream: Stream) -> bytes:
-    """Return what tells a stream from another that had or will have its name."""
+    """Return the identity that distinguishes a stream from earlier and later ones of its name."""
     return hash8(format_time(stream.created_ns)).encode()
 
 
@@ -64,7 +64,7 @@ async def names(context: ApiContext, request: Request) -> Json:
 
 
 async def list_(context: ApiContext, request: Request) -> Json:
-    """List a stream's consumers; a page holds no more than a message can."""
+    """List a stream's consumers; a page is bounded by the size of a message."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
     found = context.consumers.of(context.domain.stream(request.stream)).listed
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
@@ -101,7 +101,7 @@ async def pause(context: ApiContext, request: Request) -> Json:
 
 
 async def reset(context: ApiContext, request: Request) -> Json:
-    """Have a consumer begin anew."""
+    """Reset a consumer."""
     asked = request.decode_optional(_RESET_FIELDS, "JSApiConsumerResetRequest")
     consumer = _consumer(context, request)
     start_seq = await context.consumers.reset(consumer, asked.get("seq", 0))
@@ -109,7 +109,7 @@ async def reset(context: ApiContext, request: Request) -> Json:
 
 
 async def unpin(context: ApiContext, request: Request) -> Json:
-    """Let another client of a priority group be served."""
+    """Unpin the client of a priority group."""
     asked = request.decode_optional(_UNPIN_FIELDS, "JSApiConsumerUnpinRequest")
     consumer = _consumer(context, request)
     group = asked.get("group", "")

@@ -1,4 +1,4 @@
-"""What the handlers of requests work with."""
+"""What request handlers share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """One account's API: its streams, its way out, and who it says it is."""
+    """One account's API: its streams, its connection, and its names."""
 
     domain: Domain
     connection: Connection

@@ -1,4 +1,4 @@
-"""DIRECT.GET: messages read without the API's envelope, for streams that allow it."""
+"""DIRECT.GET: messages without the API's envelope, for streams that allow it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDTH, _DEPTH, _TOTAL = 8, 8192, 65_536
 
 
 class DirectDoor:
-    """Answers the direct gets of one stream, or with it those of its origin; the sink of its requests."""
+    """Answers the direct gets of one stream, and, for a mirror, of its origin; the sink of the requests."""
 
     def __init__(
         self,
@@ -44,18 +44,18 @@ class DirectDoor:
         self._sids: list[bytes] = []
 
     def open(self) -> None:
-        """Answer from now on."""
+        """Answer requests from now on."""
         for subject in self._subjects:
             for wanted in (subject, subject + b".>"):
                 self._sids.append(self._connection.subscribe(wanted, self, QUEUE))
 
     def close(self) -> None:
-        """Answer no more: whoever asks learns that nobody does."""
+        """Stop answering, so that clients get no responders."""
         for sid in self._sids:
             self._connection.unsubscribe(sid)
 
     def flush(self) -> None:
-        """Begin to answer the requests that came in."""
+        """Begin to answer the requests that have arrived."""
         asked, self.items[:] = list(self.items), []
         for frame in asked:
             if frame[1]:
@@ -63,7 +63,7 @@ class DirectDoor:
                 self._lanes.submit(self._stream.name, partial(self._answer, frame), refuse)
 
     async def _answer(self, frame: Frame) -> None:
-        """Answer one request; whatever fails becomes a status."""
+        """Answer one request; a failure becomes a status."""
         subject, reply, header, body = frame
         try:
             request = parse(self._behind_name(subject), body, header)
@@ -83,7 +83,7 @@ class DirectDoor:
         return b""
 
     async def _send(self, reply: bytes, request: DirectRequest) -> None:
-        """Send the answers in buffers of bounded size, no faster than the server takes them."""
+        """Send the answers in buffers of bounded size, no faster than the server accepts them."""
         waiting: list[Frame] = []
         size = 0
         limit = self._connection.max_payload
@@ -103,7 +103,7 @@ class DirectDoor:
 
 
 class DirectGets:
-    """Keeps a door open for each stream that allows direct gets; an observer of the domain."""
+    """Answers for each stream that allows direct gets; an observer of the domain."""
 
     def __init__(self, connection: Connection, prefixes: tuple[str, ...]) -> None:
         self._connection = connection
@@ -112,27 +112,27 @@ class DirectGets:
         self._doors: dict[str, DirectDoor] = {}
 
     def on_opened(self, stream: Stream) -> None:
-        """Answer for the stream if it allows it."""
+        """Answer for the stream if it allows direct gets."""
         if stream.config.allow_direct:
             self._doors[stream.name] = door = self.door(stream)
             door.open()
 
     def door(self, stream: Stream, asked_as: str = "") -> DirectDoor:
-        """Return a door of a stream, perhaps for those who ask for its origin; it is not open yet."""
+        """Return the responder of a stream, possibly for requests to its origin; it is not open yet."""
         return DirectDoor(stream, self._connection, self._lanes, self._prefixes, asked_as)
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Begin or cease to answer for the stream."""
+        """Start or stop answering for the stream."""
         if stream.config.allow_direct != old.allow_direct:
             self.on_closed(stream)
             self.on_opened(stream)
 
     def on_closed(self, stream: Stream) -> None:
-        """Answer no more for the stream."""
+        """Stop answering for the stream."""
         door = self._doors.pop(stream.name, None)
         if door is not None:
             door.close()
 
     async def drain(self) -> None:
-        """Return once all requests taken are answered."""
+        """Return once all accepted requests are answered."""
         await self._lanes.drain()

@@ -1,4 +1,4 @@
-"""The answers to DIRECT.GET: stored messages, each with where it stands in its headers."""
+"""The answers to DIRECT.GET: stored messages, with their sequence, time and subject as headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.model.message import Message
 from headwater.stream.stream import Stream
 
 MAX_SUBJECTS = 1024
-"""How many subjects the last messages of which can be asked for at once."""
+"""How many subjects a request for last messages may match."""
 DEFAULT_MAX_BYTES = 64 << 20
 _NOT_FOUND = (404, "Message Not Found")
 
@@ -41,7 +41,7 @@ class Shown:
 
 
 async def answers(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield header and data of each message that answers the request; raise Refusal where there is none."""
+    """Yield header and data of each message that answers the request; raise Refusal if there is none."""
     if request.multi_last:
         async for answer in _last_of_each(stream, request):
             yield answer
@@ -73,7 +73,7 @@ async def _start_seq(stream: Stream, request: DirectRequest) -> int:
 
 
 async def _batch(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield messages in order until there are enough, then the mark that says how many are left."""
+    """Yield messages in order until there are enough, then the status with the number of pending ones."""
     filters = (request.next_by_subj,) if request.next_by_subj else ()
     shown = Shown(stream.name.encode(), request.no_hdr)
     seq = await _start_seq(stream, request)
@@ -106,7 +106,7 @@ async def _each(stream: Stream, seq: int, filters: tuple[str, ...]) -> AsyncIter
 
 
 async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield the newest message of every subject that matches, in order, then the mark that ends them."""
+    """Yield the newest message of every matching subject in order, then the status that ends them."""
     up_to_seq = await _up_to_seq(stream, request)
     found = await stream.reading.last_seqs(request.multi_last, up_to_seq, MAX_SUBJECTS)
     if found is None:
@@ -121,7 +121,7 @@ async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator
     for seq in seqs:
         message = await stream.reading.message(seq)
         pending -= 1
-        if message is None:  # removed since
+        if message is None:  # removed meanwhile
             continue
         yield shown.headers(message, *_progress(pending, last)), message.data
         last = message.seq
@@ -134,7 +134,7 @@ async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator
 
 
 async def _up_to_seq(stream: Stream, request: DirectRequest) -> int:
-    """Return the last sequence that counts."""
+    """Return the last sequence to include."""
     if request.up_to_time is None:
         return request.up_to_seq or (await stream.reading.state()).last_seq
     ts = times.parse_time(request.up_to_time)

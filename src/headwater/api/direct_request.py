@@ -1,4 +1,4 @@
-"""The requests of DIRECT.GET: what they may ask, and the statuses that refuse them."""
+"""The requests of DIRECT.GET, and the statuses that refuse them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwater.model.api_level import level_is_enough
 
 
 class DirectRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of a request; unlike elsewhere unknown members are ignored."""
+    """The body of a request; unlike in other requests unknown fields are ignored."""
 
     seq: int = 0
     last_by_subj: str = ""
@@ -36,7 +36,7 @@ _DECODER = msgspec.json.Decoder(DirectRequest)
 
 
 def parse(subject: bytes, body: bytes, header: bytes) -> DirectRequest:
-    """Return the request: `subject` is the one asked for behind the stream's name, if any."""
+    """Return the request: `subject` is the one after the stream's name, if any."""
     if not level_is_enough(header):
         raise Refusal(412, "Required Api Level")
     request = DirectRequest() if subject and not body else _decode(body)

@@ -1,4 +1,4 @@
-"""From a request's subject to its answer: the one place that finds, bounds, runs and answers requests."""
+"""From a request's subject to its answer: the only place that routes, bounds, runs and answers requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEVEL = headers.build(code=412, description=b"Required Api Level")
 
 
 class Dispatcher:
-    """The sink of all requests below the API's prefixes, such as `$JS.API` and `$JS.<domain>.API`."""
+    """The sink of all requests below the API prefixes, such as `$JS.API` and `$JS.<domain>.API`."""
 
     def __init__(self, context: ApiContext, prefixes: tuple[str, ...]) -> None:
         self.items: list[Frame] = []
@@ -40,14 +40,14 @@ class Dispatcher:
                 self._sids.append(self._context.connection.subscribe((prefix + subject).encode(), self))
 
     async def stop(self) -> None:
-        """Take no more requests, and return once those taken are answered."""
+        """Accept no more requests, and return once the accepted ones are answered."""
         for sid in self._sids:
             self._context.connection.unsubscribe(sid)
         self._sids.clear()
         await self._lanes.drain()
 
     def flush(self) -> None:
-        """Begin to answer the requests that came in."""
+        """Begin to answer the requests that have arrived."""
         frames, self.items[:] = list(self.items), []
         for subject, reply, header, body in frames:
             self._begin(self._below_prefix(subject), reply, header, body)
@@ -64,7 +64,7 @@ class Dispatcher:
                 self._pull(subject, reply, header, body)
             return
         request = Request(subject, found.stream, found.consumer, reply, header, body)
-        # What is about no single stream has a lane for each kind: names are known when infos are not.
+        # Requests that are not about one stream have a lane per kind: listing names must not wait for infos.
         lane = found.stream or f" {found.endpoint.pattern}"
 
         def refuse() -> None:
@@ -73,12 +73,12 @@ class Dispatcher:
         self._lanes.submit(lane, lambda: self._run(found, request), refuse)
 
     def _pull(self, subject: str, reply: bytes, header: bytes, body: bytes) -> None:
-        """Hand on a pull request, in the order of arrival; where no consumer is, nobody answers."""
+        """Pass on a pull request in the order of arrival; without a consumer report no responders."""
         stream, _, consumer = subject.removeprefix(MSG_NEXT).partition(".")
         if not level_is_enough(header):
             self._context.connection.publish(reply, b"", headers=_LEVEL)
         elif not self._context.consumers.pull(stream, consumer, body, reply):
-            # As a nats-server says it that has no subscriber for the subject.
+            # As nats-server answers a subject without a subscriber.
             nobody = headers.build([(b"Nats-Subject", f"$JS.API.{subject}".encode())], code=503)
             self._context.connection.publish(reply, b"", headers=nobody)
 
@@ -89,7 +89,7 @@ class Dispatcher:
     async def _handle(
         self, endpoint: Endpoint, request: Request
     ) -> tuple[Json | WithHeaders, ApiError | None]:
-        """Return the members of the answer, or the error; every way a request can fail ends here."""
+        """Return the fields of the answer, or the error; every failure of a request ends here."""
         try:
             check_level(request.headers)
             if endpoint.body is Body.EMPTY and not request.is_empty:
@@ -99,7 +99,7 @@ class Dispatcher:
             async with asyncio.timeout(endpoint.within_s):
                 return await endpoint.handler(self._context, request), None
         except TimeoutError:
-            logger.error("%s: there was no answer in %g s", request.subject, endpoint.within_s or 0)
+            logger.error("%s: no answer in %g s", request.subject, endpoint.within_s or 0)
             return {}, api_error("cluster_not_avail")
         except ApiError as error:
             return {}, error
@@ -107,7 +107,7 @@ class Dispatcher:
             logger.error("%s failed: %s", request.subject, error)
             return {}, api_error("storage_resources_exceeded") if error.full else _general(str(error))
         except CorruptionError as error:
-            logger.error("%s met damaged data: %s", request.subject, error)
+            logger.error("%s found damaged data: %s", request.subject, error)
             return {}, _general(str(error))
         except Exception:
             logger.exception("%s failed", request.subject)
@@ -122,7 +122,7 @@ class Dispatcher:
         response = self._encode(endpoint, members, error)
         limit = self._context.connection.max_payload
         if len(response) > limit:
-            error = _general(f"the answer has {len(response)} bytes, the server takes {limit}: ask for less")
+            error = _general(f"the answer has {len(response)} bytes, more than {limit}: request less")
             response = self._encode(endpoint, {}, error)
         self._context.count(error)
         if request.reply:

@@ -1,4 +1,4 @@
-"""The endpoints of the API as data: which subject, who answers, with which type."""
+"""The endpoints of the API as data: their subjects, handlers and response types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Handler = Callable[[ApiContext, Request], Awaitable[Json | WithHeaders]]
 
 
 class Body(Enum):
-    """What the body of a request has to be before its handler looks at it."""
+    """What the body of a request must be before its handler runs."""
 
     ANY = auto()
     EMPTY = auto()
@@ -26,10 +26,10 @@ class Body(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One row: the subject below the prefix, the type of its answers, who makes them.
+    """One row: the subject below the prefix, the type of its answers, and its handler.
 
-    `zero` are the members that an answer has even when it is an error. A handler that only reads may have
-    `within_s` to answer: a stream that does not answer by then is reported as not available.
+    `zero` are the fields that an answer has even if it is an error. A handler that only reads may have
+    `within_s` to answer: a stream that does not answer by then is reported as unavailable.
     """
 
     pattern: str
@@ -47,9 +47,9 @@ class Endpoint:
 
 
 INFO_WITHIN_S = 6.0
-"""Longer than one look at all streams may take (`control/late_streams`)."""
+"""Longer than asking all streams once may take (`control/late_streams`)."""
 READ_WITHIN_S = 30.0
-"""For what may have to read the stream."""
+"""For requests that may have to read the stream."""
 _PAGED = {"total": 0, "offset": 0, "limit": 0}
 
 ENDPOINTS = (
@@ -128,7 +128,7 @@ ENDPOINTS = (
 )
 
 UNANSWERED = ("META.>", "SERVER.>", "ACCOUNT.>")
-"""Requests of the system account, which a nats-server outside a cluster leaves without an answer too."""
+"""Requests of the system account, which a nats-server outside of a cluster does not answer either."""
 
 MSG_NEXT = "CONSUMER.MSG.NEXT."
 """Pull requests, which are answered with messages."""
@@ -136,7 +136,7 @@ MSG_NEXT = "CONSUMER.MSG.NEXT."
 
 @dataclass(frozen=True, slots=True)
 class EndpointMatch:
-    """The endpoint of a subject, and the names that stand in it."""
+    """The endpoint of a subject, and the names in the subject."""
 
     endpoint: Endpoint
     stream: str
@@ -144,7 +144,7 @@ class EndpointMatch:
 
 
 def find(subject: str) -> EndpointMatch | None:
-    """Return the endpoint that answers on this subject below the prefix, or nothing."""
+    """Return the endpoint for this subject below the prefix, or None."""
     tokens = subject.split(".")
     for endpoint in _BY_LENGTH.get(len(tokens), ()):
         names = _match(endpoint, tokens)
@@ -158,7 +158,7 @@ def find(subject: str) -> EndpointMatch | None:
 
 
 def _match(endpoint: Endpoint, tokens: list[str]) -> dict[str, str] | None:
-    """Return the names at the pattern's placeholders if all else is equal."""
+    """Return the names at the pattern's placeholders if all other tokens are equal."""
     names = {}
     wanted = endpoint.pattern.removesuffix(".>").split(".")
     if len(wanted) != len(tokens):

@@ -1,4 +1,4 @@
-"""Requests run as tasks, a few at a time for each stream, and refused when too many wait or nothing moves."""
+"""Requests run as tasks, a few at a time per stream; refused if too many wait or none makes progress."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Work = Callable[[], Coroutine[None, None, None]]
 Refuse = Callable[[], None]
 
 STUCK_S = 10.0
-"""Work waits no longer than this for its turn; clients wait about half as long for an answer."""
+"""How long work may wait for its turn; clients wait about half as long for an answer."""
 
 
 class _Lane:
-    """The requests about one stream that wait, and how many run."""
+    """The waiting requests of one stream, and how many run."""
 
     __slots__ = ("moved_at", "running", "waiting")
 
@@ -30,9 +30,9 @@ class _Lane:
 class Lanes:
     """Runs work in named lanes: up to `width` at a time in each, `depth` waiting, `total` in all.
 
-    A lane in which nothing has moved for a while is stuck, as its stream is: what waits in it is refused, so
-    that it takes no room of others. Whoever submits work answers for its errors; one that it lets through is
-    logged, and the lane goes on.
+    A lane in which no work has begun for a while is stuck, as its stream is. What waits in it is refused, so
+    that it takes no capacity from others. Work must handle its own errors. One that escapes is logged, and
+    the lane continues.
     """
 
     def __init__(self, *, width: int, depth: int, total: int, stuck_s: float = STUCK_S) -> None:
@@ -74,7 +74,7 @@ class Lanes:
         return lane.running == self._width and still_s >= self._stuck_s
 
     def _watch(self, lane: _Lane) -> None:
-        """Look at a lane in which work waits when it may be stuck, and refuse what waits if it is."""
+        """Check a lane with waiting work at the time when it may be stuck, and refuse the work if it is."""
         asyncio.get_running_loop().call_later(self._stuck_s, self._look, lane)
 
     def _look(self, lane: _Lane) -> None:
@@ -103,7 +103,7 @@ class Lanes:
                 self._lanes.pop(name, None)
 
     async def drain(self) -> None:
-        """Return once nothing runs or waits any more, but for what is stuck."""
+        """Return once nothing runs or waits any more, except for stuck work."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._stuck_s
         while self._tasks and (left_s := deadline - loop.time()) > 0:

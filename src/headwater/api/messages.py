@@ -1,4 +1,4 @@
-"""Handlers of the requests about single messages."""
+"""The handlers of requests about single messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _message_json(message: Message, *, with_headers: bool) -> Json:
 
 
 async def delete(context: ApiContext, request: Request) -> Json:
-    """Remove one message; its bytes leave the files as those of all removed messages do."""
+    """Remove one message; compaction removes its bytes like those of all removed messages."""
     asked = request.decode(_DELETE_FIELDS, "JSApiMsgDeleteRequest")
     stream = context.domain.stream(request.stream)
     if stream.config.sealed:
@@ -86,7 +86,7 @@ async def delete(context: ApiContext, request: Request) -> Json:
 
 
 async def _not_removed(stream: Stream, seq: int) -> Exception:
-    """Return the error for a sequence without a message, which depends on the storage as with nats-server."""
+    """Return the error for a sequence without a message; as in nats-server it depends on the storage."""
     if stream.config.storage is Storage.FILE:
         state = await stream.reading.state()
         if seq < state.first_seq:

@@ -1,4 +1,4 @@
-"""Mirrors that answer the direct gets of their origins, where these do not answer themselves."""
+"""Mirrors that answer the direct gets of their origins, if the origins do not answer themselves."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ from headwater.stream.stream import Stream
 from headwater.upstreams.upstream import Upstream
 
 NEAR = 10
-"""A mirror that has fewer messages before it answers from then on, as with nats-server."""
+"""A mirror that lags by fewer messages than this answers from then on, as in nats-server."""
 
 
 class MirrorDirectGets:
-    """Keeps a door open for the origin of each mirror with `mirror_direct`; an observer of the domain.
+    """Answers for the origin of each mirror with `mirror_direct`; an observer of the domain.
 
-    An origin of the same domain that allows direct gets answers alone: a reader sees what it has just
-    written, which a mirror may not have yet.
+    A local origin that allows direct gets answers alone: a reader must see what it has just written, which a
+    mirror may not have yet.
     """
 
     def __init__(self, door: Callable[[Stream, str], DirectDoor]) -> None:
         self._door = door
         self._streams: dict[str, Stream] = {}
         self._near: set[str] = set()
+        """The mirrors that have been close enough to their origins."""
         self._doors: dict[str, DirectDoor] = {}
 
     def on_opened(self, stream: Stream) -> None:
-        """Take note of the stream: it may be a mirror, or the origin of some."""
+        """Add the stream: it may be a mirror, or the origin of some."""
         self._streams[stream.name] = stream
         self._review()
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Begin or cease to answer for origins."""
+        """Start or stop answering for origins."""
         if stream.config.mirror != old.mirror:
             self._near.discard(stream.name)
         self._review()
 
     def on_closed(self, stream: Stream) -> None:
-        """Forget the stream."""
+        """Remove the stream."""
         del self._streams[stream.name]
         self._near.discard(stream.name)
         self._review()
 
     def on_looked(self, upstream: Upstream) -> None:
-        """Begin to answer for an origin once its mirror is near enough."""
+        """Start answering for an origin once its mirror is close enough."""
         name = upstream.target.name
         if upstream.mirrored and upstream.lag < NEAR and name not in self._near:
             self._near.add(name)
@@ -67,7 +68,7 @@ class MirrorDirectGets:
         here = self._streams.get(mirror.name)
         if here is None:
             return True
-        # A stream of that name here is another one than an origin elsewhere. Where it is the origin, a mirror
-        # of a part of it would say of the rest that it is not there.
+        # A local stream of that name is not the remote origin. If it is the origin, a mirror of a part of it
+        # would report the rest as not found.
         part = bool(mirror.filter_subject or mirror.subject_transforms)
         return mirror.external is None and not here.config.allow_direct and not part

@@ -1,4 +1,4 @@
-"""Lists that are answered a page at a time."""
+"""Paged lists."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _T = TypeVar("_T")
 
 
 def page(items: Sequence[_T], offset: int, limit: int) -> tuple[Sequence[_T], Json]:
-    """Return the items from the offset on, at most `limit`, and what the answer says about the page."""
+    """Return the items from the offset on, at most `limit`, and the paging fields of the answer."""
     start = min(max(offset, 0), len(items))
     return items[start : start + limit], {"total": len(items), "offset": start, "limit": limit}
 
 
 def fitting(sizes: Sequence[int], room: int) -> int:
-    """Return how many items from the first on fit into the room; at least one, to get on."""
+    """Return how many items from the first on fit; at least one, so that there is progress."""
     taken = 0
     for count, size in enumerate(sizes):
         taken += size

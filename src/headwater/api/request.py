@@ -1,4 +1,4 @@
-"""One request to the API, as it arrived and as handlers ask it."""
+"""One API request, as it arrived and as handlers read it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from headwater.wire.go_json import Reader
 from headwater.wire.progress_json import REQUESTED_BY
 
 API_LEVEL = 5
-"""The features we offer are those of nats-server 2.15."""
+"""Our features are those of nats-server 2.15."""
 
 VERSION = "2.15.1"
-"""The nats-server whose answers we give."""
+"""The nats-server whose answers we reproduce."""
 
 _PROGRESS = REQUESTED_BY.encode()
 _BLANKS = b" \t\r\n"
@@ -26,7 +26,7 @@ _BLANKS = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class WithHeaders:
-    """The members of an answer that carries headers, too."""
+    """The fields of an answer that has headers, too."""
 
     members: dict[str, Any]
     headers: bytes
@@ -34,7 +34,7 @@ class WithHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: its subject below the API prefix, the names in it, and what came with it."""
+    """A request: its subject below the API prefix, the names in it, and its content."""
 
     subject: str
     stream: str
@@ -45,7 +45,7 @@ class Request:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the body says nothing: it is empty or an empty object."""
+        """Return whether the body is empty or an empty object."""
         if not self.body or self.body == b"{}":
             return True
         try:
@@ -55,20 +55,20 @@ class Request:
 
     @property
     def has_members(self) -> bool:
-        """Return whether the body begins like an object or array; optional bodies are ignored otherwise."""
+        """Return whether the body begins like an object or array; other optional bodies are ignored."""
         return self.body.lstrip(_BLANKS)[:1] in (b"{", b"[")
 
     @property
     def wants_progress(self) -> bool:
-        """Return whether the progress of upstreams is asked for, beyond what nats-server shows."""
+        """Return whether the progress of upstreams is requested, which nats-server does not show."""
         return bool(self.headers) and header_block.get(self.headers, _PROGRESS) is not None
 
     def decode(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
-        """Return the members of the body, which must be JSON with these fields only."""
+        """Return the fields of the body, which must be JSON with these fields only."""
         return go_json.decode(self.body, fields, name)
 
     def decode_optional(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
-        """Return the members of a body that may as well be missing or be no JSON object."""
+        """Return the fields of a body that may be missing or not be a JSON object."""
         return self.decode(fields, name) if self.has_members else {}
 
 

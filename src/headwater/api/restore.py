@@ -1,4 +1,4 @@
-"""Making a stream from an archive that a client sends in chunks."""
+"""Creating a stream from an archive that a client sends in chunks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 class StalledError(Error):
-    """The client sends no more chunks, or more than it may."""
+    """The client sends no more chunks, or more than allowed."""
 
 
 class _Body(msgspec.Struct):
@@ -40,7 +40,7 @@ class _Body(msgspec.Struct):
 
 
 async def begin(context: ApiContext, request: Request) -> Json:
-    """Answer with the subject that takes the chunks."""
+    """Answer with the subject for the chunks."""
     config = _config(request)
     context.domain.check_restore(config)
     restore = Restore(context, request, config)
@@ -54,7 +54,7 @@ async def begin(context: ApiContext, request: Request) -> Json:
 
 
 def _config(request: Request) -> StreamConfig:
-    """Return the config in the request, its name taken from the subject if it has none."""
+    """Return the config in the request; its name defaults to the one in the subject."""
     anything: Callable[[Any, str], Any] = lambda value, path: value  # noqa: E731
     request.decode({"config": anything, "state": anything}, "JSApiStreamRestoreRequest")
     try:
@@ -70,10 +70,10 @@ def _config(request: Request) -> StreamConfig:
 
 
 class Restore:
-    """One archive on its way in; the sink of its chunks.
+    """One archive being received; the sink of its chunks.
 
-    A chunk is acknowledged when the reader of the archive takes it, so a client that waits for the answer to
-    each chunk is never ahead of us. The empty chunk that ends the transfer is answered with the stream.
+    A chunk is acknowledged when the archive reader takes it, so a client that waits for the answer to each
+    chunk is never ahead of us. The empty chunk that ends the transfer is answered with the stream.
     """
 
     def __init__(self, context: ApiContext, request: Request, config: StreamConfig) -> None:
@@ -92,15 +92,15 @@ class Restore:
         self._consumers: Sequence[RestoredConsumer] = ()
 
     def listen(self) -> None:
-        """Take chunks from now on."""
+        """Accept chunks from now on."""
         self._sid = self._context.connection.subscribe(self.subject.encode(), self)
 
     def stop_listening(self) -> None:
-        """Take no more chunks."""
+        """Accept no more chunks."""
         self._context.connection.unsubscribe(self._sid)
 
     def flush(self) -> None:
-        """Queue the chunks that came in; a client that does not wait for answers overruns us."""
+        """Queue the chunks that have arrived; a client that does not wait for answers overruns the queue."""
         for frame in self.items:
             self._waiting_bytes += len(frame[3])
             if self._chunks.full() or self._waiting_bytes > _MAX_WAITING_BYTES:
@@ -110,7 +110,7 @@ class Restore:
         self.items.clear()
 
     async def run(self) -> None:
-        """Make the stream, and answer the end of the transfer with it or with what went wrong."""
+        """Create the stream, and answer the end of the transfer with it or with the error."""
         context = self._context
         start_ns = context.clock.now_ns()
         context.advisories.restore_begun(self._request)
@@ -118,20 +118,20 @@ class Restore:
             answer = await self._restore()
             await self._answer_end(answer)
         except (StalledError, TimeoutError) as error:
-            logger.warning("the restore of stream %r is given up: %s", self._config.name, error)
+            logger.warning("gave up the restore of stream %r: %s", self._config.name, error)
         finally:
             self._end_reading()
             self.stop_listening()
             context.advisories.restore_ended(self._request, start_ns, self.received)
 
     def _end_reading(self) -> None:
-        """Let go a thread that still waits for a chunk."""
+        """Release a thread that still waits for a chunk."""
         self._over = True
         if self._chunks.empty():
             self._chunks.put_nowait((b"", b"", b"", b""))
 
     async def _restore(self) -> Json:
-        """Return the final answer: the stream, or the error that kept it from being made."""
+        """Return the final answer: the stream, or the error."""
         name = self._config.name
         try:
             stream = await self._context.domain.restore_stream(self._config, self._fill, self._declare)
@@ -151,7 +151,7 @@ class Restore:
         return {"type": _TYPE, **await stream_info(self._context, stream, domain=False)}
 
     async def _fill(self, stream: Stream) -> None:
-        """Put the archive's messages into the stream."""
+        """Write the archive's messages to the stream."""
         reader = await self._in_thread(lambda: ArchiveReader(self))
         parts = reader.parts()
         while (part := await self._in_thread(lambda: next(parts, None))) is not None:
@@ -161,7 +161,7 @@ class Restore:
             self._consumers = checked(reader.consumers, stream, self._context.clock.now_ns())
 
     async def _declare(self, stream: Stream) -> None:
-        """Enter the archive's consumers into the catalog."""
+        """Add the archive's consumers to the catalog."""
         if self._consumers:
             await self._context.consumers.declare_restored(stream, self._consumers)
 
@@ -169,11 +169,11 @@ class Restore:
         return await self._loop.run_in_executor(self._context.transfers.executor, call)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return the next chunk, however large; runs in a thread of the transfers."""
+        """Return the next chunk, of any size; runs in a thread of the transfers."""
         return asyncio.run_coroutine_threadsafe(self._take(), self._loop).result()
 
     async def _take(self) -> bytes:
-        """Return the next chunk and acknowledge it; nothing at the end of the transfer."""
+        """Return the next chunk and acknowledge it; empty at the end of the transfer."""
         if self._end_reply is not None or self._over:
             return b""
         frame = await self._next()
@@ -184,9 +184,9 @@ class Restore:
         return frame[3]
 
     async def _next(self) -> Frame:
-        """Return the next frame; refuse to wait longer than a client may take."""
+        """Return the next frame; raise an error if the client takes too long."""
         if self._overrun:
-            raise StalledError("the client sent more chunks than it may without waiting for answers")
+            raise StalledError("the client sent too many chunks without waiting for answers")
         try:
             async with asyncio.timeout(self._context.transfers.patience.chunk_s):
                 frame = await self._chunks.get()
@@ -201,7 +201,7 @@ class Restore:
         return frame
 
     async def _answer_end(self, answer: Json) -> None:
-        """Answer the empty chunk; after an error the next chunk is answered, so that the client stops."""
+        """Answer the empty chunk; after an error answer the next chunk, so that the client stops."""
         while self._end_reply is None:
             frame = await self._next()
             if not frame[3] or "error" in answer:

@@ -43,7 +43,7 @@ _FIELDS = {
 
 
 class NoInterestError(Error):
-    """Nobody listens on the subject that the chunks go to."""
+    """The subject for the chunks has no subscriber."""
 
 
 class NoFlowError(Error):
@@ -51,22 +51,22 @@ class NoFlowError(Error):
 
 
 async def begin(context: ApiContext, request: Request) -> Json:
-    """Answer with what the archive will hold; its chunks follow."""
+    """Answer with the content of the archive; its chunks follow."""
     stream = context.domain.stream(request.stream)
     asked = request.decode(_FIELDS, "JSApiStreamSnapshotRequest")
     deliver = asked.get("deliver_subject", "")
     if not can_be_sent_to(deliver):
         raise api_error("snapshot_deliver_subject_invalid")
-    # Before the state: what a consumer has been delivered is then part of what is archived.
+    # Before the state, so that everything that was delivered to a consumer is part of the archive.
     consumers = [] if asked.get("no_consumers") else taken(context.consumers.of(stream))
     state = msgspec.structs.replace(
         await stream.reading.state(), consumer_count=context.consumers.count(stream)
     )
     chunk_size, in_flight = flow(asked.get("chunk_size", 0), asked.get("window_size", 0))
-    # A chunk stays below what the server takes in one message.
+    # A chunk must fit into one message.
     chunk_size = min(chunk_size, context.connection.max_payload)
     snapshot = Snapshot(context, request, stream, state, consumers, deliver.encode(), chunk_size, in_flight)
-    # The task first runs when the answer to this request has been written.
+    # The task first runs after the answer to this request has been written.
     context.transfers.start(f"snapshot {stream.name}", snapshot.run())
     return {"config": config_json(stream.config), "state": state_json(state)}
 
@@ -79,7 +79,7 @@ def flow(chunk_size: int, window_size: int) -> tuple[int, int]:
 
 
 class Snapshot:
-    """One archive on its way; the sink of its acknowledgements."""
+    """One archive being sent; the sink of its acks."""
 
     def __init__(
         self,
@@ -101,16 +101,16 @@ class Snapshot:
         self._deliver = deliver
         self._chunk_size = chunk_size
         self._slots = asyncio.Semaphore(in_flight)
-        self._nobody = False
+        self._has_no_responders = False
         self._acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{unique_id()}".encode()
         self._sent = 0
 
     def flush(self) -> None:
-        """Let one more chunk go for each that was acknowledged."""
+        """Allow one more chunk for each that was acknowledged."""
         for _, _, header, _ in self.items:
-            # The server itself answers for a subject that nobody listens on.
-            told = headers.status(header) if header else None
-            self._nobody |= told is not None and told.code == 503
+            # The server itself answers for a subject without a subscriber.
+            status = headers.status(header) if header else None
+            self._has_no_responders |= status is not None and status.code == 503
             self._slots.release()
         self.items.clear()
 
@@ -145,7 +145,7 @@ class Snapshot:
             for start in range(0, whole, size):
                 await self._send(buffer[start : start + size])
             left = buffer[whole:]
-        # An empty chunk would be taken for the end.
+        # An empty chunk would mean the end.
         if left:
             await self._send(left)
 
@@ -155,7 +155,7 @@ class Snapshot:
                 await self._slots.acquire()
         except TimeoutError:
             raise NoFlowError("no flow response") from None
-        if self._nobody:
+        if self._has_no_responders:
             raise NoInterestError("no interest")
         self._sent += 1
         reply = b"%b.%d.%d" % (self._acks, len(chunk), self._sent)
@@ -163,15 +163,15 @@ class Snapshot:
         await self._context.connection.writable()
 
     async def _met(self) -> None:
-        """Return once somebody has subscribed, which the `nats` command line does when it has the answer.
+        """Return once a client has subscribed, which the `nats` command line does after it gets the answer.
 
-        A subscription with wildcards, as all answers of a client come to, does not count.
+        A wildcard subscription, such as a client's for all of its answers, does not count.
         """
         try:
             async with asyncio.timeout(self._context.transfers.patience.interest_s):
                 await self._context.consumers.outlet.subscribed(self._deliver)
         except TimeoutError:
-            logger.debug("nobody has subscribed to %r", self._deliver)
+            logger.debug("no client has subscribed to %r", self._deliver)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the archive in order, about a part at a time."""

@@ -23,7 +23,7 @@ async def stream_info(
     versions: bool = True,
     progress: bool = False,
 ) -> Json:
-    """Return the StreamInfo; which parts it has depends on the request, as with nats-server."""
+    """Return the StreamInfo; its parts depend on the request, as in nats-server."""
     config = config_json(stream.config)
     if versions:
         config["metadata"] = _with_versions(stream.config)
@@ -36,7 +36,7 @@ async def stream_info(
     }
     if domain and context.domain_name:
         info["domain"] = context.domain_name
-    # A server that is alone tells the leader where it is asked for one stream; a cluster tells it always.
+    # A single server shows the leader when asked for one stream. A cluster always shows it.
     if cluster or context.cluster_name:
         named = {"name": context.cluster_name} if context.cluster_name else {}
         info["cluster"] = {**named, "leader": context.server_name}
@@ -53,6 +53,6 @@ async def stream_info(
 
 
 def _with_versions(config: StreamConfig) -> dict[str, str]:
-    """Return the metadata with the server's version and level, which are shown but never stored."""
+    """Return the metadata with the server's version and API level, which are shown but never stored."""
     shown = {**config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
     return dict(sorted(shown.items()))

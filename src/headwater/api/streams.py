@@ -1,4 +1,4 @@
-"""Handlers of the requests about streams as a whole."""
+"""The handlers of stream requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headwater.wire.stream_json import Json, decode_config
 _PAGE_FIELDS = {"offset": int_, "subject": string}
 _INFO_FIELDS = {"deleted_details": boolean, "subjects_filter": string, "offset": int_}
 _PURGE_FIELDS = {"filter": string, "seq": uint64, "keep": uint64}
-# Room for the rest of an answer beside a list in it.
+# Room for the rest of an answer next to a list in it.
 _ENVELOPE_BYTES = 64 * 1024
 
 
@@ -45,7 +45,7 @@ async def update(context: ApiContext, request: Request) -> Json:
 
 
 def _bounds(context: ApiContext, name: str) -> Iterator[ConsumerBounds]:
-    """Yield what limits for consumers must not undercut; looked at when the stream is changed."""
+    """Yield the consumers' limits that a change must not undercut; read when the stream is changed."""
     stream = context.domain.find(name)
     for consumer in context.consumers.of(stream) if stream is not None else ():
         config = consumer.config
@@ -60,7 +60,7 @@ async def delete(context: ApiContext, request: Request) -> Json:
 
 
 async def names(context: ApiContext, request: Request) -> Json:
-    """List the names of streams, all or those that take a subject."""
+    """List the names of streams, all or those that capture a subject."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamNamesRequest")
     found = context.domain.names(asked.get("subject", ""))
     shown, paging = page(found, asked.get("offset", 0), NAMES_LIMIT)
@@ -68,7 +68,7 @@ async def names(context: ApiContext, request: Request) -> Json:
 
 
 async def list_(context: ApiContext, request: Request) -> Json:
-    """List streams, all or those that take a subject; a page holds no more than a message can."""
+    """List streams, all or those that capture a subject; a page is bounded by the size of a message."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiStreamListRequest")
     found = context.domain.names(asked.get("subject", ""))
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
@@ -86,14 +86,14 @@ async def list_(context: ApiContext, request: Request) -> Json:
     offline |= answers.failed
     if offline:
         answer["offline"] = offline
-    # As with nats-server, `missing` names all that are not shown, and `offline` says why where that is known.
+    # As in nats-server, `missing` names all that are not shown, and `offline` has the reason if it is known.
     if missing := sorted((*answers.missing, *offline)):
         answer["missing"] = missing
     return answer
 
 
 async def info(context: ApiContext, request: Request) -> Json:
-    """Show a stream, with its deleted sequences or the subjects it holds if asked for."""
+    """Return a stream's info, with its deleted sequences or its subjects if requested."""
     asked = request.decode_optional(_INFO_FIELDS, "JSApiStreamInfoRequest")
     stream = context.domain.stream(request.stream)
     state = await stream.reading.state()
@@ -112,7 +112,7 @@ async def info(context: ApiContext, request: Request) -> Json:
 
 
 async def _subjects(stream: Stream, filter: str, offset: int, room: int) -> tuple[dict[str, int], Json]:
-    """Return a page of the subjects that match, with how many messages each holds."""
+    """Return a page of the matching subjects, with the number of messages of each."""
     counts = await stream.reading.counted_subjects(filter)
     if not counts:
         return {}, {"total": 0, "offset": 0, "limit": 0}

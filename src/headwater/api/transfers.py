@@ -1,4 +1,4 @@
-"""Snapshots and restores under way: long work that outlives its request, bounded and owned here."""
+"""Snapshots and restores in progress: long work that outlives its request, bounded and owned here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a transfer waits for its other side before it gives up."""
+    """How long a transfer waits for its client before it gives up."""
 
     ack_s: float = 5.0
     chunk_s: float = 5.0
@@ -22,16 +22,16 @@ class Patience:
 
 
 class Transfers:
-    """Runs a few snapshots and restores at a time, and ends them when the door closes."""
+    """Runs a few snapshots and restores at a time, and ends them when the API stops."""
 
     def __init__(self, patience: Patience | None = None) -> None:
         self.patience = patience or Patience()
-        # Threads of their own: a restore's thread waits for the client between chunks.
+        # Separate threads: a restore's thread waits for the client between chunks.
         self.executor = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="transfer")
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run the work in the background, or refuse when enough is under way."""
+        """Run the work in the background, or refuse it if enough is in progress."""
         if len(self._tasks) >= AT_ONCE:
             work.close()
             raise api_error("cluster_not_avail")
@@ -40,7 +40,7 @@ class Transfers:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Return once every transfer has ended, those under way cancelled."""
+        """Return once every transfer has ended; those in progress are cancelled."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,1 +1,1 @@
-"""The connection to nats-server, and the server that the engine brings along."""
+"""The connections to nats-server, and the embedded nats-server."""

@@ -29,33 +29,33 @@ _DENIED = re.compile(
 
 
 class NoRespondersError(Error):
-    """Nobody listens on the subject of a request."""
+    """No service answers on the subject of a request."""
 
     retryable = True
 
 
 class DeniedError(Error):
-    """The server's permissions keep us from publishing a request."""
+    """The server's permissions do not allow us to publish a request."""
 
     retryable = True
 
 
 class Denial(NamedTuple):
-    """A subject that the server's permissions keep from us."""
+    """A subject that the server's permissions deny us."""
 
     operation: str  # "subscribe" or "publish"
     subject: str
 
 
 class ActiveSubscription(NamedTuple):
-    """What the server must be told again after each reconnect."""
+    """A subscription, which is sent to the server again after each reconnect."""
 
     subject: bytes
     queue: bytes
 
 
 def denial(text: str) -> Denial | None:
-    """Return what a permissions violation is about, or nothing for any other error."""
+    """Return the denied subject of a permissions violation, or None for any other error."""
     found = _DENIED.search(text)
     if found is None:
         return None
@@ -63,10 +63,10 @@ def denial(text: str) -> Denial | None:
 
 
 class Connection:
-    """A connection that stays: it reconnects for ever and subscribes to everything again.
+    """A persistent connection: it reconnects forever and restores its subscriptions.
 
-    What is written while there is no server is dropped: those who wait for it lost their connection as well
-    and ask again.
+    What is written while there is no server is dropped: clients that wait for it lost their connection as
+    well and ask again.
     """
 
     def __init__(
@@ -91,25 +91,25 @@ class Connection:
         self._inbox = ReplyInbox()
         self._moving: asyncio.Task[None] | None = None
         self._paused_by: set[int] = set()
-        """Who keeps us from reading."""
+        """The owners that have paused reading."""
 
     @property
     def info(self) -> Info:
-        """Return the INFO of the server we are connected to, or were last."""
+        """Return the INFO of the current server, or of the last one."""
         return self._lifeline.info
 
     @property
     def connected(self) -> bool:
-        """Return whether a server listens right now."""
+        """Return whether we are connected at the moment."""
         return self._lifeline.link is not None
 
     @property
     def max_payload(self) -> int:
-        """Return the largest headers and data together that the server takes."""
+        """Return the largest sum of headers and data that the server accepts."""
         return int(self.info.get("max_payload", 1 << 20))
 
     async def connect(self) -> None:
-        """Return once connected, or raise a BusError that says why not; later losses are mended for ever."""
+        """Return once connected, or raise a BusError with the reason; after that it reconnects forever."""
         await self._lifeline.start()
 
     def subscribe(self, subject: bytes, sink: Sink, queue: bytes = b"") -> bytes:
@@ -123,7 +123,7 @@ class Connection:
         return sid
 
     def unsubscribe(self, sid: bytes) -> None:
-        """End a subscription; what is still under way to it is dropped."""
+        """End a subscription; messages in transit to it are dropped."""
         if self._subscriptions.pop(sid, None) is not None:
             del self._sinks[sid]
             self.write(frames.unsub(sid))
@@ -133,12 +133,12 @@ class Connection:
         if len(headers) + len(data) > self.max_payload:
             size = len(headers) + len(data)
             raise BusError(
-                f"A message of {size} bytes is larger than the server takes.", f"max_payload: {size}"
+                f"A message of {size} bytes is larger than the server accepts.", f"max_payload: {size}"
             )
         self.write(frames.pub(subject, reply, headers, data))
 
     def write(self, raw: bytes) -> None:
-        """Send frames that are encoded already, in one write with all else of this loop iteration."""
+        """Send encoded frames, in one write with everything else of this loop iteration."""
         link = self._lifeline.link
         if link is not None:
             link.write(raw)
@@ -149,13 +149,13 @@ class Connection:
             await self._lifeline.link.writable()
 
     def pause_reading(self, owner: object = None) -> None:
-        """Take no more messages until each owner that has paused calls `resume_reading`."""
+        """Receive no more messages until each owner that has paused calls `resume_reading`."""
         self._paused_by.add(id(owner))
         if self._lifeline.link is not None:
             self._lifeline.link.pause_reading()
 
     def resume_reading(self, owner: object = None) -> None:
-        """Take messages again, unless somebody else has paused."""
+        """Receive messages again, unless another owner has paused."""
         self._paused_by.discard(id(owner))
         if self._lifeline.link is not None and not self._paused_by:
             self._lifeline.link.resume_reading()
@@ -163,9 +163,9 @@ class Connection:
     async def request(
         self, subject: bytes, data: bytes | Callable[[bytes], bytes], timeout_s: float, headers: bytes = b""
     ) -> Frame:
-        """Return the first answer; raise NoRespondersError, DeniedError or TimeoutError when none comes.
+        """Return the first answer; raise NoRespondersError, DeniedError or TimeoutError if there is none.
 
-        Data that must name the subject of its answer is made from that.
+        Data that contains the reply subject is built from it by a function.
         """
         if not self._inbox.prefix:
             self._inbox.prefix = f"{self._options.inbox_prefix}.{secrets.token_hex(11)}.".encode()
@@ -173,7 +173,7 @@ class Connection:
         reply, answer = self._inbox.expect(subject)
         try:
             self.publish(subject, data(reply) if callable(data) else data, reply, headers)
-            # Not wait_for: in Python 3.11 that forgets a cancellation that comes together with the answer.
+            # Not wait_for: in Python 3.11 that loses a cancellation that arrives together with the answer.
             async with asyncio.timeout(timeout_s):
                 frame = await answer
         finally:
@@ -183,24 +183,24 @@ class Connection:
         return frame
 
     async def flush(self, timeout_s: float = DRAIN_TIMEOUT_S) -> None:
-        """Return once the server has handled all that was written before."""
+        """Return once the server has processed everything written before."""
         await self._lifeline.round_trip(timeout_s)
 
     async def quiesce(self) -> None:
-        """Take no more messages, and return once those under way have arrived."""
+        """Unsubscribe from everything, and return once messages in transit have arrived."""
         self._unsubscribe_all()
         try:
             await self.flush()
         except (TimeoutError, ConnectionError) as error:
-            logger.warning("could not drain the connection: %s", error or type(error).__name__)
+            logger.warning("cannot drain the connection: %s", error or type(error).__name__)
 
     async def drain(self) -> None:
-        """Take no more messages, let those under way arrive, send all answers, then close."""
+        """Unsubscribe, receive messages in transit, send all answers, then close."""
         await self.quiesce()
         await self.close()
 
     async def close(self) -> None:
-        """Send what waits, close, and stop reconnecting."""
+        """Send what is buffered, close, and stop reconnecting."""
         if self._moving is not None:
             self._moving.cancel()
         await self._lifeline.stop()
@@ -211,7 +211,7 @@ class Connection:
     # The Speaker half, called by the lifeline.
 
     def begin(self) -> None:
-        """Drop the unfinished frame of the link before."""
+        """Drop the incomplete frame of the previous link."""
         self._parser = FrameParser(INTERNAL_PREFIX)
 
     def hello(self, info: Info, address: Address) -> bytes:
@@ -239,7 +239,7 @@ class Connection:
         return authorization(self._options, address)
 
     def parse(self, data: bytes) -> list[Event]:
-        """Take the messages of one socket read."""
+        """Process the messages of one socket read."""
         parser = self._parser
         try:
             return parser.feed(data, self._sinks)
@@ -250,7 +250,7 @@ class Connection:
                 flush_guarded(sink)
 
     def event(self, verb: bytes, rest: bytes) -> None:
-        """Take an error or the notice of a server that is about to go."""
+        """Process an error, or a server's lame duck notice."""
         if verb == b"LDM":
             self._moving = asyncio.create_task(self._move())
             return
@@ -268,7 +268,7 @@ class Connection:
             self._on_error(text)
 
     def up(self) -> None:
-        """Subscribe to everything again."""
+        """Restore all subscriptions."""
         subscriptions = self._subscriptions.items()
         self.write(b"".join([frames.sub(subject, sid, queue) for sid, (subject, queue) in subscriptions]))
         if self._paused_by and self._lifeline.link is not None:
@@ -278,19 +278,19 @@ class Connection:
             asyncio.get_running_loop().call_soon(self._on_connected)
 
     def down(self, reason: str) -> None:
-        """Pass on that the connection is lost."""
+        """Report that the connection is lost."""
         if self._on_disconnected is not None:
             asyncio.get_running_loop().call_soon(self._on_disconnected, reason)
 
     async def _move(self) -> None:
-        """Leave a lame duck for another server of the cluster, losing no message on the way."""
+        """Move from a lame duck to another server of the cluster, without losing messages."""
         if not self._lifeline.alternatives:
             return
         self._unsubscribe_all()
         try:
             await self.flush()
         except (TimeoutError, ConnectionError):
-            logger.warning("the lame duck did not confirm; leaving it nonetheless")
+            logger.warning("the lame duck server did not answer, leaving it all the same")
         self._lifeline.leave()
 
 
@@ -305,7 +305,7 @@ class ReplyInbox:
         self._count = 0
 
     def expect(self, subject: bytes) -> tuple[bytes, asyncio.Future[Frame]]:
-        """Return a fresh reply subject and what the first answer to a request on `subject` resolves."""
+        """Return a new reply subject, and the future of the first answer to a request on `subject`."""
         self._count += 1
         reply = b"%b%d" % (self.prefix, self._count)
         answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -314,13 +314,13 @@ class ReplyInbox:
         return reply, answer
 
     def deny(self, subject: str) -> None:
-        """Tell those who asked on a subject that we may not."""
+        """Fail the requests on a subject that the server denies."""
         for answer in self.waiting.values():
             if self._asked.get(answer) == subject and not answer.done():
                 answer.set_exception(DeniedError(f"no permission to publish to {subject}"))
 
     def flush(self) -> None:
-        """Hand each answer to whoever waits for it."""
+        """Pass each answer to its request."""
         for frame in self.items:
             answer = self.waiting.pop(frame[0], None)
             if answer is not None and not answer.done():

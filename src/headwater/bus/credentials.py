@@ -1,4 +1,4 @@
-"""What a connection proves itself with: CONNECT fields and the TLS context."""
+"""The credentials of a connection: CONNECT fields and the TLS context."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BLOCK = re.compile(r"-----BEGIN (?P<what>[A-Z ]+)-----\s+(?P<text>\S+)\s+-+END 
 
 
 def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dict[str, str]:
-    """Return the fields of CONNECT that prove who we are, the nonce signed where a key is used.
+    """Return the CONNECT fields with our credentials; a key signs the nonce.
 
-    What an address says of itself comes first: so a leaf port can have a user of its own.
+    Credentials in an address take precedence, so that a leaf port can have its own user.
     """
     if address.password:
         return {"user": address.user, "pass": address.password}
@@ -30,7 +30,7 @@ def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dic
         try:
             jwt, seed = blocks["NATS USER JWT"], blocks["USER NKEY SEED"]
         except KeyError as missing:
-            raise BusError(f"The credentials file {options.creds_file} holds no {missing.args[0]}.") from None
+            raise BusError(f"The credentials file {options.creds_file} has no {missing.args[0]}.") from None
         return {"jwt": jwt, **_signed(seed, nonce, options.creds_file, name_key=False)}
     if options.nkey_file:
         return _signed(_text(options.nkey_file).strip(), nonce, options.nkey_file, name_key=True)
@@ -42,12 +42,12 @@ def connect_fields(options: ConnectOptions, address: Address, nonce: str) -> dic
 
 
 def password_of(options: ConnectOptions) -> str:
-    """Return the password, from its file where there is one: so a new one is found at the next connect."""
+    """Return the password, read from its file at each connect, if there is one."""
     return _text(options.password_file).strip() if options.password_file else options.password
 
 
 def authorization(options: ConnectOptions, address: Address) -> str:
-    """Return the line of server config that accepts these credentials, secrets left out."""
+    """Return the line of server config that accepts these credentials, without secrets."""
     if address.password:
         return f"authorization {{ users: [ {{ user: {address.user}, password: … }} ] }}"
     if options.creds_file:
@@ -66,14 +66,14 @@ def _text(path: str) -> str:
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BusError(f"The file {path} cannot be read: {error}.") from error
+        raise BusError(f"Cannot read the file {path}: {error}.") from error
 
 
 def _signed(seed: str, nonce: str, path: str, *, name_key: bool) -> dict[str, str]:
     try:
         pair = nkeys.from_seed(bytearray(seed.encode()))
     except (nkeys.NkeysError, ValueError) as error:
-        raise BusError(f"The file {path} holds no valid nkey seed.") from error
+        raise BusError(f"The file {path} has no valid nkey seed.") from error
     signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
     fields = {"sig": signature}
     if name_key:
@@ -83,8 +83,8 @@ def _signed(seed: str, nonce: str, path: str, *, name_key: bool) -> dict[str, st
 
 
 def tls_context(options: ConnectOptions) -> ssl.SSLContext:
-    """Return the TLS context that trusts the given authority and shows the given certificate."""
+    """Return the TLS context with the given CA and client certificate."""
     try:
         return tls.client_context(options.tls_ca or "", options.tls_cert or "", options.tls_key or "")
     except OSError as error:
-        raise BusError(f"The TLS files cannot be used: {error}.") from error
+        raise BusError(f"Cannot use the TLS files: {error}.") from error

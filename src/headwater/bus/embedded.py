@@ -1,4 +1,4 @@
-"""The nats-server that the engine brings along: started, watched, and never left behind."""
+"""The embedded nats-server: started, watched, and ended with the engine."""
 
 from __future__ import annotations
 
@@ -30,58 +30,58 @@ CONFIG_NAME = "nats-server.conf"
 READY_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5.0
 ADDED_BYTES = 128 << 10
-"""What headers and JSON take at the most, beside the data of a message."""
+"""The most bytes that headers and JSON add to a message's data."""
 _POLL_S = 0.005
 _PORT_TRIES = 50
 _FIRST_PORT = 10_000
 _USUALLY_GIVEN_OUT_FROM = 32_768
-# One after the other, so that none is returned twice in a row; from anywhere, so that processes do not meet.
+# Consecutive, so that none is returned twice in a row; from a random start, so that processes do not collide.
 _ports = itertools.count(secrets.randbelow(_USUALLY_GIVEN_OUT_FROM))
 _LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
 _LEVEL = re.compile(r"\[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
 _ANYONE = "client"
-"""The user of those who give no credentials."""
+"""The user of clients without credentials."""
 _EXPECTED_WARNING = "Plaintext passwords"
-"""The server says so of its configuration, which nobody else can read."""
+"""The server's warning about its configuration file, which no other user can read."""
 _FULL = "maximum connections exceeded"
-"""The server says so of everybody who comes before it is open."""
+"""The server's error for everyone who connects before it is open."""
 _OPENED = "Reloaded server configuration"
 CLOSED_LOGIN_S = 0.5
-"""Who takes the engine's place in a server that is not open, and says nothing, has to leave so soon."""
+"""How soon a silent connection that takes the engine's place must leave a server that is not open."""
 
 
 @dataclass(frozen=True)
 class EmbeddedOptions:
-    """What the embedded server is started with."""
+    """The options of the embedded server."""
 
     directory: Path
-    port: int = 4222  # zero takes a free one
-    # Zero keeps the default of 1 MiB, which clients expect of a server; more is the operator's choice.
+    port: int = 4222  # zero chooses a free one
+    # Zero keeps the default of 1 MiB, which clients expect of a server. The operator may choose more.
     max_payload: int = 0
-    # An engine that folds or compacts may read late; it must not be cut off as a slow consumer for that.
+    # An engine that folds or compacts may read late, and must not be disconnected as a slow consumer.
     max_pending: int = 512 << 20
     write_deadline_s: int = 30
     restart_wait_s: float = 0.1
     restart_wait_max_s: float = 5.0
     user: str = "headwater"
-    """The engine, as a client and as a leaf."""
+    """The engine's user, as a client and as a leaf node."""
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     replicator_user: str = "headwater-replicator"
-    """Replicators and their tasks, which are let in with everybody else, after the engine."""
+    """The user of replicators and their tasks, who may connect like all clients, after the engine."""
     replicator_password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
 
 def room_above(limit: int) -> int:
     """Return the max_payload of a server whose clients publish messages up to a limit.
 
-    A copy or a delivery adds headers to a message, and the answer to a request for it is its base64 in JSON:
-    nats-server, which sends these from within, has no limit for them. The engine holds clients to the limit.
+    A copy or a delivery adds headers to a message, and the answer to a request for it is its base64 in JSON.
+    nats-server sends these internally, without a limit. The engine enforces the limit for clients.
     """
     return min(limit + limit // 3 + ADDED_BYTES, MAX_SIZE)
 
 
 def find_server() -> str:
-    """Return the path of nats-server: the one on PATH, else the one beside this Python."""
+    """Return the path of nats-server: the one on PATH, else the one next to this Python."""
     beside = str(Path(sys.executable).parent)
     found = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
     if found is None:
@@ -90,11 +90,11 @@ def find_server() -> str:
 
 
 def config_text(options: EmbeddedOptions, port: int, leaf_port: int, *, is_open: bool) -> str:
-    """Return the server's configuration: loopback only, JetStream off, a leaf port for the engine alone.
+    """Return the server's configuration: loopback only, JetStream off, a leaf port for the engine only.
 
-    Until it is open, its only connection is the engine's: who comes earlier finds no room, as if there were
-    no server yet. Clients may take a refused login for final; only those who come before the engine meet it.
-    Whoever comes before and says nothing must not keep the engine's place for long.
+    Until it is open, its only connection is the engine's. Earlier clients are refused for the number of
+    connections, as if there were no server yet, because clients may consider a refused login final. A silent
+    early connection must not keep the engine's place for long.
     """
     users = json.dumps(_users(options, is_open=is_open))
     lines = [
@@ -115,8 +115,8 @@ def config_text(options: EmbeddedOptions, port: int, leaf_port: int, *, is_open:
 
 
 def _users(options: EmbeddedOptions, *, is_open: bool) -> list[dict[str, object]]:
-    """Return who may connect, and what they may do."""
-    # Nothing but the user's name makes somebody one of those without credentials.
+    """Return the users, and their permissions."""
+    # Only the user's name identifies clients without credentials.
     replicator = {"user": options.replicator_user, "password": options.replicator_password}
     anyone = {"user": _ANYONE, "password": secrets.token_urlsafe(24), "permissions": permissions.client()}
     away: dict[str, object] = {} if is_open else {"allowed_connection_types": ["WEBSOCKET"]}
@@ -125,10 +125,10 @@ def _users(options: EmbeddedOptions, *, is_open: bool) -> list[dict[str, object]
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody has now, and that the kernel gives to nobody who connects somewhere.
+    """Return a free loopback port outside of the kernel's ephemeral range.
 
-    A port that the kernel gives out may be gone before a server listens on it, or while it is started again:
-    even a client that reconnects to it may be given it as its own.
+    An ephemeral port may be taken before a server listens on it, or while it restarts: even a client that
+    reconnects to it may get it as its own.
     """
     room = _given_out_from() - _FIRST_PORT
     for _ in range(_PORT_TRIES):
@@ -142,7 +142,7 @@ def free_port() -> int:
 
 
 def _given_out_from() -> int:
-    """Return the first port that the kernel gives to connections, as far as that leaves room below."""
+    """Return the first ephemeral port of the kernel, if there is enough room below it."""
     try:
         first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -151,7 +151,7 @@ def _given_out_from() -> int:
 
 
 class EmbeddedServer:
-    """A nats-server process on loopback that is restarted when it dies and dies with us."""
+    """A nats-server process on loopback that is restarted when it dies and ends with the engine."""
 
     def __init__(self, options: EmbeddedOptions) -> None:
         self.options = options
@@ -160,34 +160,34 @@ class EmbeddedServer:
         self._path = ""
         self._config = options.directory / CONFIG_NAME
         self._text = ""
-        """What we wrote into it last, so that another engine's is never removed."""
+        """The configuration we wrote last, so that another engine's is never removed."""
         self._process: asyncio.subprocess.Process | None = None
         self._last_words: deque[str] = deque(maxlen=20)
         self._reading: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._stopping = False
         self._attached: Callable[[], Awaitable[None]] | None = None
-        """Returns once the engine answers; None until it was said for the first time."""
+        """Returns once the engine answers; None until `open` is called."""
         self._is_open = False
-        """Whether the server that runs has said that it lets others in."""
+        """Whether the running server has reported that it accepts clients."""
 
     @property
     def client_url(self) -> str:
-        """Return where clients connect."""
+        """Return the URL for clients."""
         return f"nats://{HOST}:{self.port}"
 
     @property
     def leaf_url(self) -> str:
-        """Return where the engine's leaf connects, with its secret."""
+        """Return the URL for the engine's leaf connection, with its password."""
         return f"nats://{self.options.user}:{self.options.password}@{HOST}:{self.leaf_port}"
 
     @property
     def pid(self) -> int | None:
-        """Return the process id of the server that runs now."""
+        """Return the process id of the running server."""
         return self._process.pid if self._process is not None else None
 
     async def start(self) -> None:
-        """Return once the server takes the engine's connections; afterwards keep it running."""
+        """Return once the server accepts the engine's connections; keep it running from then on."""
         self._path = find_server()
         self.port = self.options.port or free_port()
         await _usable(self.port)
@@ -197,9 +197,9 @@ class EmbeddedServer:
         self._keeping = asyncio.create_task(self._keep(), name="embedded nats-server")
 
     async def open(self, attached: Callable[[], Awaitable[None]]) -> None:
-        """Return once everybody may connect, now that the engine answers.
+        """Return once all clients may connect, now that the engine answers.
 
-        `attached` returns when it does: it is asked again before a server that was started again is opened.
+        `attached` returns when it does. It is called again before a restarted server is opened.
         """
         self._attached = attached
         await self._open()
@@ -212,14 +212,14 @@ class EmbeddedServer:
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGHUP)
         if not await _admitted(self.port):
-            raise BusError(f"nats-server did not let clients in within {READY_TIMEOUT_S:g} s.")
+            raise BusError(f"nats-server did not accept clients within {READY_TIMEOUT_S:g} s.")
 
     def _write_config(self, *, is_open: bool) -> None:
         self._text = config_text(self.options, self.port, self.leaf_port, is_open=is_open)
         private_file.write(self._config, self._text)
 
     async def stop(self) -> None:
-        """End the server, with force if it lingers."""
+        """End the server; kill it if it does not end in time."""
         self._stopping = True
         if self._keeping is not None:
             self._keeping.cancel()
@@ -230,7 +230,7 @@ class EmbeddedServer:
     async def _launch(self) -> None:
         """Start the process, closed, and wait until its leaf port answers: the client port follows at once.
 
-        Nobody but the engine may try the client port, for it has room for one connection.
+        Only the engine may try the client port, since it accepts one connection.
         """
         self._last_words.clear()
         self._is_open = False
@@ -240,7 +240,7 @@ class EmbeddedServer:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in a terminal must reach the engine alone, which then ends us
+            start_new_session=True,  # Ctrl-C must reach the engine only, which then ends the server
         )
         self._reading = asyncio.create_task(self._relay(self._process))
         try:
@@ -260,11 +260,11 @@ class EmbeddedServer:
         assert self._process is not None
         said = next((line for line in reversed(self._last_words) if "[FTL]" in line or "[ERR]" in line), "")
         found = _LEVEL.search(said)
-        reason = found[2] if found else " ".join(self._last_words) or "it said nothing"
+        reason = found[2] if found else " ".join(self._last_words) or "it logged nothing"
         return f"nats-server ended with status {self._process.returncode}: {reason}."
 
     async def _keep(self) -> None:
-        """Start the server again whenever it dies."""
+        """Restart the server whenever it dies."""
         attempt = 0
         while True:
             assert self._process is not None
@@ -272,7 +272,7 @@ class EmbeddedServer:
             status = await self._process.wait()
             if asyncio.get_running_loop().time() - began > self.options.restart_wait_max_s:
                 attempt = 0
-            logger.error("the embedded nats-server died with status %s; starting it again", status)
+            logger.error("the embedded nats-server died with status %s; restarting it", status)
             wait = self.options.restart_wait_s * 2.0 ** min(attempt, 16)
             await asyncio.sleep(min(wait, self.options.restart_wait_max_s))
             attempt += 1
@@ -282,10 +282,10 @@ class EmbeddedServer:
                     await self._open_while_alive()
             except (BusError, DiskError) as error:
                 problem = error.problem if isinstance(error, BusError) else error
-                logger.error("cannot start nats-server again: %s", problem)
+                logger.error("cannot restart nats-server: %s", problem)
 
     async def _open_while_alive(self) -> None:
-        """Open a server that was started again, unless it dies before the engine is attached."""
+        """Open a restarted server, unless it dies before the engine is attached."""
         assert self._process is not None
         opening, dying = asyncio.ensure_future(self._open()), asyncio.ensure_future(self._process.wait())
         try:
@@ -312,14 +312,15 @@ class EmbeddedServer:
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _relay(self, process: asyncio.subprocess.Process) -> None:
-        """Put what the server says into our own log."""
+        """Copy the server's log lines into our own log."""
         assert process.stderr is not None
         while raw := await process.stderr.readline():
             line = raw.decode(errors="replace").rstrip()
             self._last_words.append(line)
             found = _LEVEL.search(line)
             level, text = (found[1], found[2]) if found else ("ERR", line)
-            # The server takes note of a slow consumer; to us it is trouble, for it may be the engine.
+            # The server logs a slow consumer as information. For us it is a warning, since it may be the
+            # engine.
             quiet = logging.WARNING if "Slow Consumer" in text else logging.DEBUG
             self._is_open = self._is_open or _OPENED in text
             if _EXPECTED_WARNING in text or (_FULL in text and not self._is_open):
@@ -328,7 +329,7 @@ class EmbeddedServer:
 
 
 async def _usable(port: int) -> None:
-    """Return once the port can be had: the server of an engine that was just killed takes a moment to go."""
+    """Return once the port is usable: the server of a killed engine takes a moment to end."""
     for tries_left in reversed(range(_PORT_TRIES)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -336,7 +337,7 @@ async def _usable(port: int) -> None:
                 probe.bind((HOST, port))
             except OSError as error:
                 if not tries_left:
-                    problem = f"The port {port} cannot be used: {(error.strerror or str(error)).lower()}."
+                    problem = f"Cannot use the port {port}: {(error.strerror or str(error)).lower()}."
                     raise BusError(problem, "headwater serve --port PORT") from None
             else:
                 return
@@ -344,7 +345,7 @@ async def _usable(port: int) -> None:
 
 
 async def _admitted(port: int) -> bool:
-    """Return whether a server takes clients within the time that it may need to read its configuration."""
+    """Return whether a server accepts clients within the time that it may need to read its configuration."""
     deadline = asyncio.get_running_loop().time() + READY_TIMEOUT_S
     while not await _admits(port):
         if asyncio.get_running_loop().time() > deadline:
@@ -354,7 +355,7 @@ async def _admitted(port: int) -> bool:
 
 
 async def _admits(port: int) -> bool:
-    """Return whether a server on this port takes a client without credentials."""
+    """Return whether a server on this port accepts a client without credentials."""
     try:
         reader, writer = await asyncio.open_connection(HOST, port)
     except OSError:
@@ -369,7 +370,7 @@ async def _admits(port: int) -> bool:
 
 
 async def _greets(port: int) -> bool:
-    """Return whether a server on this port says INFO."""
+    """Return whether a server on this port sends INFO."""
     try:
         reader, writer = await asyncio.open_connection(HOST, port)
     except OSError:

@@ -1,4 +1,4 @@
-"""Who listens: the live view of all subscriptions that a leaf connection is told of."""
+"""Interest: the live view of all subscriptions that a leaf connection receives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 _CACHED = 10_000
 Listener = tuple[bytes, bytes]
-"""A subscribed subject, wildcards included, and its queue group, empty for a plain subscription."""
+"""A subscribed subject, possibly with wildcards, and its queue group, empty for a plain subscription."""
 
 
 class _InterestNode:
@@ -26,6 +26,7 @@ class Interest:
         self._listeners: set[Listener] = set()
         self._root = _InterestNode()
         self._found: dict[bytes, frozenset[bytes]] = {}
+        """The queue groups of literal subjects that were looked up, as a cache."""
         self._waiting: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -38,7 +39,7 @@ class Interest:
         return listener in self._listeners
 
     def add(self, subject: bytes, queue: bytes = b"") -> None:
-        """Take in a subscription."""
+        """Add a subscription."""
         self._listeners.add((subject, queue))
         node = self._root
         for token in subject.split(b"."):
@@ -47,7 +48,7 @@ class Interest:
         self._found.clear()
 
     def remove(self, subject: bytes, queue: bytes = b"") -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         if (subject, queue) not in self._listeners:
             return
         self._listeners.remove((subject, queue))
@@ -62,13 +63,13 @@ class Interest:
         self._found.clear()
 
     def clear(self) -> None:
-        """Forget all of it: the connection that told it is gone."""
+        """Remove all subscriptions: the connection that reported them is lost."""
         self._listeners.clear()
         self._root = _InterestNode()
         self._found.clear()
 
     def queues(self, subject: bytes) -> frozenset[bytes]:
-        """Return the queue groups that listen on a literal subject, b"" among them for plain subscribers."""
+        """Return the queue groups subscribed to a literal subject, with b"" for plain subscribers."""
         found = self._found.get(subject)
         if found is None:
             if len(self._found) >= _CACHED:
@@ -77,7 +78,7 @@ class Interest:
         return found
 
     def has(self, subject: bytes) -> bool:
-        """Return whether anybody listens on a literal subject."""
+        """Return whether a literal subject has a subscriber."""
         return bool(self.queues(subject))
 
     async def changed(self) -> None:
@@ -87,7 +88,7 @@ class Interest:
         await asyncio.shield(self._waiting)
 
     def announce(self) -> None:
-        """Tell whoever waits that there were changes."""
+        """Notify waiters that there were changes."""
         if self._waiting is not None:
             self._waiting.set_result(None)
             self._waiting = None

@@ -1,8 +1,8 @@
-"""How child processes are started so that none outlives us.
+"""Starting child processes so that none outlives us.
 
-On Linux a child asks the kernel to be killed with its parent. It must ask before it becomes the program that
-it was started for, so a short script asks and then replaces itself. Code of ours must not run between fork
-and exec: this process has threads, and one of them may hold a lock that the copy would wait for.
+On Linux a child asks the kernel to be killed with its parent. It must ask before it executes its program, so
+a short script asks and then replaces itself. No code of ours may run between fork and exec: this process has
+threads, and one of them may hold a lock that the forked copy would wait for.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def bound_to_us(command: Sequence[str]) -> list[str]:
-    """Return the command that runs this one such that it ends when this process does, however that ends.
+    """Return the command that runs this one so that it ends with this process, however that ends.
 
-    On other systems a child can outlive a killed engine; the next start then says that the port is taken.
+    On other systems a child can outlive a killed engine. The next start then reports that the port is in use.
     """
     if sys.platform != "linux":
         return list(command)

@@ -1,4 +1,4 @@
-"""The leaf connection to nats-server: deliveries that a client may not make, and the view of who listens."""
+"""The leaf connection to nats-server: deliveries that a client may not make, and subscriber interest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LeafConnection:
         self._on_connected = on_connected
         self._on_disconnected = on_disconnected
         self._on_error = on_error
-        # The server takes a second connection of the same identity for a reconnect and drops the first.
+        # The server treats a second connection of the same identity as a reconnect and drops the first.
         self._id = f"{options.name}-{secrets.token_hex(8)}"
         self._lifeline = Lifeline(options, self, LEAF_PORT)
         self._parser = LeafParser()
@@ -58,25 +58,25 @@ class LeafConnection:
 
     @property
     def info(self) -> Info:
-        """Return the INFO of the server we are connected to, or were last."""
+        """Return the INFO of the current server, or of the last one."""
         return self._lifeline.info
 
     @property
     def max_payload(self) -> int:
-        """Return the largest headers and data together that the server takes."""
+        """Return the largest sum of headers and data that the server accepts."""
         return int(self.info.get("max_payload", 1 << 20))
 
     @property
     def connected(self) -> bool:
-        """Return whether deliveries can be made right now."""
+        """Return whether deliveries can be made at the moment."""
         return self._lifeline.link is not None
 
     async def connect(self) -> None:
-        """Return once connected and told of all interest; later losses are mended for ever."""
+        """Return once connected and all interest is known; after that it reconnects forever."""
         await self._lifeline.start()
 
     def deliver(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> bool:
-        """Send a message to all who listen on `subject`; return whether anybody does.
+        """Send a message to all subscribers of `subject`; return whether there are any.
 
         With a reply `$JS.ACK.…@<stored subject>` they see the stored subject, and the reply before the `@`.
         """
@@ -88,7 +88,7 @@ class LeafConnection:
         return True
 
     def write(self, raw: bytes) -> None:
-        """Send frames that are encoded already, in one write with all else of this loop iteration."""
+        """Send encoded frames, in one write with everything else of this loop iteration."""
         link = self._lifeline.link
         if link is not None:
             link.write(raw)
@@ -99,37 +99,37 @@ class LeafConnection:
             await self._lifeline.link.writable()
 
     def subscribe(self, subject: bytes, queue: bytes = b"") -> None:
-        """Have the messages of `subject` sent into the sink, from now on and after each reconnect."""
+        """Receive the messages of `subject` in the sink, from now on and after each reconnect."""
         assert self._sink is not None
         self._subscriptions.add((subject, queue))
         self.write(leaf_frames.subscribe(subject, queue))
 
     def unsubscribe(self, subject: bytes, queue: bytes = b"") -> None:
-        """End it."""
+        """End a subscription."""
         self._subscriptions.discard((subject, queue))
         self.write(leaf_frames.unsubscribe(subject, queue))
 
     async def flush(self, timeout_s: float = 5.0) -> None:
-        """Return once the server has handled all that was written before."""
+        """Return once the server has processed everything written before."""
         await self._lifeline.round_trip(timeout_s)
 
     async def close(self) -> None:
-        """Send what waits, close, and stop reconnecting."""
+        """Send what is buffered, close, and stop reconnecting."""
         await self._lifeline.stop()
         self.interest.clear()
 
     # The Speaker half, called by the lifeline.
 
     def begin(self) -> None:
-        """Drop the unfinished frame of the link before, and what it said of interest."""
+        """Drop the incomplete frame of the previous link, and its interest."""
         self._parser = LeafParser()
         self.interest.clear()
 
     def hello(self, info: Info, address: Address) -> bytes:
-        """Return CONNECT and PING; without `lang`, by which a server knows a client on the wrong port."""
-        # Only clients are told their address; leaf ports need not tell where other leaf ports are.
+        """Return CONNECT and PING, without `lang`: servers take it for a client on the wrong port."""
+        # Only clients receive their address. Leaf ports need not announce other leaf ports.
         if "client_ip" in info:
-            raise BusError(f"{address} is no leaf port.", self.listening(replace(address, port=LEAF_PORT)))
+            raise BusError(f"{address} is not a leaf port.", self.listening(replace(address, port=LEAF_PORT)))
         fields = {
             "version": _VERSION,
             "server_id": self._id,
@@ -150,7 +150,7 @@ class LeafConnection:
         return f"leafnodes {{ {authorization(self._options, address)} }}"
 
     def parse(self, data: bytes) -> list[Event]:
-        """Take the messages and the interest of one socket read."""
+        """Process the messages and the interest of one socket read."""
         items = [] if self._sink is None else self._sink.items
         try:
             events = self._parser.feed(data, items)
@@ -162,7 +162,7 @@ class LeafConnection:
         return events
 
     def event(self, verb: bytes, rest: bytes) -> None:
-        """Take a change of interest, an error, or the notice of a server that is about to go."""
+        """Process a change of interest, an error, or a server's lame duck notice."""
         if verb in (b"LS+", b"LS-"):
             subject, *queue = rest.split(b" ")[:2]
             if not subject.startswith(_LOOP_DETECTION):
@@ -178,14 +178,14 @@ class LeafConnection:
                 self._on_error(text)
 
     def up(self) -> None:
-        """Subscribe to everything again."""
+        """Restore all subscriptions."""
         self.write(b"".join([leaf_frames.subscribe(*subscription) for subscription in self._subscriptions]))
         logger.info("connected as a leaf to nats-server at %s", self._lifeline.address)
         if self._on_connected is not None:
             asyncio.get_running_loop().call_soon(self._on_connected)
 
     def down(self, reason: str) -> None:
-        """Forget who listens, and pass on that the connection is lost."""
+        """Clear the interest, and report that the connection is lost."""
         self.interest.clear()
         self.interest.announce()
         if self._on_disconnected is not None:

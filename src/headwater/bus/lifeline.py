@@ -1,4 +1,4 @@
-"""Keeps one link to any of several servers up, for ever."""
+"""Keeps one link to any of several servers up, forever."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class Speaker(Protocol):
-    """The protocol spoken over the link: the client's or the leaf's."""
+    """The protocol of the link: the client's or the leaf's."""
 
     def begin(self) -> None:
-        """Forget the rest of the link before: a new one is being made."""
+        """Drop the state of the previous link: a new one is being established."""
         ...
 
     def hello(self, info: Info, address: Address) -> bytes:
@@ -40,23 +40,23 @@ class Speaker(Protocol):
         ...
 
     def admission(self, address: Address) -> str:
-        """Return the line of server config that would let us in."""
+        """Return the line of server config that would accept us."""
         ...
 
     def parse(self, data: bytes) -> list[Event]:
-        """Take the messages of one socket read and return its control lines."""
+        """Process the messages of one socket read and return its control lines."""
         ...
 
     def event(self, verb: bytes, rest: bytes) -> None:
-        """Take a control line that is not about the link itself."""
+        """Process a control line that is not about the link itself."""
         ...
 
     def up(self) -> None:
-        """Say again what the server must know; runs before anything else is written."""
+        """Send the server what it must know; runs before anything else is written."""
         ...
 
     def down(self, reason: str) -> None:
-        """Learn that the link was lost; another one is being made."""
+        """Handle the loss of the link; another one is being established."""
         ...
 
 
@@ -67,7 +67,7 @@ def backoff_s(attempt: int, options: ConnectOptions, jitter: float) -> float:
 
 
 class Lifeline:
-    """Dials, greets, keeps alive, and dials again when the link is lost."""
+    """Connects, performs the handshake, keeps the link alive, and reconnects when it is lost."""
 
     def __init__(self, options: ConnectOptions, speaker: Speaker, default_port: int) -> None:
         self.info: Info = {}
@@ -78,18 +78,21 @@ class Lifeline:
         self._default_port = default_port
         self._servers = [Address.parse(url, default_port) for url in options.servers]
         self._dialled: SocketLink | None = None
+        """The link whose handshake is in progress."""
         self._greeting: asyncio.Future[Info] | None = None
+        """Resolved with the server's INFO during the handshake."""
         self._refusal: BusError | None = None
+        """The error with which the server refused the connection."""
         self._task: asyncio.Task[None] | None = None
         self._leaving = False
 
     async def start(self) -> None:
-        """Return once connected, or raise for the reason of the last server tried; afterwards keep it so."""
+        """Return once connected, or raise the error of the last server tried; after that stay connected."""
         link = await self._dial_first()
         self._task = asyncio.create_task(self._keep(link), name=f"lifeline {self._options.name}")
 
     async def stop(self) -> None:
-        """Close the link and dial no more."""
+        """Close the link and stop reconnecting."""
         self._leaving = True
         link = self.link
         if link is not None:
@@ -101,7 +104,7 @@ class Lifeline:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def round_trip(self, timeout_s: float) -> None:
-        """Return once the server has handled all that was written before."""
+        """Return once the server has processed everything written before."""
         if self.link is None:
             raise ConnectionError("not connected")
         self.link.write(PING)
@@ -114,7 +117,7 @@ class Lifeline:
         return len(self._servers) > 1
 
     def leave(self) -> None:
-        """Close the link, and so move to the next server."""
+        """Close the link, and thereby move to the next server."""
         if self.link is not None:
             self.link.close()
 
@@ -153,7 +156,7 @@ class Lifeline:
             attempt += 1
 
     async def _dial_first(self) -> SocketLink:
-        """Return the first link, tried for as long as the options have patience."""
+        """Return the first link, tried for `patience_s`."""
         loop = asyncio.get_running_loop()
         last_try = loop.time() + self._options.patience_s
         while True:
@@ -165,7 +168,7 @@ class Lifeline:
             await asyncio.sleep(FIRST_POLL_S)
 
     async def _dial_any(self) -> SocketLink:
-        """Try each known server once, the one after the last used first."""
+        """Try each known server once, beginning with the one after the last used."""
         if self.address in self._servers:
             at = self._servers.index(self.address) + 1
             self._servers = self._servers[at:] + self._servers[:at]
@@ -180,7 +183,7 @@ class Lifeline:
         raise failure
 
     async def _dial(self, address: Address) -> SocketLink:
-        """Connect, greet, and return the link once the server has accepted us."""
+        """Connect, perform the handshake, and return the link once the server has accepted us."""
         link = SocketLink(self._received, self._options.max_pending_bytes)
         self._dialled, self.address = link, address
         self._greeting = asyncio.get_running_loop().create_future()
@@ -214,7 +217,7 @@ class Lifeline:
         return link
 
     async def _open(self, link: SocketLink, address: Address) -> None:
-        """Connect and read the server's INFO, encrypted where either side wants it."""
+        """Connect and read the server's INFO, encrypted if either side requires it."""
         options = self._options
         assert self._greeting is not None
         hostname = options.tls_hostname or address.tls_name or address.host
@@ -263,7 +266,7 @@ class Lifeline:
         try:
             info = dict(json.loads(text))
         except (ValueError, TypeError):
-            link.drop(f"broken protocol: an INFO that is no JSON object: {text[:100]!r}")
+            link.drop(f"broken protocol: an INFO that is not a JSON object: {text[:100]!r}")
             return
         self.info = {**self.info, **info} if self._greeting is None else info
         self._learn(info)
@@ -274,7 +277,7 @@ class Lifeline:
             self._speaker.event(b"LDM", b"")
 
     def _learn(self, info: Info) -> None:
-        """Add the servers of the cluster that this one announces, to be met as the first one is."""
+        """Add the servers of the cluster that this one announces, with the TLS settings of the first."""
         known = {(server.host, server.port) for server in self._servers}
         for url in info.get("connect_urls" if self._default_port == CLIENT_PORT else "leafnode_urls") or ():
             try:
@@ -286,7 +289,7 @@ class Lifeline:
                 self._servers.append(replace(self._servers[0], host=found.host, port=found.port))
 
     def _refused(self, link: SocketLink, rest: bytes) -> None:
-        """Fail the handshake with what the server says, or hand it on when we are past it."""
+        """Fail the handshake with the server's error, or pass it on if the handshake is complete."""
         text = rest.decode(errors="replace").strip().strip("'")
         if self._greeting is None or self.address is None:
             self._speaker.event(b"-ERR", text.encode())

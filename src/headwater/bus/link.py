@@ -11,8 +11,9 @@ from collections.abc import Callable
 class SocketLink(asyncio.Protocol):
     """A connection from its first byte to its loss.
 
-    Writes of one loop iteration go out as one. While the server reads slower than we write they wait here,
-    and when that grows past the bound the link is dropped, loudly, rather than the memory eaten.
+    Writes of one loop iteration are sent as one. While the server reads slower than we write they are
+    buffered, and if the buffer exceeds its limit the link is dropped with an error, so that memory stays
+    bounded.
     """
 
     def __init__(self, receive: Callable[[SocketLink, bytes], None], max_pending_bytes: int) -> None:
@@ -38,7 +39,7 @@ class SocketLink(asyncio.Protocol):
         self._transport = upgraded
 
     def write(self, raw: bytes) -> None:
-        """Send `raw` with everything else of this loop iteration; after the loss it goes nowhere."""
+        """Send `raw` with everything else of this loop iteration; after the loss it is dropped."""
         if self._reason:
             return
         self._out.append(raw)
@@ -50,13 +51,13 @@ class SocketLink(asyncio.Protocol):
             self.drop(f"the server does not read: {self._pending} bytes wait to be written")
 
     def expect_pong(self) -> asyncio.Future[None]:
-        """Return what is done once the PING just written is answered, or fails when the link is lost."""
+        """Return a future that is done once the PING just written is answered; it fails with the link."""
         pong: asyncio.Future[None] = self._loop.create_future()
         self.pongs.append(pong)
         return pong
 
     def got_pong(self) -> None:
-        """Tell whoever sent the oldest unanswered PING."""
+        """Resolve the oldest unanswered PING."""
         if self.pongs:
             pong = self.pongs.popleft()
             if not pong.done():
@@ -67,7 +68,7 @@ class SocketLink(asyncio.Protocol):
         await self._writable.wait()
 
     def pause_reading(self) -> None:
-        """Read no more until `resume_reading`; the server buffers for us meanwhile."""
+        """Stop reading until `resume_reading`; the server buffers meanwhile."""
         if self._transport is not None and self._transport.is_reading():
             self._transport.pause_reading()
 
@@ -77,14 +78,14 @@ class SocketLink(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Send what waits, then close."""
+        """Send what is buffered, then close."""
         if self._transport is not None and not self._reason:
             self._send()
             self._reason = "closed"
             self._transport.close()
 
     def drop(self, reason: str) -> None:
-        """Close at once and say why."""
+        """Close at once, with a reason."""
         self._reason = self._reason or reason
         self._out.clear()
         self._pending = 0
@@ -92,7 +93,7 @@ class SocketLink(asyncio.Protocol):
             self._transport.abort()
 
     def _flush(self) -> None:
-        # Held back writes stay scheduled: `resume_writing` sends them.
+        # Buffered writes stay scheduled: `resume_writing` sends them.
         self._scheduled = not self._writable.is_set()
         if not self._scheduled:
             self._send()
@@ -102,29 +103,29 @@ class SocketLink(asyncio.Protocol):
             out = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out.clear()
             self._pending = 0
-            # A link can break between two writes, before it is told here that it did.
+            # A link can break between two writes, before it is reported here.
             if not self._transport.is_closing():
                 self._transport.write(out)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Start."""
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what the server sent."""
+        """Pass on what the server sent."""
         self._receive(self, data)
 
     def pause_writing(self) -> None:
-        """Hold writes back: the kernel and the transport hold enough."""
+        """Buffer writes: the kernel and the transport have enough."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Write what was held back."""
+        """Write what was buffered."""
         self._writable.set()
         self._flush()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End: whoever waits on this link learns why."""
+        """End: every waiter on this link gets the reason."""
         self._reason = self._reason or (str(error) if error else "the server closed the connection")
         self._writable.set()
         if not self.lost.done():
@@ -132,5 +133,5 @@ class SocketLink(asyncio.Protocol):
         for pong in self.pongs:
             if not pong.done():
                 pong.set_exception(ConnectionError(self._reason))
-                pong.exception()  # nobody waits for the answer to a keep-alive
+                pong.exception()  # no task waits for the answer to a keep-alive
         self.pongs.clear()

@@ -1,4 +1,4 @@
-"""How to reach a nats-server and what to show it."""
+"""How to reach a nats-server, and with which credentials."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SCHEMES = ("nats", "tls", "nats-leaf")
 
 @dataclass(frozen=True)
 class Address:
-    """One server of a URL, with the credentials and the wish for TLS that the URL carries."""
+    """One server of a URL, with the credentials and the TLS scheme of the URL."""
 
     host: str
     port: int
     tls: bool = False
     user: str = ""
     password: str = field(default="", repr=False)
-    # A server learnt from another one is announced by its IP; its certificate names the host we were given.
+    # A discovered server is announced by its IP; its certificate has the host name that we were given.
     tls_name: str = ""
 
     def __str__(self) -> str:
@@ -44,9 +44,9 @@ class Address:
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """The servers of one connection, its credentials and its bounds."""
+    """The servers of one connection, its credentials and its limits."""
 
-    # An address may carry a password.
+    # An address may contain a password.
     servers: tuple[str, ...] = field(default=("nats://127.0.0.1:4222",), repr=False)
     name: str = "headwater"
     inbox_prefix: str = "_INBOX"
@@ -69,7 +69,7 @@ class ConnectOptions:
     reconnect_wait_max_s: float = 5.0
     max_pending_bytes: int = 64 << 20
     patience_s: float = 0.0
-    """How long the first connection is tried for; a server that was just started may not listen yet."""
+    """How long the first connection is tried; a server that was just started may not listen yet."""
 
     def __post_init__(self) -> None:
         if not self.servers:
@@ -79,7 +79,7 @@ class ConnectOptions:
 
     @classmethod
     def of(cls, settings: Settings, url: str, name: str) -> ConnectOptions:
-        """Return how the settings say to connect to these addresses."""
+        """Return the options for these addresses from the settings."""
         return cls(
             servers=tuple(url.split(",")),
             name=name,

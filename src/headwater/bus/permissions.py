@@ -1,7 +1,8 @@
-"""Who may do what on a nats-server that carries engines: permissions as its configuration takes them.
+"""The permissions of users on a nats-server that serves engines, as its configuration accepts them.
 
-An engine and its replicators speak on `$HEADWATER.>`. Whoever may publish there could hand in messages for
-any stream of the account, whoever may subscribe there could read them; so it is closed to everybody else.
+An engine and its replicators communicate on `$HEADWATER.>`. A client that may publish there could commit
+messages to any stream of the account, and one that may subscribe there could read them. So it is denied to
+all others.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ INTERNAL = "$HEADWATER.>"
 INTERNAL_PREFIX = INTERNAL.removesuffix(">").encode()
 _SERVED = ("$JS.API.>", "$JS.*.API.>")
 _ANSWERS = ("_INBOX.>", "$JSC.R.>", "_R_.>", "$JS.S.>", "$JS.M.>")
-"""Where answers and deliveries go: inboxes of clients, and those of nats-server's own sources and mirrors."""
+"""Where answers and deliveries go: inboxes of clients, and those of nats-server's sources and mirrors."""
 _READING = ("STREAM.INFO.>", "STREAM.MSG.GET.>", "DIRECT.GET.>", "CONSUMER.>")
-"""What copying a stream takes of its API."""
+"""The API that copying a stream needs."""
 _STREAM_READING = ("STREAM.INFO", "STREAM.MSG.GET", "DIRECT.GET", "CONSUMER.CREATE")
 _CONSUMER_READING = (
     *("DIRECT.GET", "CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE"),
@@ -26,14 +27,14 @@ _CONSUMER_READING = (
 
 
 def engine() -> Json:
-    """Return the permissions of an engine's user: it takes every stream's subjects and answers everybody."""
+    """Return the permissions of an engine's user: all streams' subjects, and answers to all clients."""
     return {"publish": {"allow": [">"]}, "subscribe": {"allow": [">"]}}
 
 
 def replicator(store_id: str, *, delivers: Iterable[str] = ()) -> Json:
-    """Return the permissions of a replicator that does not connect as its engine does.
+    """Return the permissions of a replicator with a user of its own.
 
-    Its tasks read origins elsewhere with the same user; `delivers` are the prefixes of `external.deliver`.
+    Its tasks read remote origins with the same user; `delivers` are the prefixes of `external.deliver`.
     """
     reading = [f"{api}.{endpoint}" for api in ("$JS.API", "$JS.*.API") for endpoint in _READING]
     own = [f"$HEADWATER.{store_id}.REPLICATION.>", "$JS.FC.>", "$JS.ACK.>"]
@@ -44,7 +45,7 @@ def replicator(store_id: str, *, delivers: Iterable[str] = ()) -> Json:
 def client(permissions: Mapping[str, Any] | None = None) -> Json:
     """Return the permissions of an ordinary user: those given, without the subjects of engines.
 
-    Nobody else may listen on the API either, for who does can answer in the engine's name.
+    Ordinary users may not subscribe to the API either, since they could then answer in the engine's place.
     """
     held = dict(permissions or {})
     return {
@@ -55,7 +56,7 @@ def client(permissions: Mapping[str, Any] | None = None) -> Json:
 
 
 def closed(permissions: Mapping[str, Any] | None = None) -> Json:
-    """Return the permissions of a user that links use, which answer for the API of their own site."""
+    """Return the permissions of a user for links, which answer for the API of their own site."""
     held = dict(permissions or {})
     return {**held, **{way: _without(held.get(way), (INTERNAL,)) for way in ("publish", "subscribe")}}
 
@@ -64,8 +65,8 @@ def spoke(domain: str, *, subjects: Iterable[str] = (), reads: Iterable[tuple[st
     """Return the permissions of the user with which a spoke's leaf node connects to its hub.
 
     The spoke answers for its own domain, sends what is published on its own `subjects`, and reads the domains
-    and streams in `reads`; other streams it can neither read, write nor change. For that, the engines that
-    it meets must name their domain in ack subjects (`ack_format`): an ack can remove a message.
+    and streams in `reads`. It can neither read, write nor change other streams. For that, the engines that it
+    reaches must have their domain in ack subjects (`ack_format`): an ack can remove a message.
     """
     reading = [subject for other, stream in reads for subject in _copying(other, stream)]
     return {
@@ -75,17 +76,17 @@ def spoke(domain: str, *, subjects: Iterable[str] = (), reads: Iterable[tuple[st
 
 
 def _copying(domain: str, stream: str) -> Iterator[str]:
-    """Yield what copying one stream of a domain takes to be published."""
+    """Yield the subjects that copying one stream of a domain publishes to."""
     yield from (f"$JS.{domain}.API.{endpoint}.{stream}" for endpoint in _STREAM_READING)
     yield from (f"$JS.{domain}.API.{endpoint}.{stream}.>" for endpoint in _CONSUMER_READING)
     yield f"$JS.FC.{stream}.>"
     yield f"$JS.ACK.{domain}.*.{stream}.>"
-    # The older form, of a nats-server there; it has nine tokens, and so is no ack of an engine.
+    # The older form, of a nats-server there. It has nine tokens, and so is not an ack of an engine.
     yield f"$JS.ACK.{stream}.*.*.*.*.*.*"
 
 
 def _without(rules: Any, subjects: tuple[str, ...]) -> Json:
-    """Return the rules of one direction with more denied."""
+    """Return the rules of one direction with more subjects denied."""
     held: Json = dict(rules) if isinstance(rules, Mapping) else {"allow": rules} if rules else {}
     denied = held.get("deny", [])
     listed = [denied] if isinstance(denied, str) else list(denied)

@@ -1,4 +1,4 @@
-"""What must hold before the engine attaches to a running nats-server, and the line that mends each lack."""
+"""Checks before the engine attaches to a running nats-server, each with the line of config that fixes it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headwater.bus.permissions import INTERNAL
 from headwater.errors import BusError
 from headwater.wire.frames import Frame
 
-# Nobody listening is answered at once; this is for one who listens and is silent, such as a tap on `>`.
+# Without responders the answer is immediate. This is for silent subscribers, such as a tap on `>`.
 PROBE_TIMEOUT_S = 0.75
 OLDEST = (2, 9)
 _USER_INFO = "$SYS.REQ.USER.INFO"
-# What we publish to, and a subject below each that nobody listens on.
+# The subjects we publish to, with a subject below each that has no subscriber.
 _PUBLISH = {
     "_INBOX.>": "_INBOX.headwater.preflight",
     "$JSC.R.>": "$JSC.R.headwater.preflight",
@@ -29,7 +29,7 @@ _PUBLISH = {
 
 
 class _Nowhere:
-    """A sink for what arrives while permissions are tried out."""
+    """A sink for what arrives while permissions are tested."""
 
     def __init__(self) -> None:
         self.items: list[Frame] = []
@@ -43,7 +43,7 @@ async def preflight(
 ) -> tuple[BusError, ...]:
     """Raise a BusError for what keeps the engine from serving, and return what only limits it.
 
-    `wanted` is the account that our user must belong to; it may be any if none is given.
+    `wanted` is the account that our user must belong to; without one it may be any.
     """
     denials: list[Denial] = []
     connection = Connection(replace(options, name=f"{options.name} preflight"), on_denied=denials.append)
@@ -70,7 +70,7 @@ def api_prefix(domain: str) -> str:
 
 
 def check_version(version: str) -> None:
-    """Raise if a nats-server is older than those that an engine was tried on; who tells none is taken."""
+    """Raise if a nats-server is older than those that engines were tested with; no version is accepted."""
     found = re.match(r"v?(\d+)\.(\d+)\.", version)
     if found and (int(found[1]), int(found[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
@@ -94,7 +94,7 @@ def _check_jetstream(connection: Connection, domain: str) -> None:
 
 
 async def _check_permissions(connection: Connection, denials: list[Denial], domain: str) -> set[str]:
-    """Raise if we may not do what serving takes, and return those of the questions below we may not ask."""
+    """Raise if we lack permissions for serving; return the later requests that are denied."""
     subscribe = [f"{api_prefix(domain)}.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "_INBOX.>", INTERNAL]
     sink = _Nowhere()
     sids = [connection.subscribe(subject.encode(), sink) for subject in subscribe]
@@ -108,7 +108,7 @@ async def _check_permissions(connection: Connection, denials: list[Denial], doma
     missing = [f"subscribe to {subject}" for subject in subscribe if subject in denied]
     missing += [f"publish to {subject}" for subject, probe in _PUBLISH.items() if probe in denied]
     if missing:
-        problem = f"The server's permissions do not let us {', '.join(missing)}."
+        problem = f"The server's permissions do not allow us to {', '.join(missing)}."
         allow = f"publish: {_allowed([*_PUBLISH])}, subscribe: {_allowed(subscribe)}"
         raise BusError(
             problem, f"permissions: {{ {allow} }}   # and the subjects of the streams in subscribe"
@@ -121,7 +121,7 @@ def _allowed(subjects: list[str]) -> str:
 
 
 async def _check_unserved(connection: Connection, domain: str, silent: set[str]) -> None:
-    """Raise if somebody answers for the domain already, as far as we may ask."""
+    """Raise if another service answers for the domain already, as far as we may ask."""
     subject = f"{api_prefix(domain)}.INFO"
     if subject in silent:
         return
@@ -130,18 +130,18 @@ async def _check_unserved(connection: Connection, domain: str, silent: set[str])
     except (NoRespondersError, TimeoutError):
         return
     what = f"The domain {domain}" if domain else "The API of JetStream without a domain"
-    raise BusError(f"{what} is already served by somebody, who answers on {subject}.", "--domain NAME")
+    raise BusError(f"{what} is already served: there is an answer on {subject}.", "--domain NAME")
 
 
 def _check_account(wanted: str, account: str, named: str) -> None:
-    """Raise if our user is of another account: streams must not end up in the wrong folder."""
+    """Raise if our user belongs to another account: streams must not end up in the wrong folder."""
     if wanted and account and wanted not in (account, named):
         problem = f"Our user belongs to the account {named or account}, not to {wanted}."
         raise BusError(problem, f"accounts {{ {wanted} {{ users: [ … ] }} }}   # or another account = …")
 
 
 async def _account(connection: Connection, silent: set[str]) -> tuple[str, str]:
-    """Return the account our user belongs to and its name, or nothing if the server does not say."""
+    """Return the account of our user and its name, or nothing if the server does not report it."""
     if _USER_INFO in silent:
         return "", ""
     try:
@@ -153,12 +153,12 @@ async def _account(connection: Connection, silent: set[str]) -> tuple[str, str]:
 
 
 async def _check_leaf(options: ConnectOptions, domain: str, account: str) -> BusError | None:
-    """Return why messages could not be delivered over the leaf port, if so."""
+    """Return why messages cannot be delivered over the leaf port, if so."""
     leaf = LeafConnection(replace(options, name=f"{options.name}-preflight"), domain)
     try:
         await leaf.connect()
     except BusError as error:
-        problem = f"Messages cannot be delivered to consumers, for the leaf port fails: {error.problem}"
+        problem = f"Messages cannot be delivered to consumers, because the leaf port fails: {error.problem}"
         return BusError(problem, error.fix)
     await leaf.close()
     bound = str(leaf.info.get("remote_account", ""))

@@ -1,4 +1,4 @@
-"""The guard between a connection and its sinks: what one sink cannot take costs no other sink anything."""
+"""The guard between a connection and its sinks: a failing sink affects no other."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ logger = logging.getLogger(__name__)
 
 
 def flush_guarded(sink: Sink) -> None:
-    """Have a sink take its messages; one that fails loses them, and the connection stays."""
+    """Flush a sink; one that fails loses its messages, and the connection stays."""
     try:
         sink.flush()
     except Exception:
-        logger.exception("%s failed on what it received", type(sink).__name__)
+        logger.exception("%s failed to process its messages", type(sink).__name__)
         sink.items.clear()
 
 
 def drop_internal_replies(sink: Sink) -> None:
-    """Take the reply subject from those who ask for an answer where only engines and replicators speak.
+    """Remove internal reply subjects from requests that did not arrive on an internal subject.
 
-    nats-server checks the subject of a publish and not its reply. Whoever may not publish internally could
-    have the engine do so. Only what came in internally itself is answered there.
+    nats-server checks the subject of a publish but not its reply. A client that may not publish internally
+    could otherwise have the engine do so.
     """
     sink.items[:] = [_without_internal_reply(frame) for frame in sink.items]
 

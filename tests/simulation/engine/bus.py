@@ -183,7 +183,7 @@ class MemoryLink:
         names = words[: -2 if verb in (b"HPUB", b"HMSG") else -1]
         headers, data = body[:size], body[size:]
         if len(body) > MAX_PAYLOAD:
-            raise AssertionError(f"a message of {len(body)} bytes is larger than the server takes")
+            raise AssertionError(f"a message of {len(body)} bytes is larger than the server accepts")
         subject = names[0]
         if not self._is_leaf:
             self._server.publish(subject, names[1] if len(names) > 1 else b"", headers, data)
