@@ -171,7 +171,7 @@ def consumer(**changes: Any) -> ArchivedConsumer:
 @pytest.mark.parametrize(
     ("consumers", "reason"),
     [
-        ([consumer(state=b"nonsense")], "cannot be read"),
+        ([consumer(state=b"nonsense")], "cannot decode"),
         ([consumer(state=ConsumerState(ConsumerConfig(name="c"), 1 << 63).dump())], "sequences"),
         ([consumer(name="other")], "name"),
         ([consumer(), consumer()], "name"),

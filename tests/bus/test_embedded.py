@@ -147,7 +147,7 @@ async def test_a_server_is_started_again_once_the_disk_takes_its_configuration(
             os.kill(pid, signal.SIGKILL)
             await until(lambda: refusals >= 2)
         await until(lambda: server.pid != pid)
-        assert "cannot start nats-server again: cannot write" in caplog.text
+        assert "cannot restart nats-server: cannot write" in caplog.text
 
 
 async def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
