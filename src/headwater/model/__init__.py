@@ -1,1 +1,1 @@
-"""The nouns and the pure rules over them."""
+"""Values, and pure functions over them."""

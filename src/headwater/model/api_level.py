@@ -1,4 +1,4 @@
-"""The API level: what a config needs of a server, and what this one tells in its metadata."""
+"""The API level: what a config requires of a server, and what this server shows in its metadata."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEVEL = "_nats.level"
 
 
 def required_level(config: StreamConfig) -> int:
-    """Return the lowest API level that knows everything this config asks for."""
+    """Return the lowest API level that supports everything in this config."""
     if config.allow_batched:
         return 4
     asynchronous = config.persist_mode is PersistMode.ASYNC
@@ -31,16 +31,16 @@ def required_level(config: StreamConfig) -> int:
 
 
 def with_required_level(config: StreamConfig) -> StreamConfig:
-    """Return the config as it is stored: with the level it needs, without what only answers tell."""
+    """Return the config as it is stored: with its required level, without what only answers show."""
     return msgspec.structs.replace(config, metadata=stored_metadata(config.metadata, required_level(config)))
 
 
 def required_consumer_level(config: ConsumerConfig) -> int:
-    """Return the lowest API level that knows everything this consumer asks for."""
+    """Return the lowest API level that supports everything in this consumer config."""
     if config.ack_policy is AckPolicy.FLOW_CONTROL:
         return 4
     prioritised = config.priority_policy is not PriorityPolicy.NONE
-    # The nats command line sends the zero time where nothing is paused.
+    # The nats command line sends the zero time if nothing is paused.
     paused = config.pause_until is not None and config.pause_until != ZERO_NS
     if prioritised or config.priority_groups or config.priority_timeout or paused:
         return 1
@@ -48,7 +48,7 @@ def required_consumer_level(config: ConsumerConfig) -> int:
 
 
 def stored_metadata(metadata: Mapping[str, str], level: int) -> dict[str, str]:
-    """Return the metadata as it is stored: with the required level, without what only answers tell."""
+    """Return the metadata as it is stored: with the required level, without what only answers show."""
     stored = {key: value for key, value in metadata.items() if key not in (_VERSION, _LEVEL)}
     stored[REQUIRED] = str(level)
     return stored
@@ -60,7 +60,7 @@ def shown_metadata(stored: Mapping[str, str], version: str) -> dict[str, str]:
 
 
 def level_is_enough(raw: bytes) -> bool:
-    """Return whether we offer the API level that a message's headers require, if they do."""
+    """Return whether we support the API level that a message's headers require, if any."""
     required = headers.get(raw, REQUIRED_HEADER) if raw else None
     if not required:
         return True

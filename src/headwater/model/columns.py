@@ -17,7 +17,7 @@ Buffer = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Messages in ascending sequence; the joined bytes of column c are cut by `<c>_lengths`."""
+    """Messages in ascending sequence; `<c>_lengths` splits the joined bytes of column c."""
 
     seqs: Int64s
     ts: Int64s

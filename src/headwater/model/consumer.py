@@ -1,4 +1,4 @@
-"""A consumer as declared and as it stands: its config, its info, and a request to pull from it."""
+"""A consumer: its config, its info, and pull requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PriorityPolicy(StrEnum):
 
 
 class Action(StrEnum):
-    """What a create request may do: either, or only the one."""
+    """What a create request may do: create, update, or both."""
 
     CREATE_OR_UPDATE = ""
     CREATE = "create"
@@ -53,7 +53,7 @@ class Action(StrEnum):
 
 
 class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A declared consumer, fields by their wire names; durations in nanoseconds, 0 where nothing is said."""
+    """A declared consumer with its wire field names; durations in nanoseconds, 0 if unset."""
 
     durable_name: str = ""
     name: str = ""
@@ -93,17 +93,17 @@ class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_push(self) -> bool:
-        """Return whether messages go to a subject of their own instead of to those who ask."""
+        """Return whether messages are pushed to a deliver subject instead of pulled."""
         return bool(self.deliver_subject)
 
     @property
     def is_durable(self) -> bool:
-        """Return whether the consumer stays when nobody uses it."""
+        """Return whether the consumer stays when it is inactive."""
         return bool(self.durable_name)
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """Return the subjects asked for; none means all."""
+        """Return the filter subjects; empty means all."""
         return (self.filter_subject,) if self.filter_subject else self.filter_subjects
 
 
@@ -117,14 +117,14 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SequenceInfo(msgspec.Struct, frozen=True):
-    """A place in both countings, and when it was last moved (0 for never)."""
+    """A position in both sequences, and when it last moved (0 for never)."""
 
     consumer_seq: int = 0
     stream_seq: int = 0
     last_active: int = 0
 
     def shifted(self, nanoseconds: int) -> SequenceInfo:
-        """Return the same with its time by another clock."""
+        """Return the same with its time shifted to another clock."""
         if not nanoseconds or not self.last_active:
             return self
         return SequenceInfo(self.consumer_seq, self.stream_seq, self.last_active + nanoseconds)
@@ -139,7 +139,7 @@ class PriorityGroupState(msgspec.Struct, frozen=True):
 
 
 class ConsumerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How a consumer stands; times in nanoseconds since the epoch."""
+    """A consumer's info; times in nanoseconds since the epoch."""
 
     stream_name: str
     name: str
@@ -158,12 +158,12 @@ class ConsumerInfo(msgspec.Struct, frozen=True, kw_only=True):
     priority_groups: tuple[PriorityGroupState, ...] = ()
 
     def with_groups(self, groups: tuple[PriorityGroupState, ...]) -> ConsumerInfo:
-        """Return the info with how the priority groups stand."""
+        """Return the info with the state of the priority groups."""
         return msgspec.structs.replace(self, priority_groups=groups)
 
 
 class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client asks for when it pulls; durations in nanoseconds, 0 where nothing is said."""
+    """A pull request; durations in nanoseconds, 0 if unset."""
 
     batch: int = 1
     expires: int = 0
@@ -176,4 +176,4 @@ class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     priority: int = 0
     formal: bool = False
-    """Whether it came as an object: only then its group is looked at."""
+    """Whether it was sent as a JSON object: only then its group is checked."""

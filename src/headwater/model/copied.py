@@ -1,4 +1,4 @@
-"""Where a sourced message came from: as its header tells, and of files that were taken over without one."""
+"""Where a sourced message came from: in its header, or per linked file, whose messages lack the header."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headwater.model import headers as header_block
 SOURCE_HEADER = b"Nats-Stream-Source"
 EVERYTHING = ">"
 START = header_block.VERSION + b"\r\n"
-# Names of folders have 255 bytes at the most; the one left out is how a path says null.
+# Folder names have at most 255 bytes; the excluded name is how a path represents null.
 _IN_A_PATH = re.compile(r"(?!__HIVE_DEFAULT_PARTITION__$)[A-Za-z0-9_-]{1,200}")
 
 
 class SourceLine(NamedTuple):
-    """The header that tells where a message came from, in three parts.
+    """The header with the origin of a message, in three parts.
 
-    Between the first two stands the sequence in the origin, between the last two the subject there.
+    Between the first two is the sequence in the origin, between the last two the subject there.
     """
 
     before: bytes
@@ -28,7 +28,7 @@ class SourceLine(NamedTuple):
 
     @classmethod
     def of(cls, name: str, filters: str, destinations: str, identity: str) -> SourceLine:
-        """Return the header for the messages of one upstream, the end of the block included."""
+        """Return the header for the messages of one upstream, including the end of the block."""
         ending = f" {identity}" if identity else ""
         return cls(
             SOURCE_HEADER + f": {name} ".encode(),
@@ -38,9 +38,9 @@ class SourceLine(NamedTuple):
 
 
 class Copied(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What the messages of a linked file have in the target of a source, and the file itself does not say.
+    """What messages of a linked file have in the target of a source, and the file itself lacks.
 
-    It stands in the notes of the log: a new field is a new version of those (`stream/notes.py`).
+    It is stored in the notes of the log: a new field requires a new version of those (`stream/notes.py`).
     """
 
     source: str
@@ -48,10 +48,10 @@ class Copied(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     source_base: int
     """The sequence in the origin is this plus the offset."""
     micros: int
-    """When they were copied, which is their time; 0 until they are."""
+    """When they were copied, which is their time; 0 until then."""
     first_ts: int
     last_ts: int
-    """What the file itself says: times in the stream that wrote it."""
+    """The times in the file itself, of the stream that wrote it."""
     with_headers: int
     """How many messages have headers in the file."""
 
@@ -62,21 +62,21 @@ class Copied(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
     @property
     def line(self) -> SourceLine:
-        """Return the header that each of them has behind those in the file."""
+        """Return the header that each of them has after those in the file."""
         return SourceLine.of(self.source, EVERYTHING, EVERYTHING, self.source_id)
 
     def added_bytes(self, first_offset: int, last_offset: int, subject_bytes: int) -> int:
-        """Return how much longer a run of messages without gaps is than in the file, by their headers."""
+        """Return how many bytes the added headers take in a run of messages without gaps."""
         rows = last_offset - first_offset + 1
         first, last = self.source_base + first_offset, self.source_base + last_offset
         lines = rows * sum(map(len, self.line)) + _digits_through(last) - _digits_through(first - 1)
-        # A block that is there already loses the empty line at its end, which is that of the new header then.
+        # An existing block loses the empty line at its end, which then ends the new header.
         starts = (rows - self.with_headers) * len(START) - self.with_headers * len("\r\n")
         return lines + subject_bytes + starts
 
 
 def fits_in_path(source: tuple[str, str, str, str]) -> bool:
-    """Return whether a source takes everything and what its header says can be names of folders."""
+    """Return whether a source is unfiltered and the fields of its header can be folder names."""
     name, filters, destinations, identity = source
     return (
         filters == destinations == EVERYTHING
@@ -86,7 +86,7 @@ def fits_in_path(source: tuple[str, str, str, str]) -> bool:
 
 
 def _digits_through(number: int) -> int:
-    """Return how many digits the numbers from 1 on up to this one have together."""
+    """Return the total number of digits of the numbers from 1 to this one."""
     digits, least = 0, 1
     while least <= number:
         digits += number - least + 1

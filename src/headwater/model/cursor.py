@@ -1,10 +1,10 @@
-"""How far one upstream has been copied: which origin it was, its last sequence that is covered, and its time.
+"""A cursor: how far one upstream has been copied, as the origin's identity, its last sequence and time.
 
     version 1: [identity, sequence]
     version 2: [2, identity, sequence, time]
     version 3: [3, start sequence]
 
-Version 3 says that the cursor was lost with a damaged checkpoint. It holds the start sequence that the
+Version 3 records that the cursor was lost with a damaged checkpoint. It contains the start sequence that the
 upstream was configured with then, 0 if none.
 
 A cursor without a time is written as version 1, which every release reads.
@@ -19,28 +19,28 @@ from headwater.errors import Error
 VERSION = 2
 LOST_VERSION = 3
 LOST = "\0lost"
-"""The identity of a cursor that was lost; no origin has it."""
+"""The identity of a lost cursor; no origin has it."""
 
 
 class CursorVersionError(Error):
-    """A cursor was written by a later release."""
+    """A newer release wrote the cursor."""
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """A place in an origin; sequence 0 is before its first message."""
+    """A position in an origin; sequence 0 is before its first message."""
 
     identity: str = ""
-    """Tells the origin from another that had or will have its name; empty where nothing was copied yet."""
+    """Distinguishes the origin from others of its name; empty if nothing was copied yet."""
     seq: int = 0
     ts: int = 0
-    """The latest time of the messages up to it, as the origin gave them; 0 where that is not known.
+    """The latest time of the messages up to it, as the origin reported; 0 if unknown.
 
     A message at or below the sequence with a later time was stored after the copy: the origin has lost its
     end since, and has grown again.
     """
 
     def covers(self, seq: int, ts: int) -> bool:
-        """Return whether a message that the origin has now can be one that was copied."""
+        """Return whether a message of the origin can be one that was copied."""
         return seq <= self.seq and (not self.ts or ts <= self.ts)
 
     def encode(self) -> bytes:
@@ -52,7 +52,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, encoded: bytes) -> Cursor:
-        """Return the cursor that these bytes hold; no bytes are the beginning."""
+        """Return the cursor that these bytes encode; no bytes are the beginning."""
         if not encoded:
             return cls()
         match msgspec.msgpack.decode(encoded):
@@ -62,4 +62,4 @@ class Cursor(msgspec.Struct, frozen=True):
                 return cls(identity, seq, ts)
             case [int(version), int(seq)] if version == LOST_VERSION:
                 return cls(LOST, seq)
-        raise CursorVersionError("how far it was copied was written by a later release of Headwater")
+        raise CursorVersionError("the cursor was written by a newer release of Headwater, start that one")

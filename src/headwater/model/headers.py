@@ -1,4 +1,4 @@
-"""The header block of a message, read and changed as raw bytes without taking it apart."""
+"""The header block of a message, read and changed as raw bytes without parsing all of it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import NamedTuple
 VERSION = b"NATS/1.0"
 EMPTY = b"NATS/1.0\r\n\r\n"
 DEMANDS = (b"Nats-Expected-", b"Nats-Batch-")
-"""How names of headers begin with which a publisher makes demands on the stream; copies leave them out."""
+"""Prefixes of headers with which a publisher sets conditions for the stream; copies omit them."""
 MESSAGE_ID = b"Nats-Msg-Id"
-"""The header with which a publisher names a message, so that a stream stores it once."""
+"""The header with the id of a message, so that a stream stores it once."""
 
 
 class HeaderStatus(NamedTuple):
-    """What the first line of a block says beyond the version."""
+    """The status in the first line of a block."""
 
     code: int
     description: bytes
 
 
 def valid(raw: bytes) -> bool:
-    """Return whether the bytes are a whole header block; no headers at all are valid too."""
+    """Return whether the bytes are a complete header block; no headers at all are valid, too."""
     return parse(raw) is not None
 
 
 def get(raw: bytes, name: bytes) -> bytes | None:
-    """Return the first value of the header, or None; the case of the name counts."""
+    """Return the first value of the header, or None; names are case-sensitive."""
     start = _find(raw, name)
     if start < 0:
         return None
@@ -37,7 +37,7 @@ def get(raw: bytes, name: bytes) -> bytes | None:
 
 
 def get_str(raw: bytes, name: bytes) -> str | None:
-    """Return the first value as text, or None when there is none or it is no UTF-8."""
+    """Return the first value as text, or None if there is none or it is not UTF-8."""
     value = get(raw, name)
     if value is None:
         return None
@@ -93,7 +93,7 @@ def status(raw: bytes) -> HeaderStatus | None:
 def build(
     pairs: Iterable[tuple[bytes, bytes]] = (), *, code: int | None = None, description: bytes = b""
 ) -> bytes:
-    """Return a block of these headers, with a status line if a code is given; empty if there is nothing."""
+    """Return a block of these headers, with a status line if a code is given; empty without either."""
     lines = [b"%s: %s\r\n" % (name, _one_line(value)) for name, value in pairs]
     if code is None:
         return b"".join((VERSION, b"\r\n", *lines, b"\r\n")) if lines else b""
@@ -115,7 +115,7 @@ def set(raw: bytes, name: bytes, value: bytes) -> bytes:
 
 
 def replace(raw: bytes, name: bytes, value: bytes) -> bytes:
-    """Return the block with another value of its first header of this name, in the same place."""
+    """Return the block with another value for its first header of this name, in the same place."""
     start = _find(raw, name)
     if start < 0:
         return add(raw, name, value)
@@ -129,7 +129,7 @@ def remove(raw: bytes, name: bytes) -> bytes:
 
 
 def remove_prefix(raw: bytes, prefix: bytes) -> bytes:
-    """Return the block without the headers whose names begin so; empty when none is left."""
+    """Return the block without the headers whose names have this prefix; empty when none is left."""
     return _remove(raw, b"\r\n" + prefix)
 
 
@@ -145,7 +145,7 @@ def _remove(raw: bytes, mark: bytes) -> bytes:
 
 
 def _one_line(value: bytes) -> bytes:
-    """Return the value with line ends as blanks, so that it cannot begin another header."""
+    """Return the value with line ends replaced by spaces, so that it cannot begin another header."""
     if b"\r" in value or b"\n" in value:
         return value.replace(b"\r", b" ").replace(b"\n", b" ")
     return value

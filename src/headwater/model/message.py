@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """A message as a stream holds it; `headers` is the raw header block, empty when there is none."""
+    """A message as a stream stores it; `headers` is the raw header block, empty if there is none."""
 
     seq: int
     ts: int

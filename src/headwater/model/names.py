@@ -1,4 +1,4 @@
-"""Names of streams and consumers, and the directory a stream's name gives."""
+"""Names of streams and consumers, and the directory name of a stream."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ _HASH_LENGTH = 32
 
 
 def valid_asset_name(name: str) -> bool:
-    """Return whether a stream or a consumer can be called so, its length aside."""
+    """Return whether a name is valid for a stream or a consumer, regardless of its length."""
     return bool(name) and _FORBIDDEN.isdisjoint(name)
 
 
 def valid_stream_name(name: str) -> bool:
-    """Return whether a stream can be called so."""
+    """Return whether a name is valid for a stream."""
     return valid_asset_name(name) and len(name.encode()) <= MAX_NAME_LENGTH
 
 
 def valid_consumer_name(name: str) -> bool:
-    """Return whether a consumer can be called so."""
+    """Return whether a name is valid for a consumer."""
     return valid_stream_name(name)
 
 
 def directory_name(name: str) -> str:
-    """Return a file name for this name: readable, safe, and another one for every other name.
+    """Return a file name for this name: readable, safe, and unique.
 
-    Other bytes are written as `~` and two digits: readers of tables take paths as URLs and decode a `%`.
-    Long names are cut and carry a hash; `~~` never comes from encoding, so no short name meets a cut one.
+    Other bytes are written as `~` and two digits, because readers of tables treat paths as URLs and decode a
+    `%`. Long names are truncated and get a hash. Encoding never produces `~~`, so that no short name equals a
+    truncated one.
     """
     encoded = "".join(chr(b) if b in _PLAIN else f"~{b:02X}" for b in name.encode())
     if len(encoded) <= _MAX_DIRECTORY_LENGTH:

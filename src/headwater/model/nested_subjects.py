@@ -1,4 +1,4 @@
-"""Many patterns in a tree, asked whether one lies inside another without comparing each with each."""
+"""Many patterns in a tree, to find whether one is inside another without comparing all pairs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from headwater.model.subject import tokens
 
 _ANY, _STARRED, _REST = "*", "**", ">"
-"""A token like `*x` takes every token but `*`, whatever follows its star: all of them are one branch."""
+"""A token like `*x` matches every token except `*`, whatever follows its star: all of them are one branch."""
 
 
 class _Limb:
-    """What may follow a run of tokens, and which patterns end here; two are enough to know of another."""
+    """What may follow a run of tokens, and which patterns end here; two are enough to find another one."""
 
     __slots__ = ("ends", "following", "rests")
 
@@ -22,7 +22,7 @@ class _Limb:
 
 
 class NestedSubjects:
-    """Patterns of a client by where they stand in its list."""
+    """A client's patterns, by their index in its list."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._parts = [tokens(pattern) for pattern in patterns]
@@ -31,7 +31,7 @@ class NestedSubjects:
             self._insert(index, parts)
 
     def is_inside_another(self, index: int) -> bool:
-        """Return whether another pattern takes all that the one at an index takes."""
+        """Return whether another pattern matches everything that the one at an index matches."""
         parts = self._parts[index]
         limbs = [(self._root, 0)]
         while limbs:
@@ -50,7 +50,7 @@ class NestedSubjects:
         limb = self._root
         for part in parts:
             if not part:
-                return  # nothing lies inside a pattern with an empty token
+                return  # nothing is inside a pattern with an empty token
             if part == _REST:
                 limb.rests.append(index)
                 return
@@ -63,7 +63,7 @@ def _key(part: str) -> str:
 
 
 def _takers(part: str) -> tuple[str, ...]:
-    """Return the branches whose tokens take all that a token takes."""
+    """Return the branches whose tokens match everything that a token matches."""
     if not part or part == _REST:
         return ()
     if part == _ANY:

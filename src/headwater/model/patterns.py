@@ -1,4 +1,4 @@
-"""Many patterns asked as one: whether any of them takes a subject."""
+"""Many patterns as one: whether any of them matches a subject."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from headwater.model.subject import Filter
 from headwater.model.subject_trie import SubjectTrie
 
 MANY = 8
-"""With more patterns than so many a tree is faster than one after the other."""
+"""With more patterns than this a tree is faster than trying one after the other."""
 
 
 class Patterns:
-    """Patterns of a client; what a question costs does not grow with how many there are."""
+    """A client's patterns; the cost of a match does not grow with their number."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.takes_all = not patterns or ">" in patterns
@@ -27,7 +27,7 @@ class Patterns:
                     self._literals.add(pattern.encode())
 
     def takes(self, subject: bytes) -> bool:
-        """Return whether any of them takes a subject; without patterns, every subject is taken."""
+        """Return whether any of them matches a subject; without patterns every subject matches."""
         if self.takes_all:
             return True
         if self._few:

@@ -1,4 +1,4 @@
-"""How an upstream comes along, beyond what nats-server shows of one."""
+"""The progress of an upstream, which nats-server does not show."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from headwater.model.gaps import Gaps
 
 
 class Phase(StrEnum):
-    """What an upstream is at."""
+    """The phase of an upstream."""
 
     STARTING = "starting"
-    """Its origin was not heard of yet."""
+    """Its origin has not answered yet."""
     CATCHING_UP = "catching up"
     LIVE = "live"
-    """It has all that the origin holds, but for the last seconds."""
+    """It has everything of the origin, except for the last seconds."""
     RETRYING = "retrying"
-    """The last attempt failed; the next one comes."""
+    """The last attempt failed; there will be another."""
     STALLED = "stalled"
-    """There is something to copy, and nothing was for a while."""
+    """There is something to copy, and nothing was copied for a while."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How an upstream comes along; times in nanoseconds, 0 for never; sequences are the origin's."""
+    """The progress of an upstream; times in nanoseconds, 0 for never; sequences are the origin's."""
 
     phase: Phase = Phase.STARTING
     is_known: bool = True
-    """Whether the last look at the origin succeeded; if not, nobody knows how far behind the copy is."""
+    """Whether the last check of the origin succeeded; if not, the lag is unknown."""
     seq: int = 0
     """The sequence up to which everything wanted was copied."""
     origin_last_seq: int = 0
     began_seq: int = 0
-    """Where it stood when it last began to catch up."""
+    """The cursor's sequence when it last began to catch up."""
     msgs_per_s: float = 0.0
     bytes_per_s: float = 0.0
     behind_s: float | None = 0.0
-    """The age of the oldest message that was not copied yet; None where it is not known."""
+    """The age of the oldest message that is not copied yet; None if unknown."""
     caught_up_in_s: float | None = None
-    """None where nobody can tell, such as when the origin grows as fast."""
+    """None if unknown, such as when the origin grows as fast."""
     copied_msgs: int = 0
-    """Since the engine started, as the bytes."""
+    """Since the engine started, like the bytes."""
     copied_bytes: int = 0
     committed_ns: int = 0
     seen_ns: int = 0
@@ -53,7 +53,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> float | None:
-        """Return which part of the catch-up under way is done, from 0 to 1; None where it is not known."""
+        """Return which fraction of the present catch-up is done, from 0 to 1; None if unknown."""
         if not self.is_known:
             return None
         total = self.origin_last_seq - self.began_seq

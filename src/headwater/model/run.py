@@ -13,15 +13,15 @@ from headwater.model.message import Message
 
 
 class Run(Protocol):
-    """What readers need of a piece of a stream, whether it lies in the head or in the body."""
+    """What readers need of a part of a stream, whether it is in the head or in the body."""
 
     def __len__(self) -> int:
-        """Return how many messages the run holds, removed ones included."""
+        """Return how many messages the run has, including removed ones."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """Return about how much memory the run holds, for caches."""
+        """Return about how much memory the run takes, for caches."""
         ...
 
     @property
@@ -46,11 +46,11 @@ class Run(Protocol):
 
     @property
     def with_headers(self) -> npt.NDArray[np.bool_]:
-        """Return which messages carry headers."""
+        """Return which messages have headers."""
         ...
 
     def subject_mask(self, takes: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
-        """Return for each message whether its subject is taken."""
+        """Return for each message whether its subject matches."""
         ...
 
     def payloads(self, rows: Sequence[int]) -> tuple[list[bytes], list[bytes]]:

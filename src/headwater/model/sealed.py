@@ -1,7 +1,7 @@
-"""Small files of JSON that say which version they are of and carry a checksum over what they hold.
+"""Small JSON files with a version and a checksum over their content.
 
-A sealed file is `{"version":<n>,"crc32":"<8 hex digits>","value":<JSON>}`. The checksum is over the version
-and the exact bytes of the value, so that every damaged byte either makes no difference or is found.
+A sealed file is `{"version":<n>,"crc32":"<8 hex digits>","value":<JSON>}`. The checksum covers the version
+and the exact bytes of the value, so that every damaged byte either makes no difference or is detected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NewerSealError(SealError):
         self.known = known
 
     def of(self, what: str) -> NewerFormatError:
-        """Return the error with which what uses this file is refused."""
+        """Return the error with which the user of this file is refused."""
         return NewerFormatError(what, self.found, self.known)
 
 
@@ -40,7 +40,7 @@ class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def seal(value: object, version: int) -> bytes:
-    """Return the file that holds this value."""
+    """Return the content of a file with this value."""
     body = msgspec.json.encode(value)
     return b'{"version":%d,"crc32":"%08x","value":%b}\n' % (version, _sum(body, version), body)
 
@@ -59,7 +59,7 @@ def unseal(content: bytes, kind: type[_T], version: int) -> _T:
     try:
         return msgspec.json.decode(envelope.value, type=kind)
     except msgspec.MsgspecError as error:
-        raise SealError(f"it does not hold what it should: {error}") from error
+        raise SealError(f"its content is invalid: {error}") from error
 
 
 def _sum(body: bytes, version: int) -> int:

@@ -1,4 +1,4 @@
-"""A stream as declared and as it stands: its config and its state."""
+"""A stream: its config and its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from headwater.model.upstream import StreamSource, TransformConfig
 
 MAX_SEQUENCE = 2**62
-"""The largest sequence that a client may ask a stream to begin at: tables hold signed integers of 64 bits."""
+"""The largest first sequence that a client may request: tables store signed 64-bit integers."""
 
 
 class Retention(StrEnum):
@@ -22,35 +22,35 @@ class Retention(StrEnum):
 
 
 class Discard(StrEnum):
-    """Which message goes when a limit is met."""
+    """Which message is discarded at a limit."""
 
     OLD = "old"
     NEW = "new"
 
 
 class Storage(StrEnum):
-    """Where messages are kept."""
+    """Where messages are stored."""
 
     FILE = "file"
     MEMORY = "memory"
 
 
 class Compression(StrEnum):
-    """How messages are packed."""
+    """How messages are compressed."""
 
     NONE = "none"
     S2 = "s2"
 
 
 class PersistMode(StrEnum):
-    """Whether a publish is acknowledged before it is on the disk."""
+    """Whether a publish is acknowledged before it is on disk."""
 
     DEFAULT = "default"
     ASYNC = "async"
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where in a cluster a stream should live."""
+    """Where in a cluster a stream should be placed."""
 
     cluster: str = ""
     tags: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class RePublish(msgspec.Struct, frozen=True):
-    """On which subjects stored messages are published again."""
+    """To which subjects stored messages are republished."""
 
     src: str = ""
     dest: str = ""
@@ -73,7 +73,7 @@ class ConsumerLimits(msgspec.Struct, frozen=True):
 
 
 class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A declared stream, fields by their wire names; durations in nanoseconds, -1 for no limit."""
+    """A declared stream with its wire field names; durations in nanoseconds, -1 for no limit."""
 
     name: str = ""
     description: str = ""
@@ -116,14 +116,14 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LostMessages(msgspec.Struct, frozen=True):
-    """Sequences whose stored bytes could not be read again."""
+    """Sequences whose stored bytes could not be read."""
 
     msgs: tuple[int, ...]
     bytes: int
 
 
 class StreamState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream holds; times in nanoseconds since the epoch, 0 for a message that never was."""
+    """A stream's state; times in nanoseconds since the epoch, 0 without a message."""
 
     messages: int = 0
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""Subjects and patterns: what is valid, what matches, what is inside or collides with what."""
+"""Subjects and patterns: validity, matches, subsets and collisions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 _BLANKS = frozenset(" \t\r\n\f")
 _CACHE_LIMIT = 65_536
 _MOST_PARTS = 64
-"""A pattern of more tokens is not made into an expression: that takes long, and clients choose patterns."""
+"""A pattern of more tokens is not compiled to a regular expression, because clients choose patterns."""
 
 
 def tokens(subject: str) -> list[str]:
@@ -17,7 +17,7 @@ def tokens(subject: str) -> list[str]:
 
 
 def valid_subject(subject: str) -> bool:
-    """Return whether this is a subject or a pattern: no empty token, no blanks, `>` only at the end."""
+    """Return whether this is a subject or a pattern: no empty token, no white space, `>` only at the end."""
     if not subject or not _BLANKS.isdisjoint(subject):
         return False
     parts = tokens(subject)
@@ -36,12 +36,12 @@ def valid_literal(subject: str) -> bool:
 
 
 def matches(subject: str, pattern: str) -> bool:
-    """Return whether the literal subject is one that the pattern takes."""
+    """Return whether the pattern matches the literal subject."""
     return is_subset(subject, pattern)
 
 
 def is_subset(a: str, b: str) -> bool:
-    """Return whether every subject that `a` takes is also taken by `b`."""
+    """Return whether `b` matches every subject that `a` matches."""
     return _is_subset(tokens(a), tokens(b))
 
 
@@ -54,14 +54,14 @@ def _is_subset(inner: list[str], outer: list[str]) -> bool:
         ours = inner[index]
         if not ours or ours == ">" or (ours == "*" and theirs != "*"):
             return False
-        # nats-server looks at the first character only: a token like `*x` in the outer pattern is a wildcard.
+        # nats-server checks the first character only: a token like `*x` in the outer pattern is a wildcard.
         if theirs[0] != "*" and ours != theirs:
             return False
     return len(inner) == len(outer)
 
 
 def collides(a: str, b: str) -> bool:
-    """Return whether some literal subject is taken by both."""
+    """Return whether some literal subject matches both."""
     if a == b:
         return True
     left, right = tokens(a), tokens(b)
@@ -86,8 +86,8 @@ def _tokens_can_match(x: str, y: str) -> bool:
 class Filter:
     """A pattern prepared for bulk use on the subjects of messages.
 
-    Clients choose patterns. One that is not valid matches nothing, as in nats-server's stores, and a match
-    compares tokens one by one: it never takes more steps than subject and pattern have bytes.
+    Clients choose patterns. An invalid one matches nothing, as in nats-server's stores. A match compares
+    tokens one by one: it never takes more steps than subject and pattern have bytes.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Filter:
         self.is_all = pattern == ">"
         self.is_literal = is_literal(pattern)
         self._literal = pattern.encode()
-        # `a.b.>` is a question of the prefix alone.
+        # `a.b.>` depends on the prefix only.
         by_prefix = self._is_valid and self._open and parts and not any(wild)
         self._prefix = ".".join([*parts, ""]).encode() if by_prefix else None
         self._length = len(parts)
@@ -114,7 +114,7 @@ class Filter:
         self._cache: dict[bytes, bool] = {}
 
     def matches(self, subject: bytes) -> bool:
-        """Return whether the pattern takes this subject."""
+        """Return whether the pattern matches this subject."""
         if self.is_all:
             return True
         if self.is_literal:
@@ -129,14 +129,14 @@ class Filter:
         return known
 
     def among(self, subjects: Iterable[bytes]) -> Iterator[bytes]:
-        """Return those of very many subjects that the pattern takes; quicker than to ask about each."""
+        """Return those of very many subjects that match; faster than matching each."""
         if self.is_all:
             return iter(subjects)
         if not self._is_valid:
             return iter(())
         if self._length > _MOST_PARTS:
             return filter(self._takes, subjects)
-        # Every part of the expression ends at a dot or at the end, so there is one way to match.
+        # Every part of the expression ends at a dot or at the end, so there is only one way to match.
         parts = [b"[^.]+"] * self._length
         for index, token in self._fixed:
             parts[index] = re.escape(token)

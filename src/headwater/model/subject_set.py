@@ -1,4 +1,4 @@
-"""Many patterns at once, asked which of them collide with another."""
+"""Many patterns, to find which of them collide with another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _PatternNode:
 
 
 class SubjectSet:
-    """Patterns in a tree of their tokens, so that a question looks only at those that may collide."""
+    """Patterns in a tree of their tokens, so that a lookup visits only those that may collide."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
@@ -32,12 +32,12 @@ class SubjectSet:
             node.ends.append(index)
 
     def colliding(self, pattern: str) -> Iterator[int]:
-        """Yield where the patterns stand that share a literal subject with this one."""
+        """Yield the indexes of the patterns that share a literal subject with this one."""
         found = self._candidates(self._root, tokens(pattern), 0)
         return (index for index in found if collides(self._patterns[index], pattern))
 
     def _candidates(self, node: _PatternNode, parts: list[str], at: int) -> Iterator[int]:
-        """Yield every pattern below the node that could collide, and perhaps some that do not."""
+        """Yield every pattern below the node that could collide, and possibly some that do not."""
         if at == len(parts):
             yield from node.ends
             return

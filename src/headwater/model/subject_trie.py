@@ -1,4 +1,4 @@
-"""Patterns in a tree of their tokens: which of many take a subject, in steps that its tokens bound."""
+"""Patterns in a tree of their tokens: which of many match a subject, in steps bounded by its tokens."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class _Branch(Generic[T]):
 
 
 class SubjectTrie(Generic[T]):
-    """Values by patterns; a pattern takes the same subjects as a `Filter` of it."""
+    """Values by patterns; a pattern matches the same subjects as a `Filter` of it."""
 
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()
         self.steps = 0
-        """Branches looked at so far, for whoever must stop to let others have their turn."""
+        """Branches visited so far, for callers that must yield to others."""
 
     def __bool__(self) -> bool:
         return bool(self._root.following)
 
     def insert(self, pattern: str, value: T) -> None:
-        """Have a value found for the subjects that a pattern takes."""
+        """Add a value for the subjects that a pattern matches."""
         path = _path(pattern)
         if path is None:
             return
@@ -46,7 +46,7 @@ class SubjectTrie(Generic[T]):
         branch.values.add(value)
 
     def remove(self, pattern: str, value: T) -> None:
-        """Take back what was inserted."""
+        """Remove a value that was inserted."""
         path = _path(pattern)
         if path is None:
             return
@@ -59,18 +59,18 @@ class SubjectTrie(Generic[T]):
             del branches[-1].following[path.pop()]
 
     def match(self, subject: bytes) -> set[T]:
-        """Return the values whose patterns take a subject."""
+        """Return the values whose patterns match a subject."""
         found: set[T] = set()
         for values in self._matching(subject):
             found |= values
         return found
 
     def has(self, subject: bytes) -> bool:
-        """Return whether any pattern takes a subject."""
+        """Return whether any pattern matches a subject."""
         return next(self._matching(subject), None) is not None
 
     def _matching(self, subject: bytes) -> Iterator[set[T]]:
-        """Yield the values of each pattern that takes the subject, a token of it at a time."""
+        """Yield the values of each pattern that matches the subject, one token at a time."""
         tokens = subject.split(b".")
         last = len(tokens) - 1
         branches = [self._root]
@@ -95,7 +95,7 @@ class SubjectTrie(Generic[T]):
 
 
 def _path(pattern: str) -> list[bytes] | None:
-    """Return the tokens of a pattern, each `*…` of a wildcard as `*`, or None if it takes nothing."""
+    """Return the tokens of a pattern, each `*…` of a wildcard as `*`, or None if it matches nothing."""
     if is_literal(pattern):
         return pattern.encode().split(b".")
     if not valid_subject(pattern):

@@ -16,7 +16,7 @@ ZERO_NS = -62_135_596_800 * SECOND
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64_MAX = 2**63 - 1
 _LONGEST_DURATION = 256
-"""Characters of a duration: clients send them, and exact sums of many parts take long."""
+"""The most characters of a duration: clients send them, and exact sums of many parts take long."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", flags=re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", flags=re.ASCII)
 _UNITS = {

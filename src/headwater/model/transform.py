@@ -1,4 +1,4 @@
-"""Subject transforms: a pattern, a destination made of its tokens, and words for what is wrong with them."""
+"""Subject transforms: a pattern, a destination built from its tokens, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _INVALID = f"{_BAD}: invalid transform"
 
 
 class TransformError(Error):
-    """A transform that cannot be, in nats-server's words."""
+    """An invalid transform, with nats-server's error text."""
 
 
 class SubjectTransform:
-    """A compiled transform; an empty `src` takes every subject, an empty `dest` leaves it as it is."""
+    """A compiled transform; an empty `src` matches every subject, an empty `dest` leaves it unchanged."""
 
     def __init__(self, src: str, dest: str) -> None:
         self.src = src or ">"
@@ -61,7 +61,7 @@ class SubjectTransform:
             self._compile()
 
     def apply(self, subject: bytes) -> bytes | None:
-        """Return the subject transformed, or None when this transform does not take it."""
+        """Return the transformed subject, or None if this transform does not match it."""
         if not self._filter.matches(subject):
             return None
         if self._is_identity:
@@ -98,7 +98,7 @@ class SubjectTransform:
                 self._parts.append(self._part(token, wildcards, is_pattern))
 
     def _part(self, token: str, wildcards: list[int], is_pattern: bool) -> Part:
-        """Return what makes this token of the destination."""
+        """Return the function that makes this token of the destination."""
         call = _read(token)
         if call is None:
             literal = token.encode()
@@ -114,7 +114,7 @@ class SubjectTransform:
         for index in indexes:
             if index > len(wildcards):
                 raise _error(_OUT_OF_RANGE, f"{token}: [{index}]")
-        # An index below 1 is taken for the first token, as nats-server does.
+        # An index below 1 means the first token, as in nats-server.
         picks = [wildcards[index - 1] if index > 0 else 0 for index in indexes]
         if name == "partition":
             if not picks:
@@ -130,7 +130,7 @@ class SubjectTransform:
 
 
 def check_mapping(src: str, dest: str) -> None:
-    """Raise what nats-server says to a declared transform that cannot be."""
+    """Raise nats-server's error for an invalid declared transform."""
     if not dest:
         return
     ended = False
@@ -202,7 +202,7 @@ def _argument(text: str, token: str) -> int:
 
 
 def _int32(number: int, token: str) -> int:
-    """Return the number as Go converts it, which wraps below but is refused above."""
+    """Return the number as Go converts it, which wraps below but fails above."""
     if number >= 2**31:
         raise _error(_BAD_ARGUMENT, token)
     return (number + 2**31) % 2**32 - 2**31
@@ -213,7 +213,7 @@ def _error(text: str, token: str) -> TransformError:
 
 
 def fnv1a(key: bytes) -> int:
-    """Return the 32-bit FNV-1a hash, which spreads subjects over partitions."""
+    """Return the 32-bit FNV-1a hash, which distributes subjects over partitions."""
     value = 0x811C9DC5
     for byte in key:
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
@@ -232,7 +232,7 @@ def _split(token: bytes, delimiter: bytes) -> bytes:
     pieces = token.split(delimiter) if delimiter else [c.encode() for c in token.decode(errors="replace")]
     made = pieces[0]
     for index, piece in enumerate(pieces[1:], start=1):
-        # No dot before an empty piece, nor one that an empty first piece would put in front.
+        # No dot before an empty piece, nor one in front because of an empty first piece.
         made += b"." + piece if piece and (index > 1 or pieces[0]) else piece
     return made
 

@@ -1,4 +1,4 @@
-"""Names that no two things share."""
+"""Unique names."""
 
 from __future__ import annotations
 

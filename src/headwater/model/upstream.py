@@ -1,4 +1,4 @@
-"""What a stream is copied from: a source or a mirror, its identity, and how it fares."""
+"""An upstream, a source or a mirror: its config, its identity, and its info."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class TransformConfig(msgspec.Struct, frozen=True):
-    """A declared subject transform; an empty `src` takes everything, an empty `dest` only filters."""
+    """A declared subject transform; an empty `src` matches everything, an empty `dest` only filters."""
 
     src: str = ""
     dest: str = ""
 
 
 class External(msgspec.Struct, frozen=True):
-    """Where an origin lies that is not of this domain and account."""
+    """Where a remote origin is, in another domain or account."""
 
     api: str = ""
     deliver: str = ""
 
     @property
     def domain(self) -> str:
-        """Return the domain that the API prefix names, or nothing."""
+        """Return the domain in the API prefix, or an empty string."""
         tokens = self.api.split(".")
         return tokens[1] if len(tokens) > 1 else ""
 
 
 class ConsumerSource(msgspec.Struct, frozen=True):
-    """The durable consumer of the origin to be used instead of one of our own."""
+    """A durable consumer of the origin to use instead of one of our own."""
 
     name: str = ""
     deliver_subject: str = ""
@@ -52,7 +52,7 @@ class StreamSource(msgspec.Struct, frozen=True):
 
     @property
     def origin_name(self) -> str:
-        """Return the first part of the index name: the stream, and where it lies if that is elsewhere."""
+        """Return the first part of the index name: the stream, and the hash of its API prefix if remote."""
         name = self.name
         if self.external is not None:
             name += ":" + hash8(self.external.api)
@@ -60,7 +60,7 @@ class StreamSource(msgspec.Struct, frozen=True):
 
     @property
     def index_name(self) -> str:
-        """Return the identity of this source, the one that its cursor belongs to."""
+        """Return the identity of this source, to which its cursor belongs."""
         name = self.origin_name
         if self.consumer is not None:
             name += ":C=" + hash8(self.consumer.name)
@@ -72,7 +72,7 @@ class StreamSource(msgspec.Struct, frozen=True):
 
 
 class StreamSourceInfo(msgspec.Struct, frozen=True):
-    """How a source or mirror fares; `active_ns` is the time since the last sign of life, -1 for never."""
+    """The info of a source or mirror; `active_ns` is the time since the last contact, -1 for never."""
 
     name: str
     external: External | None = None
@@ -83,9 +83,9 @@ class StreamSourceInfo(msgspec.Struct, frozen=True):
     filter_subject: str = ""
     subject_transforms: tuple[TransformConfig, ...] = ()
     progress: Progress | None = None
-    """What nats-server does not show; for those who look for it."""
+    """What nats-server does not show; only for clients that ask for it."""
 
 
 def hash8(text: str) -> str:
-    """Return the eight characters by which nats-server shortens a name."""
+    """Return the eight characters to which nats-server hashes a name."""
     return "".join(_DIGITS[byte % 62] for byte in hashlib.sha256(text.encode()).digest()[:8])

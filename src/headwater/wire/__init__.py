@@ -1,1 +1,1 @@
-"""Bytes and JSON to values and back: no sockets, no clock."""
+"""Encoding and decoding bytes and JSON: no sockets, no clock."""

@@ -1,4 +1,4 @@
-"""The bodies of acknowledgements: done, not done, still at it, never again, done and the next one please."""
+"""The bodies of acks: ack, nak, in progress, term, and ack with the next pull request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class AckKind(Enum):
-    """What an acknowledgement says of the message."""
+    """The kind of an ack."""
 
     ACK = "ack"
     NAK = "nak"
@@ -23,13 +23,13 @@ class AckKind(Enum):
 
 
 class AckBody(NamedTuple):
-    """An acknowledgement, with what belongs to its kind."""
+    """An ack, with the fields of its kind."""
 
     kind: AckKind
     delay_ns: int | None = None
-    """Of a nak: how long to wait; None for not at all."""
+    """Of a nak: the delay; None for at once."""
     reason: str = ""
-    """Of a term: why."""
+    """Of a term: the reason."""
     request: bytes = b""
     """Of a next: the body of the pull request."""
 
@@ -37,7 +37,7 @@ class AckBody(NamedTuple):
 ACK = AckBody(AckKind.ACK)
 _NAK = AckBody(AckKind.NAK)
 DONE = frozenset((b"", b"+ACK", b"+OK"))
-"""The bodies that say no more than that the message is done with."""
+"""The bodies of plain acks."""
 _PLAIN = {
     **dict.fromkeys(DONE, ACK),
     b"-NAK": _NAK,
@@ -49,7 +49,7 @@ _UNKNOWN = AckBody(AckKind.UNKNOWN)
 
 
 def parse_ack_body(body: bytes) -> AckBody:
-    """Return what the body of an acknowledgement says; a delay that makes no sense is none."""
+    """Return the content of an ack's body; an invalid delay counts as none."""
     plain = _PLAIN.get(body)
     if plain is not None:
         return plain
@@ -68,7 +68,7 @@ def _delay(argument: bytes) -> int | None:
 
 
 def _delay_option(text: str) -> int | None:
-    """Return the delay of an options object; without one it is zero, which is not the same as none."""
+    """Return the delay in an options object; without one it is zero, which is not the same as none."""
     try:
         options = json.loads(text)
     except (ValueError, RecursionError):

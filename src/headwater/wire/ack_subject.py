@@ -1,4 +1,4 @@
-"""Ack subjects: the reply a delivered message carries, and where its acknowledgement comes back."""
+"""Ack subjects: the reply subject of a delivered message, on which its ack arrives."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _V1_TOKENS = 9
 _V2_TOKENS = 11
 _MOST_DIGITS = 19
 _TOO_LARGE = 2**63
-"""Any client may send an ack: no number in it may exceed what the state of a consumer can hold."""
+"""Any client may send an ack: no number in it may exceed what a consumer's state can store."""
 _KEY_DOTS = (3, 5)
-"""How many dots come before the numbers, in the older form and in the newer one."""
+"""How many dots precede the numbers, in the older form and in the newer one."""
 
 
 class AckSubject(NamedTuple):
-    """What an ack subject says of the delivery that it belongs to."""
+    """The content of an ack subject about its delivery."""
 
     stream: bytes
     consumer: bytes
@@ -27,25 +27,25 @@ class AckSubject(NamedTuple):
 
 
 class AckScope(NamedTuple):
-    """Which domain and account consumers are in, and whether their ack subjects say so."""
+    """The domain and account of consumers, and whether their ack subjects contain them."""
 
     domain: str = ""
     account_hash: str = ""
     is_named: bool = False
-    """Whether the newer form is used, which no other site's acks can be taken for."""
+    """Whether the newer form is used, which cannot be confused with acks of other sites."""
 
     @property
     def tokens(self) -> str:
-        """Return what the newer form has before the stream's name."""
+        """Return the tokens before the stream's name in the newer form."""
         return f"{self.domain or '_'}.{self.account_hash}"
 
 
 UNNAMED = AckScope()
-"""The older form, which names neither."""
+"""The older form, which contains neither."""
 
 
 class AckSubjects:
-    """The ack subjects of one consumer, their fixed part prepared; acks come back under one of `keys`."""
+    """The ack subjects of one consumer, with their fixed part prepared; acks arrive under one of `keys`."""
 
     __slots__ = ("_any", "_first", "keys")
 
@@ -54,7 +54,7 @@ class AckSubjects:
         newer = f"$JS.ACK.{scope.tokens}.{stream}.{consumer}".encode()
         self.keys = (older, newer)
         escaped = (newer if scope.is_named else older).replace(b"%", b"%%")
-        # The nats command line takes the newer form for it only when a twelfth token follows.
+        # The nats command line recognizes the newer form only if a twelfth token follows.
         end = b"._" if scope.is_named else b""
         self._any = escaped + b".%d.%d.%d.%d.%d" + end
         self._first = escaped + b".1.%d.%d.%d.%d" + end
@@ -68,9 +68,9 @@ class AckSubjects:
     def format_run(
         self, seqs: Iterable[int], tss: Iterable[int], first_consumer_seq: int, pending: int, count: int
     ) -> list[bytes]:
-        """Return the ack subjects of `count` first deliveries in a row.
+        """Return the ack subjects of `count` consecutive first deliveries.
 
-        `pending` is what remains after the first of them; each further one leaves one less.
+        `pending` is what remains after the first of them; it decreases by one with each.
         """
         consumer_seqs = range(first_consumer_seq, first_consumer_seq + count)
         left = range(pending, pending - count, -1)
@@ -78,20 +78,20 @@ class AckSubjects:
 
 
 def parse_ack_subject(subject: bytes) -> AckSubject | None:
-    """Return what an ack subject of either form says, or None when it is none."""
+    """Return the content of an ack subject of either form, or None if it is not one."""
     tokens = subject.split(b".")
     start = 2 if len(tokens) == _V1_TOKENS else 4
     if tokens[:2] != [b"$JS", b"ACK"] or (start == 4 and len(tokens) < _V2_TOKENS):
         return None
     numbers = tokens[start + 2 : start + 7]
-    # One test for all five: an empty or signed number must not pass, nor one with blanks.
+    # One test for all five: an empty or signed number must not pass, nor one with white space.
     if not b"".join(numbers).isdigit() or b"" in numbers or max(map(len, numbers)) > _MOST_DIGITS:
         return None
     return AckSubject(tokens[start], tokens[start + 1], *map(int, numbers))
 
 
 def numbers_in(subject: bytes) -> tuple[int, int]:
-    """Return where in an ack subject the stream's sequence begins and what is pending ends."""
+    """Return where in an ack subject the stream sequence begins and the pending count ends."""
     tokens = subject.split(b".")
     before = 5 if len(tokens) == _V1_TOKENS else 7
     start, stop = (len(b".".join(tokens[:count])) for count in (before, before + 4))
@@ -99,9 +99,9 @@ def numbers_in(subject: bytes) -> tuple[int, int]:
 
 
 def read_ack(subject: bytes) -> tuple[bytes, int, int, int] | None:
-    """Return a key of the consumer, delivered count, stream and consumer sequence of an ack that has arrived.
+    """Return a consumer key, delivered count, stream and consumer sequence of an ack that has arrived.
 
-    It says the same as `parse_ack_subject` in a third of the time, since this is asked for every ack.
+    It is equivalent to `parse_ack_subject` in a third of the time, since it runs for every ack.
     """
     try:
         key, delivered_count, stream_seq, consumer_seq, _, _ = subject.rsplit(b".", 5)

@@ -1,10 +1,10 @@
-"""The bytes of an unfinished frame, kept from one socket read to the next."""
+"""The bytes of an incomplete frame, kept from one socket read to the next."""
 
 from __future__ import annotations
 
 
 class Carry:
-    """Joins an unfinished frame once it can be whole, so that a long payload is copied once."""
+    """Joins an incomplete frame once it can be complete, so that a long payload is copied once."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
@@ -15,7 +15,7 @@ class Carry:
         return self._have
 
     def keep(self, rest: bytes, need: int = 0) -> None:
-        """Hold `rest` until `need` bytes are there, or until the next read when that is unknown."""
+        """Keep `rest` until `need` bytes have arrived, or until the next read if that is unknown."""
         assert not self._chunks
         if rest:
             self._chunks = [rest]
@@ -23,13 +23,13 @@ class Carry:
             self._need = need
 
     def join(self, data: bytes) -> bytes:
-        """Return what is held followed by `data`, or nothing while the frame cannot be whole yet."""
+        """Return the kept bytes followed by `data`, or nothing while the frame cannot be complete yet."""
         self._chunks.append(data)
         self._have += len(data)
         return b"" if self._have < self._need else self.take()
 
     def take(self) -> bytes:
-        """Return what is held, and hold it no longer."""
+        """Return the kept bytes, and clear them."""
         joined = b"".join(self._chunks)
         self._chunks = []
         self._have = self._need = 0

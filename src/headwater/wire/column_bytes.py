@@ -1,4 +1,4 @@
-"""A run of messages as one piece of bytes, for work descriptions and receipts."""
+"""A run of messages as bytes, for work descriptions and receipts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def empty() -> Columns:
 
 
 def decode(encoded: bytes) -> Columns:
-    """Return the columns that these bytes hold."""
+    """Return the columns that these bytes encode."""
     found = _decoder.decode(encoded)
     return Columns(
         np.frombuffer(found.seqs, "<i8"),

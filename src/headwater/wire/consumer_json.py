@@ -88,7 +88,7 @@ def encode_config(config: ConsumerConfig) -> bytes:
 
 
 def config_json(config: ConsumerConfig) -> Json:
-    """Return the config as nats-server shows it: some fields always, others only when they say something."""
+    """Return the config as nats-server shows it: some fields always, others only if they are set."""
     shown: Json = {}
     for name in ConsumerConfig.__struct_fields__:
         value = getattr(config, name)
@@ -103,7 +103,7 @@ def config_json(config: ConsumerConfig) -> Json:
 
 
 def info_json(info: ConsumerInfo) -> Json:
-    """Return how a consumer stands as nats-server shows it."""
+    """Return a consumer's info as nats-server shows it."""
     shown: Json = {
         "stream_name": info.stream_name,
         "name": info.name,

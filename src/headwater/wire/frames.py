@@ -1,9 +1,9 @@
 """Frames of the NATS client protocol, parsed a whole socket read at a time, and their encoders.
 
-Two lanes. The fast one splits the read at every CRLF in one pass, which gives command lines and payloads in
-turn, and holds as long as every frame is a MSG whose payload has the announced length. At the first frame
-that does not fit that picture (headers, a CRLF inside a payload, a control line, an unfinished frame) the
-careful lane takes over for the rest of the read and finds each frame by its position.
+There are two paths. The fast one splits the read at every CRLF in one pass, which gives command lines and
+payloads in turn. It applies as long as every frame is a MSG whose payload has the announced length. At the
+first frame that does not (headers, a CRLF inside a payload, a control line, an incomplete frame) the careful
+path takes over for the rest of the read and finds each frame by its position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headwater.errors import Error
 from headwater.wire.carry import Carry
 
 Frame = tuple[bytes, bytes, bytes, bytes]
-"""Subject, reply, header block, data; the reply and the headers are empty when there are none."""
+"""Subject, reply, header block, data; the reply and the headers are empty if there are none."""
 
 Event = tuple[bytes, bytes]
 """A control line: its verb (INFO, PING, PONG, +OK, -ERR) and the rest of it."""
@@ -28,21 +28,21 @@ _CONTROL = frozenset((b"INFO", b"PING", b"PONG", b"+OK", b"-ERR"))
 # Comparing the announced size with the text of the real one costs a fraction of parsing it.
 _SIZE_TEXT = [b"%d" % size for size in range(8192)]
 _SMALL = len(_SIZE_TEXT)
-# Stands for the part behind the last CRLF. Too long for a small payload, so never taken for one.
+# Stands for the part after the last CRLF. It is too long for a small payload, so it never counts as one.
 _UNENDED = b" " * _SMALL
 
 
 class ProtocolError(Error):
-    """The peer sent bytes that are no frame of the protocol."""
+    """The peer sent bytes that are not a frame of the protocol."""
 
 
 class Sink(Protocol):
-    """Where the frames of one or more subscriptions go."""
+    """Receives the frames of one or more subscriptions."""
 
     items: list[Frame]
 
     def flush(self) -> None:
-        """Take all of `items`; called once after each socket read that added some."""
+        """Process all of `items`; called once after each socket read that added some."""
         ...
 
 
@@ -58,19 +58,19 @@ class FrameParser:
         self._appends: dict[bytes, Callable[[Frame], None]] = {}
 
     def unfinished(self) -> bytes:
-        """Return what is held of an unfinished frame, and hold it no longer."""
+        """Return the bytes of an incomplete frame, and clear them."""
         return self._carry.take()
 
     def feed(self, data: bytes, sinks: dict[bytes, Sink]) -> list[Event]:
-        """Append each whole frame to the sink of its sid, and return the control lines in order.
+        """Append each complete frame to the sink of its sid, and return the control lines in order.
 
-        Afterwards `touched` names the sinks that got something, in the order of their first frame. A frame
-        for an unknown sid is dropped: the server may send some until it has seen the UNSUB.
+        Afterwards `touched` lists the sinks that got frames, in the order of their first one. A frame for an
+        unknown sid is dropped: the server may send some until it has processed the UNSUB.
         """
         self.touched = []
         self._appends = {}
         buf = self._carry.join(data) if self._carry else data
-        # One search for each read costs less than a look at each frame.
+        # One search for each read costs less than checking each frame.
         self.is_suspect = bool(self._suspect) and self._suspect in buf
         if not buf:
             return []
@@ -104,7 +104,7 @@ class FrameParser:
         return len(buf) - unended
 
     def _careful(self, buf: bytes, start: int, sinks: dict[bytes, Sink]) -> list[Event]:
-        """Append every whole frame from `start` on, keep the unfinished one, and return the control lines."""
+        """Append every complete frame from `start` on, keep an incomplete one, and return the control lines."""
         events: list[Event] = []
         find, appends = buf.find, self._appends
         while (line_end := find(CRLF, start)) >= 0:
@@ -126,18 +126,18 @@ class FrameParser:
                 start = line_end + 2
                 continue
             else:
-                raise ProtocolError(f"no frame of the client protocol: {_excerpt(buf, start)}")
+                raise ProtocolError(f"not a frame of the client protocol: {_excerpt(buf, start)}")
             try:
                 header_size, total = int(header_text), int(size)
             except ValueError:
-                raise ProtocolError(f"a size that is no number: {_excerpt(buf, start)}") from None
+                raise ProtocolError(f"a size that is not a number: {_excerpt(buf, start)}") from None
             if not 0 <= header_size <= total <= MAX_SIZE:
-                raise ProtocolError(f"a size that cannot be: {_excerpt(buf, start)}")
+                raise ProtocolError(f"an invalid size: {_excerpt(buf, start)}")
             body = line_end + 2
             split, end = body + header_size, body + total
             if buf[end : end + 2] != CRLF:
                 if len(buf) >= end + 2:
-                    raise ProtocolError(f"no line end behind {total} bytes: {_excerpt(buf, start)}")
+                    raise ProtocolError(f"no line end after {total} bytes: {_excerpt(buf, start)}")
                 self._carry.keep(buf[start:], end + 2 - start)
                 return events
             try:
@@ -152,7 +152,7 @@ class FrameParser:
         return events
 
     def _append(self, sid: bytes, sinks: dict[bytes, Sink]) -> Callable[[Frame], None]:
-        """Look up, for the rest of this read, what takes a frame of `sid`."""
+        """Look up, for the rest of this read, the callback for frames of `sid`."""
         sink = sinks.get(sid)
         if sink is not None and sink not in self.touched:
             self.touched.append(sink)
@@ -161,9 +161,9 @@ class FrameParser:
 
 
 def whole_until(buffer: bytearray, start: int, end: int, least: int) -> int:
-    """Return where a whole frame or control line ends after so many bytes, or the last one before the end.
+    """Return where a complete frame or control line ends after `least` bytes, or the last one before the end.
 
-    What is no frame ends at its line end, or has none: whoever parses it will say so.
+    Bytes that are not a frame end at their line end, or have none: the parser will report them.
     """
     stop = start
     while stop - start < least:
@@ -189,7 +189,7 @@ def _excerpt(buf: bytes, start: int) -> str:
 
 
 def pub(subject: bytes, reply: bytes, headers: bytes, data: bytes) -> bytes:
-    """Return the frame that publishes one message; a subject with white space in it is refused."""
+    """Return the frame that publishes one message; a subject with white space is refused."""
     _check(subject)
     if reply:
         _check(reply)
@@ -201,7 +201,7 @@ def pub(subject: bytes, reply: bytes, headers: bytes, data: bytes) -> bytes:
 
 
 def _check(name: bytes) -> None:
-    """Refuse what would end the word or the line, and so could smuggle in another frame."""
+    """Refuse characters that would end the word or the line, and could smuggle in another frame."""
     if name.split() != [name]:
         raise ValueError(f"not a subject: {name[:200]!r}")
 
@@ -214,7 +214,7 @@ def _hpub(subject: bytes, reply: bytes, headers: bytes, data: bytes) -> bytes:
 
 
 def pubs(frames: Iterable[Frame]) -> bytes:
-    """Return the frames that publish many messages, subjects taken as they are."""
+    """Return the frames that publish many messages, without checking subjects."""
     return b"".join(
         [
             _hpub(subject, reply, headers, data)
@@ -226,9 +226,9 @@ def pubs(frames: Iterable[Frame]) -> bytes:
 
 
 def answers(replies: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the frames that answer many requests: pairs of reply subject, taken as it is, and data.
+    """Return the frames that answer many requests: pairs of reply subject, not checked, and data.
 
-    A request without a reply subject gets none: the server would close the connection over an empty one.
+    A request without a reply subject gets none: the server would close the connection for an empty subject.
     """
     return b"".join(
         [b"PUB %b %d\r\n%b\r\n" % (subject, len(data), data) for subject, data in replies if subject]
@@ -236,7 +236,7 @@ def answers(replies: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def sub(subject: bytes, sid: bytes, queue: bytes = b"") -> bytes:
-    """Return the frame that subscribes; a subject with white space in it is refused."""
+    """Return the frame that subscribes; a subject with white space is refused."""
     _check(subject)
     if queue:
         _check(queue)
@@ -250,7 +250,7 @@ def unsub(sid: bytes) -> bytes:
 
 
 def connect(options: bytes) -> bytes:
-    """Return the CONNECT line followed by the PING whose answer says that it was accepted."""
+    """Return the CONNECT line followed by the PING whose answer confirms it."""
     return b"CONNECT %b\r\nPING\r\n" % options
 
 

@@ -1,4 +1,4 @@
-"""Request bodies read the way nats-server reads them: Go's leniencies, and Go's words when they are wrong."""
+"""Request bodies decoded like nats-server does: with Go's leniency, and Go's error texts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from headwater.errors import ApiError, api_error
 from headwater.model import times
 
 Reader = Callable[[Any, str], Any]
-"""Turn a parsed JSON value at this path into a value; null has been dealt with before, except for enums."""
+"""Converts a parsed JSON value at this path; null was handled before, except for enums."""
 
 
 class _Number(str):
-    """A number as written, since Go reads integers from the text."""
+    """A number as text, since Go reads integers from the text."""
 
 
 class _Object(list[tuple[str, Any]]):
-    """An object's members in order, repeated keys included."""
+    """An object's members in order, including repeated keys."""
 
 
 _DECODER = json.JSONDecoder(
@@ -34,9 +34,9 @@ _BLANKS = " \t\r\n"
 
 
 def decode(body: bytes, fields: Mapping[str, Reader], root: str) -> dict[str, Any]:
-    """Return the members of the body by wire name, those that are null left out.
+    """Return the members of the body by wire name, without those that are null.
 
-    An empty body is an empty object, and several objects in a row are read as one, as Go's decoder loop does.
+    An empty body is an empty object, and several consecutive objects are merged, as in Go's decoder loop.
     """
     text = body.decode("utf-8", errors="replace")
     read = struct(fields, f"server.{root}")
@@ -51,7 +51,7 @@ def decode(body: bytes, fields: Mapping[str, Reader], root: str) -> dict[str, An
 
 
 def decode_one(body: bytes, fields: Mapping[str, Reader], root: str) -> dict[str, Any]:
-    """Return the members of a body that is one object by wire name, other keys passed over."""
+    """Return the members of a body that is one object by wire name, ignoring other keys."""
     text = body.decode("utf-8", errors="replace")
     value, position = _parse(text, _skip_blanks(text, 0))
     position = _skip_blanks(text, position)
@@ -106,9 +106,9 @@ def time(value: Any, path: str) -> int:
 
 
 def enum(members: Mapping[str, Any], *, any_case: bool = False, complaint: str = "") -> Reader:
-    """Return a reader of one of these words; unlike elsewhere null is refused.
+    """Return a reader of one of these words; unlike in other readers null is refused.
 
-    `complaint` is said of any other word, which stands in it for `{raw}`.
+    `complaint` is the error for any other word, which replaces `{raw}` in it.
     """
 
     def read(value: Any, path: str) -> Any:
@@ -143,9 +143,9 @@ def string_map(value: Any, path: str) -> dict[str, str]:
 def struct(
     fields: Mapping[str, Reader], go_type: str, make: Callable[..., Any] = dict, *, strict: bool = True
 ) -> Reader:
-    """Return a reader of an object with these fields; the case of a key does not count.
+    """Return a reader of an object with these fields; keys are case-insensitive.
 
-    Another key is refused if `strict`, else passed over.
+    Another key is refused if `strict`, else ignored.
     """
 
     def read(value: Any, path: str) -> Any:
@@ -176,7 +176,7 @@ def _parse(text: str, position: int) -> tuple[Any, int]:
 
 
 def _syntax_error(text: str, error: json.JSONDecodeError) -> ApiError:
-    """Return the error in Go's words, as far as Python's parser tells where and why it stopped."""
+    """Return the error with Go's text, as far as Python's parser reports where and why it stopped."""
     position = _skip_blanks(text, error.pos)
     rest = text[position:]
     literal_cut_off = any(word.startswith(rest) for word in ("null", "true", "false"))
@@ -204,7 +204,7 @@ def _skip_blanks(text: str, position: int) -> int:
 def _mismatch(value: Any, path: str, go_type: str, shown: str = "") -> NoReturn:
     if "." not in path:
         _refuse(f"json: cannot unmarshal {_kind(value)} into Go value of type {go_type}")
-    # Go names the struct only when the last step of the path is a field of one.
+    # Go names the struct only if the last step of the path is a field of one.
     field = "" if path.rpartition(".")[2].isdigit() else "Go struct field "
     _refuse(f"json: cannot unmarshal {_kind(value)}{shown} into {field}{path} of type {go_type}")
 

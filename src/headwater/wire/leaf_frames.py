@@ -1,4 +1,4 @@
-"""Frames of the leaf protocol, as far as a leaf that delivers messages speaks it."""
+"""Frames of the leaf protocol, as far as a delivering leaf uses it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LeafParser:
         self._carry = Carry()
 
     def feed(self, data: bytes, frames: list[Frame]) -> list[Event]:
-        """Append each whole message to `frames`, and return the control lines, LS+ and LS- among them."""
+        """Append each complete message to `frames`, and return the control lines, including LS+ and LS-."""
         events: list[Event] = []
         buf = self._carry.join(data) if self._carry else data
         if not buf:
@@ -38,7 +38,7 @@ class LeafParser:
                 self._carry.keep(buf[start:], end + 2 - start)
                 return events
             if not buf.startswith(CRLF, end):
-                raise ProtocolError(f"no line end behind {total} bytes: {line[:100]!r}")
+                raise ProtocolError(f"no line end after {total} bytes: {line[:100]!r}")
             frames.append((subject, reply, buf[body:split], buf[split:end]))
             start = end + 2
         if len(buf) - start > MAX_LINE:
@@ -48,10 +48,10 @@ class LeafParser:
 
 
 def _message_line(line: bytes) -> tuple[bytes, bytes, int, int]:
-    """Return subject, reply, header size and total size of an LMSG or HMSG line, whatever queues it names."""
+    """Return subject, reply, header size and total size of an LMSG or HMSG line, with or without queues."""
     verb, *args = line.split(b" ")
     if verb not in _MESSAGES:
-        raise ProtocolError(f"no frame of the leaf protocol: {line[:100]!r}")
+        raise ProtocolError(f"not a frame of the leaf protocol: {line[:100]!r}")
     try:
         total = int(args.pop())
         header_size = int(args.pop()) if verb == b"HMSG" else 0
@@ -64,14 +64,14 @@ def _message_line(line: bytes) -> tuple[bytes, bytes, int, int]:
         else:
             (reply,) = target
     except (ValueError, IndexError):
-        raise ProtocolError(f"no frame of the leaf protocol: {line[:100]!r}") from None
+        raise ProtocolError(f"not a frame of the leaf protocol: {line[:100]!r}") from None
     if not 0 <= header_size <= total <= MAX_SIZE:
-        raise ProtocolError(f"a size that cannot be: {line[:100]!r}")
+        raise ProtocolError(f"an invalid size: {line[:100]!r}")
     return subject, reply, header_size, total
 
 
 def lmsg(subject: bytes, reply: bytes, headers: bytes, data: bytes, queues: Sequence[bytes] = ()) -> bytes:
-    """Return the frame that delivers to all plain subscribers and to one of each queue group named."""
+    """Return the frame that delivers to all plain subscribers and to one of each named queue group."""
     if queues:
         target = (b" + %b " % reply if reply else b" | ") + b" ".join(queues)
     else:
@@ -90,7 +90,7 @@ def deliveries(
     datas: Sequence[bytes],
     queues: Sequence[bytes] = (),
 ) -> bytes:
-    """Return the frames that deliver stored messages to one subject, each seen under its stored subject."""
+    """Return the frames that deliver stored messages to one subject, each shown with its stored subject."""
     start = b"MSG %b %b" % (subject, b"+ " if queues else b"")
     named = b"".join(b" " + queue for queue in queues)
     if not any(headers):
@@ -117,10 +117,10 @@ def lmsgs(
 
 
 def subscribe(subject: bytes, queue: bytes = b"") -> bytes:
-    """Return the frame that asks for the messages of a subject."""
+    """Return the frame that subscribes to a subject."""
     return b"LS+ %b %b 1\r\n" % (subject, queue) if queue else b"LS+ %b\r\n" % subject
 
 
 def unsubscribe(subject: bytes, queue: bytes = b"") -> bytes:
-    """Return the frame that ends it."""
+    """Return the frame that ends a subscription."""
     return b"LS- %b %b\r\n" % (subject, queue) if queue else b"LS- %b\r\n" % subject

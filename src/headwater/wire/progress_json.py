@@ -1,4 +1,4 @@
-"""How an upstream comes along as JSON: the object beside nats-server's own fields."""
+"""The progress of an upstream as JSON, in an object next to nats-server's own fields."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headwater.model.times import format_time
 Json = dict[str, Any]
 
 EXTENSION = "headwater"
-"""The one key that nats-server does not have; strict clients refuse it, so that it must be asked for."""
+"""The only key that nats-server does not have; strict clients refuse it, so it must be requested."""
 REQUESTED_BY = "Headwater-Progress"
-"""The header, with any value, by which a request asks for it."""
+"""The header, with any value, with which a request asks for it."""
 
 
 def progress_json(progress: Progress) -> Json:
-    """Return the extension object; what is not known is left out."""
+    """Return the extension object, without unknown values."""
     shown: Json = {
         "phase": progress.phase.value,
         "seq": progress.seq,

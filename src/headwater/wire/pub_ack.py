@@ -1,4 +1,4 @@
-"""The answer to a publish: one PubAck, or whole runs of them as ready frames."""
+"""The answer to a publish: one PubAck, or runs of them as encoded frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwater.errors import ApiError
 
 
 class PubAcks:
-    """Writes the acknowledgements of one stream."""
+    """Encodes the PubAcks of one stream."""
 
     def __init__(self, stream: str, domain: str) -> None:
         self._stream = stream
@@ -26,7 +26,7 @@ class PubAcks:
         seq = first_seq
         left = replies
         while left:
-            # The length of the answer only changes with the number of digits.
+            # The length of the answer changes only with the number of digits.
             digits = len(str(seq))
             same = left[: 10**digits - seq]
             head = b" %d\r\n%b" % (len(start) + digits + 1, start)
@@ -38,12 +38,12 @@ class PubAcks:
         return b"".join(frames)
 
     def one(self, reply: bytes, seq: int, more: Mapping[str, object]) -> bytes:
-        """Return the frame that acknowledges one message, with some further fields such as `duplicate`."""
+        """Return the frame that acknowledges one message, with further fields such as `duplicate`."""
         body = self._start + b"%d," % seq + msgspec.json.encode(more)[1:]
         return b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body)
 
     def other(self, reply: bytes, body: bytes) -> bytes:
-        """Return the frame of an answer of another form; an empty one says that a message is held."""
+        """Return the frame of an answer of another form; an empty one means that a message was accepted."""
         return b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body)
 
     def error(self, reply: bytes, error: ApiError) -> bytes:

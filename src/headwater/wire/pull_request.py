@@ -1,4 +1,4 @@
-"""The bodies of pull requests, read as nats-server reads them."""
+"""The bodies of pull requests, decoded like nats-server does."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ONE = PullRequest()
 
 
 class BadPullRequestError(Error):
-    """A pull request that cannot be read; the text is what the status 400 says after its first words."""
+    """A malformed pull request; the text follows the first words of the status 400."""
 
 
 def parse_pull_request(body: bytes) -> PullRequest:
-    """Return what the body asks for; one that is neither a number nor an object asks for one message."""
+    """Return the request in the body; one that is neither a number nor an object requests one message."""
     body = body.strip()
     if body.startswith(b"{"):
         return _formal(body)
@@ -52,7 +52,7 @@ def _formal(body: bytes) -> PullRequest:
 
 
 def _reason(error: ApiError) -> str:
-    """Return the complaint in the words of Go's decoder of whole texts, which tells no offset."""
+    """Return the error with the text of Go's decoder for complete bodies, which has no offset."""
     text = error.description.removeprefix("invalid JSON: ")
     if text == "unexpected EOF":
         return "unexpected end of JSON input"

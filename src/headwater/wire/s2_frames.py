@@ -1,7 +1,7 @@
 """Bytes inside skippable chunks of an S2 stream, because the `nats` command line reads every backup as S2.
 
-A reader of S2 passes over chunks of a type from 0x80 to 0xfd, so the archive travels untouched in chunks of a
-type that nothing else uses, without being compressed a second time.
+An S2 reader skips chunks of a type from 0x80 to 0xfd, so the archive is sent unchanged in chunks of an unused
+type, without being compressed a second time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Unframed:
         self._rest = head
         self._left = 0
         self.is_foreign = False
-        """Whether a chunk of another kind came: the bytes are not from here."""
+        """Whether a chunk of another kind arrived: the archive is not from Headwater."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to `size` bytes of data; nothing means the end."""

@@ -1,6 +1,6 @@
-"""The messages of NATS Streaming that come in great numbers, cut and built as bytes, many at a time.
+"""The frequent messages of NATS Streaming, parsed and built as bytes, many at a time.
 
-What is laid out in another way than clients do it is left to `stan_messages`, which also says what is right.
+Messages with another layout than clients use are left to `stan_messages`, which also defines what is valid.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _SHORT = 0x7F
 _LOW = 0x3FFF
 
 Publish = tuple[bytes, bytes, bytes, bytes]
-"""Who published, as the bytes that say so; the PubAck; the channel; the data."""
+"""The publisher, as encoded bytes; the PubAck; the channel; the data."""
 Places = tuple[int, int, int, int]
-"""Where in a PubMsg the guid's length, the channel's field, the data, and what follows it begin."""
+"""Where in a PubMsg the guid's length, the channel's field, the data, and the rest begin."""
 
 
 def varint(number: int) -> bytes:
-    """Return a number that is not negative as protobuf writes it."""
+    """Return a non-negative number as protobuf encodes it."""
     out = bytearray()
     while number > _SHORT:
         out.append(number & _SHORT | 0x80)
@@ -30,7 +30,7 @@ def varint(number: int) -> bytes:
 
 
 def places(body: bytes) -> Places | None:
-    """Return where the parts of a PubMsg without a reply subject lie; None if they lie otherwise."""
+    """Return where the parts of a PubMsg without a reply subject are; None if the layout differs."""
     try:
         size = body[1]
         guid_at = size + 2
@@ -68,7 +68,7 @@ def places(body: bytes) -> Places | None:
 
 
 def cut_publish(body: bytes, at: Places) -> Publish:
-    """Return the parts of a PubMsg that lie at these places."""
+    """Return the parts of a PubMsg at these positions."""
     guid_at, subject_at, data_at, end = at
     # The field of the channel: its tag and its length, then its name; then those of the data.
     name_at = subject_at + 2
@@ -81,12 +81,12 @@ def cut_publish(body: bytes, at: Places) -> Publish:
 
 
 def pub_ack(guid: bytes) -> bytes:
-    """Return the PubAck for a guid with its length before it: it stands there under another tag."""
+    """Return the PubAck for a guid with its length before it, where it has another tag."""
     return b"\x0a" + guid
 
 
 def frames_to(subjects: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
-    """Return publishes of bodies, each to its subject; one without a subject is left out."""
+    """Return publishes of bodies, each to its subject; one without a subject is omitted."""
     if len(set(subjects)) == 1 and subjects[0] and len(set(map(len, bodies))) == 1:
         head = b"PUB %b %d\r\n" % (subjects[0], len(bodies[0]))
         return head + (b"\r\n" + head).join(bodies) + b"\r\n"
@@ -100,7 +100,7 @@ def ack_prefix(channel: bytes) -> bytes:
 
 
 def ack_seq(encoded: bytes) -> int:
-    """Return the sequence behind the prefix; 0, which no message has, if something else is there."""
+    """Return the sequence after the prefix; 0, which no message has, if it is malformed."""
     if 0 < len(encoded) < 5:
         raw = int.from_bytes(encoded, "little")
         if raw & 0x80808080 != 0x808080 >> 8 * (4 - len(encoded)):
@@ -157,7 +157,7 @@ def deliveries(
 
 
 def payload_bytes(frames: Sequence[bytes]) -> int:
-    """Return how long the messages in such frames are together."""
+    """Return the total length of the messages in such frames."""
     return sum(map(len, frames)) - sum([frame.index(b"\r") + 4 for frame in frames])
 
 

@@ -33,7 +33,7 @@ _FIELDS = {
     "8 pingInterval int32, 9 pingMaxOut int32, 10 protocol int32, 100 publicKey string",
     "Ping": "1 connID bytes",
     "PingResponse": "1 error string",
-    # startPosition is an enumeration; on the wire that is an int32, and here its numbers are StartPosition's.
+    # startPosition is an enumeration, which is an int32 on the wire; its numbers are StartPosition's.
     "SubscriptionRequest": "1 clientID string, 2 subject string, 3 qGroup string, 4 inbox string, "
     "5 maxInFlight int32, 6 ackWaitInSecs int32, 7 durableName string, 10 startPosition int32, "
     "11 startSequence uint64, 12 startTimeDelta int64",
@@ -41,13 +41,13 @@ _FIELDS = {
     "UnsubscribeRequest": "1 clientID string, 2 subject string, 3 inbox string, 4 durableName string",
     "CloseRequest": "1 clientID string",
     "CloseResponse": "1 error string",
-    # What servers say to each other; MsgType is an enumeration too.
+    # Messages between servers; MsgType is an enumeration, too.
     "CtrlMsg": "1 MsgType int32, 2 ServerID string, 3 Data bytes, 4 RefID string",
 }
 
 
 class MalformedError(Error):
-    """Bytes that are no message of the wanted kind."""
+    """The bytes are not a message of the expected kind."""
 
 
 def _build() -> dict[str, Any]:
@@ -82,14 +82,14 @@ CloseResponse = _classes["CloseResponse"]
 CtrlMsg = _classes["CtrlMsg"]
 
 NEW_ONLY, LAST_RECEIVED, TIME_DELTA, SEQUENCE, FIRST = range(5)
-"""Where a subscription begins, as `startPosition` has it."""
+"""Where a subscription begins, the values of `startPosition`."""
 
 PARTITIONING = 4
-"""The kind of a CtrlMsg by which servers tell each other of their channels."""
+"""The kind of a CtrlMsg with which servers announce their channels."""
 
 
 def decode(kind: Any, body: bytes) -> Any:
-    """Return a message of a kind, or refuse bytes that are none."""
+    """Return a message of a kind; refuse malformed bytes."""
     try:
         return kind.FromString(body)
     except DecodeError as error:

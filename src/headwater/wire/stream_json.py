@@ -65,7 +65,7 @@ _FIELDS = {
         {"cluster": string, "tags": _STRINGS, "preferred": string}, "server.Placement", Placement
     ),
     "mirror": _SOURCE,
-    # A null entry becomes a source without a name, which the rules refuse as such.
+    # A null entry becomes a source without a name, which the rules refuse.
     "sources": array(_SOURCE, "[]*server.StreamSource", null=StreamSource()),
     "compression": enum({c.value: c for c in Compression}, complaint="unknown compression algorithm"),
     "first_seq": uint64,
@@ -121,7 +121,7 @@ _ALWAYS = frozenset(
 
 
 def decode_config(body: bytes) -> tuple[StreamConfig, bool]:
-    """Return the config of a create or update request, and whether it asks to be read pedantically."""
+    """Return the config of a create or update request, and whether the request is pedantic."""
     members = go_json.decode(body, _FIELDS, "StreamConfigRequest")
     pedantic = members.pop("pedantic", False)
     return StreamConfig(**members), pedantic
@@ -133,7 +133,7 @@ def encode_config(config: StreamConfig) -> bytes:
 
 
 def config_json(config: StreamConfig) -> Json:
-    """Return the config as nats-server shows it: some fields always, others only when they say something."""
+    """Return the config as nats-server shows it: some fields always, others only if they are set."""
     shown: Json = {}
     for name in StreamConfig.__struct_fields__:
         value = getattr(config, name)
@@ -243,5 +243,5 @@ def _external_json(external: External) -> Json:
 
 
 def _only_set(value: msgspec.Struct) -> Json:
-    """Return the fields that say something."""
+    """Return the fields that are set."""
     return {name: v for name in value.__struct_fields__ if (v := getattr(value, name))}
