@@ -104,7 +104,7 @@ class FrameParser:
         return len(buf) - unended
 
     def _careful(self, buf: bytes, start: int, sinks: dict[bytes, Sink]) -> list[Event]:
-        """Append every complete frame from `start` on, keep an incomplete one, and return the control lines."""
+        """Append every complete frame from `start` on, keep an incomplete one; return the control lines."""
         events: list[Event] = []
         find, appends = buf.find, self._appends
         while (line_end := find(CRLF, start)) >= 0:
