@@ -119,10 +119,10 @@ class Advisories:
 
     def _client(self, request: Request) -> Any:
         """Return the client of a request; only requests through a service import name it."""
-        told = headers.get(request.headers, b"Nats-Request-Info") if request.headers else None
-        if told is not None:
+        info = headers.get(request.headers, b"Nats-Request-Info") if request.headers else None
+        if info is not None:
             try:
-                return msgspec.json.decode(told)
+                return msgspec.json.decode(info)
             except msgspec.DecodeError:
                 pass
         return {"acc": self.account}

@@ -79,8 +79,8 @@ class Dispatcher:
             self._context.connection.publish(reply, b"", headers=_LEVEL)
         elif not self._context.consumers.pull(stream, consumer, body, reply):
             # As nats-server answers a subject without a subscriber.
-            nobody = headers.build([(b"Nats-Subject", f"$JS.API.{subject}".encode())], code=503)
-            self._context.connection.publish(reply, b"", headers=nobody)
+            no_responders = headers.build([(b"Nats-Subject", f"$JS.API.{subject}".encode())], code=503)
+            self._context.connection.publish(reply, b"", headers=no_responders)
 
     async def _run(self, found: EndpointMatch, request: Request) -> None:
         members, error = await self._handle(found.endpoint, request)

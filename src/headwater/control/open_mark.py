@@ -70,7 +70,7 @@ class OpenMark:
                 self.drop()
 
     def drop(self) -> None:
-        """Remove the mark, whoever made it."""
+        """Remove the mark, whichever engine made it."""
         self._mark.unlink(missing_ok=True)
         _sync(self._mark.parent)
 

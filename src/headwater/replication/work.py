@@ -28,8 +28,8 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
     @property
     def exchange_bytes(self) -> int:
         """Return about how many bytes of a plan it takes, rounded up."""
-        told = 64 + len(self.copied.source) + len(self.copied.source_id) if self.copied else 0
-        return 64 + len(self.path.encode()) + told
+        metadata = 64 + len(self.copied.source) + len(self.copied.source_id) if self.copied else 0
+        return 64 + len(self.path.encode()) + metadata
 
 
 class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):

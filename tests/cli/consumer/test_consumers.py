@@ -72,7 +72,7 @@ def test_pauses_without_sense_are_refused(shell: Shell, work: str) -> None:
     assert "pause_remaining" not in shell.json("consumer", "resume", work, "WORK", "-f")
 
 
-def test_a_pinned_client_can_be_releasable(shell: Shell, stream: str) -> None:
+def test_a_pinned_client_can_be_let_go(shell: Shell, stream: str) -> None:
     shell.ok("consumer", "add", stream, "PIN", "--pull", "--pinned-groups", "readers", "--pinned-ttl", "1m")
     ran = shell("consumer", "unpin", stream, "PIN", "-f")
     assert (ran.code, "there is nothing to unpin" in ran.err) == (1, True)
