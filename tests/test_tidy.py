@@ -34,7 +34,7 @@ DIALECT = re.compile(
 """Words for which the field has a term: remote, re-created, reported, released, repaired, stored in."""
 STORED_WORDS = {"made anew"}
 """Values that older releases wrote to disk."""
-NOT_YET_PLAIN = {"cli", "log", "site", "spark", "stan", "store", "stream", "table"}
+NOT_YET_PLAIN = {"log", "site", "spark", "store", "stream", "table"}
 """Folders whose text still has such words; a folder is removed from here when it is clean."""
 GENERATED = {".git", ".venv", "node_modules", "results", "__pycache__", "build", "dist"}
 BANNED_MODULES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "shared"}
