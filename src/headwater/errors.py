@@ -4,7 +4,6 @@ A module that alone raises an error defines it. Its name is then given in bracke
 
 Error
 ├── ApiError                    returned to a client as code, err_code, description
-│   ├── ApiRefusedError         the API of a site returned an error [site.api_client]
 │   ├── OriginUnansweredError   no service answers on an origin's API [upstreams.origin_by_consumers]
 │   └── RequestRefusedError     the API returned an error to a client, with advice [client.jetstream_api]
 ├── BusError                    the connection to nats-server lacks something; names the fix
@@ -56,7 +55,6 @@ Error
 ├── CatchUpError                a source or mirror does not catch up in time [client.catch_up]
 ├── ChildError                  a process of a site does not become ready [site.child]
 ├── EngineMissingError          a query library is not installed [lake.scanning]
-├── NoAnswerError               a site's API does not answer [site.api_client]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
 └── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]
 """
