@@ -28,6 +28,7 @@ Error
 ├── SealError                   a sealed file is damaged or of an unknown version [model.sealed]
 │   └── NewerSealError          a newer release wrote the sealed file [model.sealed]
 ├── StagedFileError             a receipt names a wrong staged file [upstreams.staging]
+├── TablePlaceError             a table is not where the store expects it [table.bucket_tables]
 ├── UnfitBucketError            a bucket lacks what a store needs [objects.preflight]
 ├── UnknownChangeError          a stored consumer change has an unknown version [delivery.change]
 │   Requests

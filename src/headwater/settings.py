@@ -361,9 +361,7 @@ class Settings:
         if self.nats_url is None and not self.seats:
             for name in ("leaf_url", *PROOFS, "tls_ca", "tls_cert"):
                 if getattr(self, name) is not None:
-                    raise SettingsError(
-                        f"{name} requires nats_url: the embedded nats-server does not use it"
-                    )
+                    raise SettingsError(f"{name} requires nats_url: the embedded nats-server does not use it")
         if self.tables is None and (self.tables_endpoint is not None or self.tables_region is not None):
             raise SettingsError("tables_endpoint and tables_region have a meaning only with tables")
         if (self.tls_cert is None) != (self.tls_key is None):
