@@ -170,6 +170,60 @@ async def test_an_engine_killed_while_the_bucket_was_away_loses_nothing(
     await cable.cut()
 
 
+async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_goes_on(
+    tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
+) -> None:
+    cable = Cable(seaweed_server.port)
+    await cable.mend()
+    through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
+    # Nothing is kept on the disk or in memory: every read asks the bucket.
+    uncached = ("--tables-cache-bytes", "0", "--read-cache-bytes", "0")
+    async with engine(tmp_path, *flags(through), *uncached) as running:
+        async with connected(running) as js:
+            await js.add_stream(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE)
+            await publish(js, 1, 30)
+            await until(lambda: holds(address, list(range(1, 31))), "the fold is in the bucket")
+            await cable.cut()
+            with pytest.raises(APIError, match="the object store cannot be reached"):
+                await js.get_msg("ORDERS", 3)
+            subscription = await js.pull_subscribe("orders.>", durable="all")
+            with pytest.raises(TimeoutError):
+                await subscription.fetch(1, timeout=2)
+            await cable.mend()
+            got: list[bytes] = []
+
+            async def has_all() -> bool:
+                try:
+                    messages = await subscription.fetch(30, timeout=5)
+                except TimeoutError:
+                    return False
+                for each in messages:
+                    await each.ack_sync()
+                    got.append(each.data)
+                return len(got) >= 30
+
+            await until(has_all, "every message is delivered", lambda: f"{got} {running.log}")
+            assert got == [b"%d" % number for number in range(1, 31)]
+            await cable.cut()
+        await running.stop()
+        assert await running.ended() in (0, -15)
+
+
+async def test_a_folder_can_be_the_place_of_tables(tmp_path: Path) -> None:
+    address = BucketAddress(f"file://{tmp_path}/tables/prod")
+    async with engine(tmp_path, *QUICK, "--tables", address.url) as running:
+        async with connected(running) as js:
+            await js.add_stream(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE)
+            await publish(js, 1, 20)
+            await until(lambda: holds(address, list(range(1, 21))), "folded", lambda: running.log)
+        await running.kill()
+        await running.start()
+        async with connected(running) as js:
+            assert (await js.get_msg("ORDERS", 7)).data == b"7"
+            await js.delete_stream("ORDERS")
+            await until(lambda: not list((tmp_path / "tables").rglob("*.parquet")), "nothing is left")
+
+
 async def test_removed_messages_are_erased_and_replaced_files_swept(
     tmp_path: Path, address: BucketAddress
 ) -> None:
