@@ -95,7 +95,7 @@ class Chaos:
         world = self.world
         life = world.life
         if world.is_running and self.rng.random() < 0.85:
-            world.shim.kill_at(world.shim.operations + self.rng.randrange(1, self.rng.choice((10, 80, 300))))
+            self._arm_kill()
             for _ in range(100):
                 await asyncio.sleep(0.1)
                 if not world.is_running or world.life != life:
@@ -103,6 +103,14 @@ class Chaos:
         if world.is_running and world.life == life:
             world.kill()
         await self.revive()
+
+    def _arm_kill(self) -> None:
+        """Have the process killed at an operation; often between a write and its sync."""
+        shim = self.world.shim
+        if self.rng.random() < 0.4:
+            shim.kill_on(self.rng.choice((Op.SYNC, Op.SYNC, Op.SYNC_DIR, Op.RENAME)))
+        else:
+            shim.kill_at(shim.operations + self.rng.randrange(1, self.rng.choice((10, 80, 300))))
 
     async def _restart(self) -> None:
         await asyncio.wait_for(self.world.stop(), READY_S)

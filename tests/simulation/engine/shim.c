@@ -34,7 +34,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *fds[FDS];
 static char root[PATHS];
 static size_t root_length;
-static int paused = 1, dead, full;
+static int paused = 1, dead, full, kill_on = -1;
 static uint64_t operations, kill_at, seed = 88172645463325252ull, read_seed = 1;
 static uint32_t rates[CLASSES][FAULTS]; /* of 65536 */
 static uint64_t done[CLASSES], broken[CLASSES][FAULTS];
@@ -62,6 +62,7 @@ void sim_begin(const char *path, uint64_t new_seed) {
     root_length = strlen(root);
     paused = dead = full = 0;
     kill_at = 0;
+    kill_on = -1;
     seed = new_seed * 2654435761u + 88172645463325252ull;
     read_seed = seed;
     trace_length = range_count = 0;
@@ -74,7 +75,8 @@ void sim_pause(int value) { paused = value; }
 int sim_dead(void) { return dead; }
 void sim_die(void) { dead = 1; }
 void sim_full(int value) { full = value; }
-void sim_kill_at(uint64_t nth) { kill_at = nth; }
+void sim_kill_at(uint64_t nth) { kill_at = nth; if (!nth) kill_on = -1; }
+void sim_kill_on(int class) { kill_on = class; }
 void sim_rate(int class, int fault, uint32_t rate) { rates[class][fault] = rate; }
 void sim_arm(uint64_t nth, int fault) {
     for (int i = 0; i < 64; i++) if (!armed[i].at) { armed[i].at = nth; armed[i].fault = fault; return; }
@@ -139,7 +141,7 @@ static int decide(int class) {
     operations++;
     done[class]++;
     int fault = F_NONE;
-    if (kill_at && operations >= kill_at) fault = F_KILL;
+    if ((kill_at && operations >= kill_at) || class == kill_on) fault = F_KILL;
     for (int i = 0; !fault && i < 64; i++)
         if (armed[i].at && operations >= armed[i].at) {
             fault = armed[i].fault;
@@ -149,7 +151,7 @@ static int decide(int class) {
     for (int f = F_REFUSED; !fault && f <= F_LATE; f++)
         if (rates[class][f] && (chance() & 65535) < rates[class][f]) fault = f;
     if (fault) broken[class][fault]++;
-    if (fault == F_KILL) { dead = 1; kill_at = 0; }
+    if (fault == F_KILL) { dead = 1; kill_at = 0; kill_on = -1; }
     return fault;
 }
 static int failure(int fault) { errno = fault == F_FULL ? ENOSPC : EIO; return -1; }

@@ -133,6 +133,10 @@ class Shim:
         """End the process at the first change that is the nth operation or a later one."""
         self._c.sim_kill_at(ctypes.c_uint64(nth))
 
+    def kill_on(self, op: Op) -> None:
+        """End the process at the next operation of a kind."""
+        self._c.sim_kill_on(int(op))
+
     def arm(self, nth: int, fault: Fault) -> None:
         """Break the first change that is the nth operation or a later one."""
         self._c.sim_arm(ctypes.c_uint64(nth), int(fault))
