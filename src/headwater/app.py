@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.announcements import Announcements, PrintedAnnouncements
+from headwater.backoff import wait_s
 from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer, room_above
 from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
@@ -277,4 +278,4 @@ async def _serve_with_retries(parts: EngineParts, settings: Settings, ready: Cal
         except Exception:
             logger.exception("the account %s is not served yet", settings.streams_folder)
         failures += 1
-        await asyncio.sleep(min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_S))
+        await asyncio.sleep(wait_s(failures, FIRST_WAIT_S, LONGEST_WAIT_S))

@@ -16,11 +16,9 @@ import pytest
 
 from headwater.replication import supervisor
 from headwater.replication.supervisor import (
-    LONGEST_WAIT_S,
     Supervisor,
     environment,
     record_of,
-    restart_wait_s,
 )
 from headwater.settings import Settings
 from waits import until
@@ -215,9 +213,3 @@ def test_a_line_that_is_no_record_is_told_apart(line: str) -> None:
 def test_a_record_is_read_with_its_fields() -> None:
     found = record_of(json.dumps(LINE))
     assert found == (logging.INFO, "headwater.replication.driver", "copied", {"messages": 3})
-
-
-def test_the_waits_between_starts_grow_to_a_bound() -> None:
-    waits = [restart_wait_s(failures) for failures in range(1, 100)]
-    assert waits[:3] == [1.0, 2.0, 4.0]
-    assert waits[-1] == LONGEST_WAIT_S

@@ -7,6 +7,8 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 
+from headwater.background_tasks import BackgroundTasks
+
 logger = logging.getLogger(__name__)
 Work = Callable[[], Coroutine[None, None, None]]
 Refuse = Callable[[], None]
@@ -41,7 +43,7 @@ class Lanes:
         self._total = total
         self._stuck_s = stuck_s
         self._lanes: dict[str, _Lane] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._load = 0
 
     @property
@@ -64,9 +66,7 @@ class Lanes:
             return True
         lane.running += 1
         lane.moved_at = asyncio.get_running_loop().time()
-        task = asyncio.create_task(self._run(name, lane, work), name=f"api {name}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._run(name, lane, work), f"api {name}")
         return True
 
     def _is_stuck(self, lane: _Lane) -> bool:
@@ -107,7 +107,7 @@ class Lanes:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._stuck_s
         while self._tasks and (left_s := deadline - loop.time()) > 0:
-            await asyncio.wait(set(self._tasks), timeout=left_s)
+            await self._tasks.ended(left_s)
         for task in self._tasks:
             logger.error("%s has not ended", task.get_name())
             task.cancel()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.errors import api_error
 
 AT_ONCE = 8
@@ -28,20 +28,17 @@ class Transfers:
         self.patience = patience or Patience()
         # Separate threads: a restore's thread waits for the client between chunks.
         self.executor = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="transfer")
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
         """Run the work in the background, or refuse it if enough is in progress."""
         if len(self._tasks) >= AT_ONCE:
             work.close()
             raise api_error("cluster_not_avail")
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work, name)
 
     async def close(self) -> None:
         """Return once every transfer has ended; those in progress are cancelled."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.cancel()
+        await self._tasks.ended()
         self.executor.shutdown(wait=False, cancel_futures=True)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater import private_file
+from headwater.backoff import Backoff
 from headwater.bus import permissions
 from headwater.bus.launcher import bound_to_us
 from headwater.errors import BusError, DiskError
@@ -265,17 +266,14 @@ class EmbeddedServer:
 
     async def _keep(self) -> None:
         """Restart the server whenever it dies."""
-        attempt = 0
+        longest_s = self.options.restart_wait_max_s
+        waits = Backoff(self.options.restart_wait_s, longest_s, settled_s=longest_s)
         while True:
             assert self._process is not None
             began = asyncio.get_running_loop().time()
             status = await self._process.wait()
-            if asyncio.get_running_loop().time() - began > self.options.restart_wait_max_s:
-                attempt = 0
             logger.error("the embedded nats-server died with status %s; restarting it", status)
-            wait = self.options.restart_wait_s * 2.0 ** min(attempt, 16)
-            await asyncio.sleep(min(wait, self.options.restart_wait_max_s))
-            attempt += 1
+            await asyncio.sleep(waits.next_s(asyncio.get_running_loop().time() - began))
             try:
                 await self._launch()
                 if self._attached is not None:

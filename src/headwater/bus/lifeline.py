@@ -10,6 +10,7 @@ import ssl
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+from headwater.backoff import wait_s
 from headwater.bus.credentials import tls_context
 from headwater.bus.link import SocketLink
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
@@ -62,8 +63,8 @@ class Speaker(Protocol):
 
 def backoff_s(attempt: int, options: ConnectOptions, jitter: float) -> float:
     """Return how long to wait after failed round `attempt`; `jitter` in [0, 1) spreads many clients."""
-    wait = options.reconnect_wait_s * 2.0 ** min(attempt, 16)
-    return min(wait, options.reconnect_wait_max_s) * (0.5 + jitter / 2)
+    wait = wait_s(attempt + 1, options.reconnect_wait_s, options.reconnect_wait_max_s)
+    return wait * (0.5 + jitter / 2)
 
 
 class Lifeline:

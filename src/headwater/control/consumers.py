@@ -9,6 +9,7 @@ from sqlite3 import IntegrityError
 
 import msgspec
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.bounded import ends
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
@@ -73,7 +74,7 @@ class Consumers:
         self._was_open = outlet.is_open
         self._flow_sids: dict[str, bytes] = {}
         self._ack_sids: dict[Consumer, list[bytes]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self.on_listeners: Callable[[], None] = lambda: None
         """Called when interest in any subject has begun or ended."""
 
@@ -189,11 +190,8 @@ class Consumers:
                 for consumers in closing.values()
             )
         )
-        await ends(self._end_tasks(), "tasks of consumers")
+        await ends(self._tasks.ended(), "tasks of consumers")
         self._timers.close()
-
-    async def _end_tasks(self) -> None:
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> ConsumerInfo:
         """Return the info of the consumer that a request asks for, created or changed."""
@@ -387,6 +385,4 @@ class Consumers:
         self._background(self._delete(consumer))
 
     def _background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work)

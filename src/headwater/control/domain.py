@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.control import rules
 from headwater.control.account import AccountLimits
 from headwater.control.catalog import REPAIR, Catalog, StreamRow
@@ -111,9 +112,9 @@ class Domain:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._openings: dict[str, asyncio.Task[None]] = {}
         """The streams that are being opened, by name."""
-        self._closings: set[asyncio.Task[None]] = set()
-        self._removals: set[asyncio.Task[None]] = set()
-        self._retries: set[asyncio.Task[None]] = set()
+        self._closings = BackgroundTasks()
+        self._removals = BackgroundTasks()
+        self._retries = BackgroundTasks()
         self.late = LateStreams()
         """The streams that do not answer at the moment."""
 
@@ -293,12 +294,10 @@ class Domain:
         await self._reopening.close()
         for opening in self._openings.values():
             opening.cancel()
-        for retry in self._retries:
-            retry.cancel()
+        self._retries.cancel()
         await self.late.close()
         await asyncio.gather(*(self._close_one(name) for name in list(self._streams)))
-        if self._removals:
-            await asyncio.wait(self._removals, timeout=CLOSE_WITHIN_S)
+        await self._removals.ended(CLOSE_WITHIN_S)
         # Memory streams end here. Their files would use memory until the next start.
         await on_thread(self._forget_memory)
 
@@ -322,9 +321,7 @@ class Domain:
         """Return the task that closes a stream, once it has ended, or after a while if it hangs."""
         for observer in self._observers:
             observer.on_closed(stream)
-        closing = asyncio.create_task(self._end(stream), name=f"close {stream.name}")
-        self._closings.add(closing)
-        closing.add_done_callback(self._closings.discard)
+        closing = self._closings.start(self._end(stream), f"close {stream.name}")
         await asyncio.wait({closing}, timeout=CLOSE_WITHIN_S)
         if not closing.done():
             logger.error("stream %r does not close, its disk does not respond", stream.name)
@@ -496,9 +493,7 @@ class Domain:
         """Declare the old config again, later if the disk refuses: a restart must not find the new one."""
         if await self._has_declared(old):
             return
-        task = asyncio.create_task(self._keep_taking_back(old), name=f"take back {old.name}")
-        self._retries.add(task)
-        task.add_done_callback(self._retries.discard)
+        self._retries.start(self._keep_taking_back(old), f"take back {old.name}")
 
     async def _keep_taking_back(self, old: StreamConfig) -> None:
         """Try until it is declared, or a newer config is."""
@@ -592,9 +587,7 @@ class Domain:
             self._in_background(remove())
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work, name="remove streams")
-        self._removals.add(task)
-        task.add_done_callback(self._removals.discard)
+        self._removals.start(work, "remove streams")
 
     def _lock(self, name: str) -> asyncio.Lock:
         lock = self._locks.get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.bus.connection import Connection
 from headwater.bus.permissions import INTERNAL, INTERNAL_PREFIX
 from headwater.errors import Error
@@ -142,7 +143,7 @@ class Ingest:
         self._prefix = f"$JS.{domain}.API." if domain else ""
         self._sinks: dict[str, StreamSink] = {}
         self._sids: dict[str, dict[str, bytes]] = {}
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._waiting = BackgroundTasks()
 
     @property
     def share_bytes(self) -> int:
@@ -205,9 +206,7 @@ class Ingest:
         ):
             return
         self.connection.pause_reading(self)
-        task = asyncio.create_task(self._resume(stream), name=f"hold back for {stream.name}")
-        self._waiting.add(task)
-        task.add_done_callback(self._waiting.discard)
+        self._waiting.start(self._resume(stream), f"hold back for {stream.name}")
 
     async def _resume(self, stream: Stream) -> None:
         """Read on when the stream has caught up, or when the others have waited long enough for it."""

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from headwater.backoff import wait_s
 from headwater.replication.exchange import EngineAwayError, portions
 from headwater.replication.work import Committed, Plan, Receipt, Work
 
@@ -154,7 +155,7 @@ def has_room(plans: Sequence[Plan]) -> bool:
 
 def pause_s(misses: int) -> float:
     """Return how long to wait after this many failures in a row."""
-    return float(min(FIRST_PAUSE_S * 2.0 ** min(misses - 1, 16), LONGEST_PAUSE_S))
+    return wait_s(misses, FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
 
 def _warn(receipts: Sequence[Receipt], committed: Committed) -> int:

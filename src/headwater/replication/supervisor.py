@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from headwater.backoff import Backoff
 from headwater.bus.launcher import bound_to_us
 from headwater.settings import Settings
 
@@ -63,15 +64,14 @@ class Supervisor:
     async def _keep(self) -> None:
         """Start the replicator, and restart it whenever it ends."""
         loop = asyncio.get_running_loop()
-        failures = 0
+        waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
         while True:
             began = loop.time()
             try:
                 self.problem = await self._run()
             except OSError as error:
                 self.problem = f"cannot start the replicator: {error}"
-            failures = 1 if loop.time() - began > SETTLED_S else failures + 1
-            wait_s = restart_wait_s(failures)
+            wait_s = waits.next_s(ran_s=loop.time() - began)
             logger.error("%s; restarting it in %g s", self.problem, wait_s)
             await asyncio.sleep(wait_s)
 
@@ -142,11 +142,6 @@ def record_of(line: str) -> tuple[int, str, str, dict[str, Any]] | None:
         return level, fields.pop("logger"), fields.pop("event"), fields
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def restart_wait_s(failures: int) -> float:
-    """Return how long to wait after this many ends in a row."""
-    return float(min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_S))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

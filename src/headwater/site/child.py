@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+from headwater.backoff import Backoff
 from headwater.bus.launcher import bound_to_us
 from headwater.errors import Error
 
@@ -101,13 +102,12 @@ class Child:
     async def _keep(self) -> None:
         """Restart the process whenever it dies, with back-off."""
         loop = asyncio.get_running_loop()
-        failures = 0
+        waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
         while True:
             assert self._process is not None
             began = loop.time()
             await self._process.wait()
-            failures = 1 if loop.time() - began > SETTLED_S else failures + 1
-            await asyncio.sleep(min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 16), LONGEST_WAIT_S))
+            await asyncio.sleep(waits.next_s(ran_s=loop.time() - began))
             self.restarts += 1
             await self._launch()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 import msgspec
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.clock import Clock
 from headwater.control.domain import Domain
 from headwater.delivery.timers import Timers
@@ -48,7 +47,7 @@ class Channels:
         self._clock = clock
         self._channels: dict[str, Channel] = {}
         self._by_folded: dict[str, str] = {}
-        self._deleting: set[asyncio.Task[None]] = set()
+        self._deleting = BackgroundTasks()
         self._closed = False
         self.on_changed_flow: Callable[[SharedFlow], None] = lambda shared: None
         """Called when a flow's position changes."""
@@ -160,9 +159,7 @@ class Channels:
             self.look_after(channel)
             return
         channel.is_leaving = True
-        task = asyncio.create_task(self._delete(channel), name=f"delete {channel.name}")
-        self._deleting.add(task)
-        task.add_done_callback(self._deleting.discard)
+        self._deleting.start(self._delete(channel), f"delete {channel.name}")
 
     async def _delete(self, channel: Channel) -> None:
         logger.info("deleting channel %s: it was inactive for max_inactivity", channel.name)
@@ -176,9 +173,7 @@ class Channels:
     async def close(self) -> None:
         """Stop sending; all channels are kept."""
         self._closed = True
-        for task in self._deleting:
-            with suppress(asyncio.CancelledError):
-                await task
+        await self._deleting.ended()
         for channel in self._channels.values():
             channel.close()
 

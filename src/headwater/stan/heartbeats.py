@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.bus.connection import Connection, NoRespondersError
 from headwater.clock import Clock
 from headwater.delivery.timers import Timers
@@ -50,7 +51,7 @@ class Heartbeats:
         self._timeout_s = timeout_s
         self._probe_s = probe_s
         self._beats: dict[str, _Beat] = {}
-        self._asking: set[asyncio.Task[None]] = set()
+        self._asking = BackgroundTasks()
         self.on_doubt: Callable[[Client, bool], None] = lambda client, in_doubt: None
         """Called when a client misses a heartbeat, and when it answers again."""
         self.on_alive: Callable[[Client], None] = lambda client: None
@@ -77,9 +78,7 @@ class Heartbeats:
 
     def ask(self, beat: _Beat) -> None:
         """Send a heartbeat, and handle its answer."""
-        task = asyncio.create_task(self._ask(beat), name=f"heartbeat of {beat.client.client_id}")
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        self._asking.start(self._ask(beat), f"heartbeat of {beat.client.client_id}")
 
     async def _ask(self, beat: _Beat) -> None:
         client = beat.client
@@ -124,5 +123,4 @@ class Heartbeats:
         """Stop all heartbeats."""
         for beat in self._beats.values():
             self._timers.forget(beat)
-        for task in self._asking:
-            task.cancel()
+        self._asking.cancel()

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.errors import ApiError
 from headwater.model.stream import Discard, StreamConfig
 from headwater.stan import refusals
@@ -54,7 +55,7 @@ class Publishing:
         self._asked: dict[bytes, Waiting] = {}
         """Publishes to streams that may refuse them, by the subject on which the stream answers."""
         self._count = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self.in_msgs = 0
         self.in_bytes = 0
 
@@ -111,9 +112,7 @@ class Publishing:
             else:
                 stream.publishing.offer(batch.items)
                 stored = self._acknowledge(stream.publishing.promise(), batch)
-                task = asyncio.create_task(stored, name="stan acks")
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._tasks.start(stored, "stan acks")
             self._keep_pace(stream)
 
     async def _acknowledge(self, stored: asyncio.Future[None], batch: ChannelBatch) -> None:
@@ -143,7 +142,7 @@ class Publishing:
 
     async def close(self) -> None:
         """Return once all collected publishes are acknowledged."""
-        await asyncio.gather(*self._tasks)
+        await self._tasks.ended()
 
 
 def _problem(text: str) -> bytes:

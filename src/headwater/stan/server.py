@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.bus.connection import Connection
 from headwater.control.subject_rules import can_be_sent_to
 from headwater.errors import ApiError
@@ -82,7 +83,7 @@ class StanServer:
         self._subscribe_subject = subjects.subscribe.encode()
         self._queue: deque[Frame] = deque()
         self._worker: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._sids: list[bytes] = []
         self._registered = asyncio.Event()
         heartbeats.on_dead = self._drop
@@ -107,9 +108,8 @@ class StanServer:
             self._connection.unsubscribe(sid)
         if self._worker is not None:
             await self._worker
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.cancel()
+        await self._tasks.ended()
         await self._publishing.close()
 
     def flush(self) -> None:
@@ -368,9 +368,7 @@ class StanServer:
         self._journal.put([*ops, records.remove_client(client.client_id)], then)
 
     def _spawn(self, work: Any, name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work, name)
 
 
 _WAITED = b"NATS/1.0\r\nHeadwater-Waited: 1\r\n\r\n"

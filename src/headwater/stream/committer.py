@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from headwater.backoff import Backoff
 from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.log.segment import Position
 from headwater.stream.events import StreamEvents
@@ -257,7 +258,7 @@ class Committer:
         if self._rebuilding is None:
             self._rebuilding = asyncio.get_running_loop().create_future()
         self._refuse(group, error)
-        pause_s = RETRY_FIRST_S
+        waits = Backoff(RETRY_FIRST_S, RETRY_MOST_S)
         rolled_back = False
         while True:
             self._refuse_waiting(error)
@@ -274,8 +275,7 @@ class Committer:
                 self._rebuilding = asyncio.get_running_loop().create_future()
             if self._closing or (rolled_back and self._rebuilding is None):
                 break
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, RETRY_MOST_S)
+            await asyncio.sleep(waits.next_s())
         if rolled_back and self._rebuilding is None:
             self.failure = None
             logger.info("stream %s: storing again", self._store.config.name)

@@ -20,6 +20,7 @@ from typing import Any
 
 from pyroaring import BitMap64
 
+from headwater.backoff import Backoff
 from headwater.bus.connection import Connection, NoRespondersError
 from headwater.errors import ApiError, BusError, Error
 from headwater.model.cursor import Cursor
@@ -264,7 +265,7 @@ class Durables:
         """
         while any(map(self._is_unchecked, successors)):  # noqa: ASYNC110 - there is no event for a first check
             await asyncio.sleep(SUCCEEDED_S)
-        said, pause_s = "", AGAIN_S
+        said, waits = "", Backoff(AGAIN_S, LONGEST_AGAIN_S)
         for _ in range(MOST_TRIES):
             try:
                 await self._origins.ask(subject)
@@ -279,8 +280,7 @@ class Durables:
                 # Log each reason once: an origin may be unreachable for days, or never have existed.
                 logger.info("cannot remove a consumer at its origin yet, will try again: %s", why)
                 said = why
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_AGAIN_S)
+            await asyncio.sleep(waits.next_s())
         logger.warning("cannot remove a consumer at its origin, remove it by hand: %s", said)
 
     def _is_unchecked(self, upstream: Upstream) -> bool:

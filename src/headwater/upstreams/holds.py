@@ -10,10 +10,10 @@ but never early: the cursor is durable before the floor moves.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.control.domain import Domain
 from headwater.errors import Error
 from headwater.model.stream import Retention
@@ -77,7 +77,7 @@ class UpstreamHolds:
         """Upstreams whose floor may have moved, by origin; an origin in here has a release task."""
         self._for_offline: list[tuple[str, Stream, Hold]] = []
         """Targets that could not be opened, each with its origin and the hold for it."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._closed = False
 
     def declare(self, target: str, upstreams: Iterable[Upstream]) -> None:
@@ -130,7 +130,7 @@ class UpstreamHolds:
     async def close(self) -> None:
         """Release nothing more; streams that close from now on are not being deleted."""
         self._closed = True
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.ended()
 
     def _hold(self, upstream: Upstream) -> None:
         origin = self._domain.find(upstream.source.name)
@@ -169,9 +169,7 @@ class UpstreamHolds:
             self._begin(self._drop(kept.origin))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work, name="release")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work, "release")
 
     async def _drop(self, origin: Stream) -> None:
         """Release what an origin kept for a removed hold only."""

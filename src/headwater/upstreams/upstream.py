@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
+from headwater.backoff import wait_s
 from headwater.errors import ApiError, api_error
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import Gaps, gaps_name
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 LEASE_NS = 60_000_000_000
 """How long a range may be in progress before it is handed out again."""
+FIRST_RETRY_S = 1.0
+LONGEST_RETRY_S = 10.0
 FARTHEST_TRY_NS = 15_000_000_000
 """No attempt is delayed for longer than this."""
 STALLED_NS = 20_000_000_000
@@ -117,7 +120,7 @@ class Upstream:
         self.is_stalled = False
         self._show(error, now_ns)
         self.failures += 1
-        self.next_try_ns = now_ns + min(500_000_000 * 2 ** min(self.failures, 5), 10_000_000_000)
+        self.next_try_ns = now_ns + int(wait_s(self.failures, FIRST_RETRY_S, LONGEST_RETRY_S) * 1e9)
 
     def stalled(self, why: str, now_ns: int) -> None:
         """Record that nothing was copied for too long although there is something to copy and no error."""

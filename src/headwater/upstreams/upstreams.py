@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.domain import Domain
@@ -131,7 +132,7 @@ class Upstreams:
         self._planning = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
         self._pending = PendingUpstreams()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self.on_needed: Callable[[], None] = lambda: None
         """Called when there is an upstream, so that a replicator is needed."""
         self.on_looked: Callable[[Upstream], None] = lambda upstream: None
@@ -163,7 +164,7 @@ class Upstreams:
             await asyncio.gather(self._watching, return_exceptions=True)
         if self._tasks:
             # A failing disk must not keep the engine from stopping: what was committed is in the log.
-            await asyncio.wait(self._tasks, timeout=CLOSE_S)
+            await self._tasks.ended(CLOSE_S)
 
     async def _watch(self) -> None:
         """Measure the lag and show what is stuck, whether or not a replicator asks for work."""
@@ -308,9 +309,7 @@ class Upstreams:
         return proven
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work, name)
 
     async def _answer_plan(self, reply: bytes, proven: Proven, question: Question) -> None:
         """Answer with the work that there is, as soon as there is some or after a while."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
+from headwater.backoff import Backoff
 from headwater.errors import Error
 from headwater.stream.events import StreamEvents
 from headwater.stream.store import Store
@@ -53,7 +54,7 @@ class Adopter:
 
     async def _run(self) -> None:
         """Commit files until none waits. Retry failures: the log has made the files part of the stream."""
-        adoptions, pause_s = self._store.adoptions, FIRST_PAUSE_S
+        adoptions, waits = self._store.adoptions, Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while (files := adoptions.through(self._store.synced_seq)) and not self._closing.is_set():
             try:
                 await self._store.change_table(self._store.finish_adoptions, files[-1].last_seq)
@@ -63,11 +64,10 @@ class Adopter:
                     "stream %s: %s; trying again", self._store.config.name, error, exc_info=not is_known
                 )
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(pause_s):
+                    async with asyncio.timeout(waits.next_s()):
                         await self._closing.wait()
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
                 continue
             adoptions.done(files[-1].last_seq)
-            pause_s = FIRST_PAUSE_S
+            waits.reset()
             for file in files:
                 self._events.adopted(file)
