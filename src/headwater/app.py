@@ -220,6 +220,8 @@ def _open_parts(
     handover.write(path, settings, secret)
     supervisor = Supervisor(settings, path, catalog.store_id)
     stack.push_async_callback(supervisor.stop)
+    if owns:
+        supervisor.look_for_java()
     return EngineParts(
         store=settings.store,
         handover=path,

@@ -250,7 +250,10 @@ class Settings:
         "local[*]",
     )
     spark_driver_memory: str = _setting(
-        "Memory of the replicator's JVM; messages never pass through it.", "Replication", "1g"
+        "Memory of the replicator's JVM. Messages pass through it only in short tails that plans carry and "
+        "in small receipts.",
+        "Replication",
+        "1g",
     )
     replication_secret: str | None = _setting(
         "Secret with which an engine and its replicators authenticate each other; without it, the engine "

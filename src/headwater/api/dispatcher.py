@@ -122,7 +122,7 @@ class Dispatcher:
         response = self._encode(endpoint, members, error)
         limit = self._context.connection.max_payload
         if len(response) > limit:
-            error = _general(f"the answer has {len(response)} bytes, more than {limit}: request less")
+            error = _general(_too_large(request.subject, len(response), limit))
             response = self._encode(endpoint, {}, error)
         self._context.count(error)
         if request.reply:
@@ -134,6 +134,14 @@ class Dispatcher:
         if error is None:
             return self._encoder.encode({"type": endpoint.type, **members})
         return self._encoder.encode({"type": endpoint.type, "error": error_json(error), **endpoint.zero})
+
+
+def _too_large(subject: str, size: int, limit: int) -> str:
+    """Return why there is no answer: unlike nats-server, the engine is a client of a server with a limit."""
+    instead = "request less"
+    if subject.startswith("STREAM.MSG.GET."):
+        instead = "read the message with a direct get or a consumer"
+    return f"the answer has {size} bytes, more than {limit}: {instead}"
 
 
 def _general(err: str) -> ApiError:

@@ -5,26 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 
 import msgspec
 
 from headwater.errors import Error
 from headwater.replication import handover
+from headwater.replication.java import INSTALL_JAVA, JAVA_VERSION, MISSING, java_path
 from headwater.replication.work import Receipt, Work
 from headwater.replication.worker.transfer import failed, ready, transfer_all
 
 logger = logging.getLogger(__name__)
 
-JAVA_VERSION = 17
-INSTALL_JAVA = "apt-get install -y openjdk-17-jre-headless"
 INSTALL_SPARK = "pip install 'headwater[spark]'"
 APP_NAME = "headwater-replicator"
 WARM_S = 30.0
@@ -67,16 +64,13 @@ class SparkLostError(Error):
 
 def check_java(environ: Mapping[str, str]) -> None:
     """Raise an error, with the command that fixes it, if there is no Java that Spark can run on."""
-    home = environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
+    java = java_path(environ)
     try:
         if java is None:
             raise FileNotFoundError
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
-        raise SparkMissingError(
-            f"Java {JAVA_VERSION} is missing, which Spark needs: {INSTALL_JAVA}"
-        ) from None
+        raise SparkMissingError(MISSING) from None
     found = _VERSION.search(said.stderr + said.stdout)
     if found and int(found[1]) < JAVA_VERSION:
         raise SparkMissingError(

@@ -14,6 +14,7 @@ from typing import Any
 
 from headwater.backoff import Backoff
 from headwater.bus.launcher import bound_to_us
+from headwater.replication.java import MISSING, java_path
 from headwater.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,12 @@ class Supervisor:
         """Return the process id of the running replicator."""
         running = self._process is not None and self._process.returncode is None
         return self._process.pid if self._process is not None and running else None
+
+    def look_for_java(self) -> None:
+        """Report a missing Java now, and not only once there is something to copy."""
+        if java_path(os.environ) is None:
+            self.problem = MISSING
+            logger.warning("%s; sources and mirrors are not copied until then", MISSING)
 
     def ensure(self) -> None:
         """Have a replicator running from now on; returns at once."""
