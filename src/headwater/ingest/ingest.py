@@ -29,10 +29,10 @@ _ROLLUP = b"\r\nNats-Rollup:"
 GIVEN_WAY = 8
 """Turns of the event loop that others get for each message that takes long: an answer takes several."""
 MOST_HELD = 4096
-"""So many messages of one stream wait behind those that take long to check; more are refused."""
+"""The most messages of one stream that wait behind a slow check; more are refused."""
 CROWDED = Error("too many messages wait behind demands with wildcards")
 BUCKETS = ("$KV.", "$OBJ.")
-"""Subjects to which clients of a domain publish below the prefix of its API, for leaf nodes to let pass."""
+"""Subjects below a domain's API prefix to which its clients publish, so that leaf nodes pass them on."""
 
 
 class StreamSink:
@@ -43,7 +43,7 @@ class StreamSink:
         self.stream = stream
         self._ingest = ingest
         self._held: list[Frame] = []
-        """A message that takes long to check, and all that came behind it."""
+        """A message with a slow check, and all messages after it."""
         self._offering: asyncio.Task[None] | None = None
 
     def flush(self) -> None:
@@ -151,17 +151,17 @@ class Ingest:
         return MAX_BACKLOG_BYTES // max(1, min(len(self._sinks), 8))
 
     def on_opened(self, stream: Stream) -> None:
-        """Begin to take the stream's publishes."""
+        """Begin to accept publishes for the stream."""
         self._sinks[stream.name] = StreamSink(stream, self)
         self._sids[stream.name] = {}
         self._subscribe(stream)
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """Take up the subjects that the stream listens on now."""
+        """Subscribe to the subjects that the stream has now."""
         self._subscribe(stream)
 
     def on_closed(self, stream: Stream) -> None:
-        """Take no more publishes for the stream."""
+        """Stop accepting publishes for the stream."""
         for sid in self._sids.pop(stream.name).values():
             self.connection.unsubscribe(sid)
         del self._sinks[stream.name]

@@ -290,7 +290,7 @@ class StoredBatch:
         )
 
     def index_of(self, seq: int) -> int | None:
-        """Return where the message of this sequence lies, None if it is not in the batch."""
+        """Return the row of the message with this sequence, None if it is not in the batch."""
         if self._head.flags & _HAS_OFFSETS:
             index = int(np.searchsorted(self.seqs, seq))
             return index if index < self._head.count and self.seqs[index] == seq else None

@@ -15,7 +15,7 @@ from headwater.log.recovery import recover
 from headwater.log.segment import Damage, Position, SegmentHeader, records, scan, segment_path
 
 STRANGERS = 1000
-"""So many segments of a deposed owner are passed over before something else must be wrong."""
+"""The most segments of a deposed owner that are skipped; more mean that something else is wrong."""
 
 
 class Log:
@@ -45,14 +45,14 @@ class Log:
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, from_segment: int = 0, fence: Fence = NO_FENCE) -> Log:
-        """Return the log, made if it was missing, with all that it holds durable."""
+        """Return the log, created if it is missing; everything in it is durable."""
         log = cls(directory, disk, fence)
         fence.check()  # before anything of a log is removed that may be another engine's by now
         recovered = recover(directory, disk, from_segment)
         log._epoch = fence.epoch
         if recovered.epoch > fence.epoch:
-            # Whoever has that epoch may own the store by now. If not, the store forgot its epoch; the log
-            # goes on with the one it knows, since a lower one would say that we are the deposed owner.
+            # The engine with that epoch may own the store by now. If not, the store lost its epoch; the log
+            # continues with the one it knows, because a lower one would mark us as the deposed owner.
             fence.check()
             log._epoch = recovered.epoch
         log._torn = recovered.damage
@@ -90,7 +90,7 @@ class Log:
                     yield item
 
     def append(self, encoded: Sequence[bytes]) -> list[Position]:
-        """Return where the batches lie once they are written; they are durable after `sync`."""
+        """Return the positions of the batches once they are written; they are durable after `sync`."""
         file = self._writable()
         buffers, positions = records(self.segment, file.size, encoded)
         self._failed = True
@@ -132,7 +132,7 @@ class Log:
         return self.segment
 
     def read(self, position: Position) -> StoredBatch:
-        """Return the batch that lies there, checked; any thread may call it."""
+        """Return the batch at a position, checked; any thread may call it."""
         path = segment_path(self._directory, position.segment)
         encoded = self._disk.read(path, position.offset, position.length)
         if not is_intact(encoded):
@@ -169,7 +169,7 @@ class Log:
         self._disk.remove(segment_path(self._directory, number))
 
     def _start(self) -> None:
-        """Go on in a new segment, which seals the current one at its durable length."""
+        """Continue in a new segment; seal the current one at its durable length."""
         # From here on a header that seals the current segment may be on disk, so nothing more may be
         # appended to it, even if this fails.
         self._failed = True

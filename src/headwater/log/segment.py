@@ -35,7 +35,7 @@ _CRC = Struct("<I")
 
 
 class Position(NamedTuple):
-    """Where an encoded batch lies."""
+    """The position of an encoded batch."""
 
     segment: int
     offset: int
@@ -56,7 +56,7 @@ class Damage:
 
     @property
     def most_messages(self) -> int:
-        """Return how many messages these bytes can have held at the most."""
+        """Return the most messages that these bytes can have held."""
         return max(0, self.position.length - STAMP_SIZE - HEAD_SIZE) // MESSAGE_SIZE
 
 
@@ -78,7 +78,7 @@ class SegmentHeader(NamedTuple):
 
 
 def segment_path(directory: Path, number: int) -> Path:
-    """Return where the segment of this number lies."""
+    """Return the path of the segment with this number."""
     return directory / f"{number:020d}.log"
 
 
@@ -89,7 +89,7 @@ def segment_number(name: str) -> int | None:
 
 
 def records(number: int, offset: int, batches: Sequence[bytes]) -> tuple[list[bytes], list[Position]]:
-    """Return what to write at this offset for the batches, and where each of them will lie."""
+    """Return the bytes to write at this offset for the batches, and the position of each."""
     buffers: list[bytes] = []
     positions: list[Position] = []
     for batch in batches:
@@ -181,7 +181,7 @@ class _Window:
         return self._bytes[offset - self._start : offset - self._start + length]
 
     def find(self, wanted: bytes, offset: int, end: int) -> int | None:
-        """Return where the wanted bytes first lie between offset and end."""
+        """Return the first offset of the wanted bytes between offset and end."""
         while offset + len(wanted) <= end:
             self._load(offset, len(wanted))
             found = self._bytes.find(wanted, offset - self._start, end - self._start)
@@ -194,7 +194,7 @@ class _Window:
         return None
 
     def _load(self, offset: int, length: int) -> None:
-        """Have the range in memory."""
+        """Load the range into memory."""
         if offset < self._start or offset + length > self._start + len(self._bytes):
             self._bytes = self._disk.read(self.path, offset, max(length, WINDOW))
             self._start = offset

@@ -93,7 +93,7 @@ class Committer:
             raise _refusal(self.failure)
 
     async def settled(self) -> None:
-        """Return once everything offered so far is durable; raise if it could not be made so."""
+        """Return once everything offered so far is durable; raise if that fails."""
         if self._sequencer.group:
             if self.task.done():
                 raise _refusal(self.failure or Error())
@@ -135,7 +135,7 @@ class Committer:
             raise _refusal(self.failure or Error())
 
     async def rotate(self, *, dump: bool) -> Rotated:
-        """Seal the log's segment; with `dump`, also return the ledger as it stands at its end."""
+        """Seal the log's segment; with `dump`, also return the ledger as of its end."""
         assert self._rotation is None
         if self.failure is not None:
             raise self.failure

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Span = tuple[int, int, int]
-"""First and last sequence, and how many messages there are at the most from one to the other."""
+"""First and last sequence, and the most messages that there can be between them."""
 
 
 def uncovered(

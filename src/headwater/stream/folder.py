@@ -1,4 +1,4 @@
-"""Moves settled messages from head to body, keeps the body in few files, and erases what was removed.
+"""Folds messages from the log into the table, compacts the table's files, and erases removed messages.
 
 Fold, step by step, and what a crash after each leaves behind:
 
@@ -42,7 +42,7 @@ CHECKPOINT_RATIO = 4
 LARGE_LOG = 1 << 20
 PART_BYTES = 4 << 20
 MOST_SEGMENTS = 64
-"""A checkpoint is also due when folds have left so many segments."""
+"""A checkpoint is also due when folds have left this many segments."""
 
 
 class Fold:
@@ -116,14 +116,14 @@ class Fold:
                 await self._store.change_table(self._move, entries, deleted, first_seq)
                 store.head.release_through(entries[-1].last_seq)
             if dumped is not None:
-                # A file on its way into the table is only named by the log that would be trimmed.
+                # Only the log that would be trimmed names a file that is not in the table yet.
                 await store.adoptions.ended()
                 async with store.trimming:
                     await store.on_thread(self._checkpoint, segment, dumped)
             await store.on_thread(store.table.maintain)
 
     async def close(self) -> None:
-        """Return once nothing is under way; nothing more is begun."""
+        """Return once no fold runs; start no more."""
         async with self._lock:
             self._closed = True
 
@@ -185,7 +185,7 @@ class Fold:
             deleted, first_seq = ledger.deleted.copy(), ledger.first_seq
             if not ledger.messages:
                 first_seq = ledger.last_seq + 1
-            # Files behind the head's first message may have a fold's file between them before long.
+            # A fold may soon add a file between files that are behind the head's first message.
             head_seq = self._store.head.first_seq
             files = [f for f in table.files if head_seq is None or f.last_seq < head_seq]
             dead = {f.path: n for f in files if (n := dead_rows(f, deleted, first_seq))}

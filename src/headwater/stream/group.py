@@ -1,4 +1,4 @@
-"""The changes that become durable together, with one sync, and the answers that wait for it."""
+"""The changes that become durable with one sync, and the answers that wait for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Answer:
 
 
 class Group:
-    """Encoded batches in order, and what to say once they are synced."""
+    """Encoded batches in order, and the answers to send once they are synced."""
 
     def __init__(self) -> None:
         self.encoded: list[bytes] = []

@@ -16,7 +16,7 @@ RESIDENT_BYTES = 8 << 20
 
 @dataclass(slots=True, eq=False)
 class HeadEntry:
-    """One batch of messages: where it lies, and the run itself while it is resident."""
+    """One batch of messages: its position, and the run itself while it is resident."""
 
     first_seq: int
     last_seq: int
@@ -68,7 +68,7 @@ class Head:
 
     @property
     def first_ts(self) -> int | None:
-        """Return when the oldest message of the head came."""
+        """Return the time of the oldest message of the head."""
         entries = self._entries
         return entries[0].first_ts if entries else None
 
@@ -92,7 +92,7 @@ class Head:
             self._evict_to(RESIDENT_BYTES)
 
     def settle(self) -> None:
-        """Let go of what is written by now and need not stay resident."""
+        """Evict runs that are written by now and need not stay resident."""
         self._evict_to(RESIDENT_BYTES)
 
     def _evict_to(self, limit: int) -> None:
@@ -112,7 +112,7 @@ class Head:
         return entries[index] if index < len(entries) else None
 
     def nbytes_from(self, seq: int) -> int:
-        """Return how much the entries hold that reach this sequence or lie behind it."""
+        """Return the bytes of the entries from this sequence on."""
         entries, lasts = self._both
         return sum(entry.nbytes for entry in entries[bisect_left(lasts, seq) :])
 

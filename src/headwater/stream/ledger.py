@@ -42,7 +42,7 @@ class Ledger:
         self.messages = 0
         self.size = 0
         self.removed_bytes = 0
-        """How many bytes were removed since this ledger was made."""
+        """How many bytes were removed since this ledger was built."""
         self.deleted = BitMap64()
         """Sequences between first and last that hold no message."""
         self.lost = BitMap64()
@@ -57,11 +57,11 @@ class Ledger:
         """How far each upstream has been copied; opaque here."""
 
     def is_live(self, seq: int) -> bool:
-        """Return whether a message stands at this sequence."""
+        """Return whether there is a message at this sequence."""
         return self.messages > 0 and self.first_seq <= seq <= self.last_seq and seq not in self.deleted
 
     def live_rows(self, run: Run, start_seq: int = 0, at_most: int | None = None) -> npt.NDArray[np.intp]:
-        """Return which rows of a run are alive and not below `start_seq`, of so many that come next."""
+        """Return the live rows of a run from `start_seq` on, among the next `at_most` rows."""
         first = int(run.seqs.searchsorted(start_seq))
         seqs = run.seqs[first : None if at_most is None else first + at_most]
         return np.flatnonzero(self.live_mask(seqs, start_seq)) + first
@@ -85,7 +85,7 @@ class Ledger:
         return high - low + 1 - int(self.deleted.range_cardinality(low, high + 1))
 
     def append(self, seqs: Sequence[int], ts: Sequence[int], subjects: Sequence[bytes], sizes: Sizes) -> None:
-        """Take in new messages; sequences left out before or among them count as deleted.
+        """Add new messages; sequences skipped before or among them count as deleted.
 
         `sizes` are the stored sizes, each for itself or only their sum where no subject history is kept.
         """
@@ -110,7 +110,7 @@ class Ledger:
         first, last = seqs[0], seqs[-1]
         assert first > self.last_seq
         if not self.messages:
-            # An empty stream has no interior: what lies before its first message is simply not there.
+            # An empty stream has no gaps: sequences before its first message are not deleted, just not there.
             self.first_seq = first
             self.deleted.clear()
         elif first > self.last_seq + 1:
@@ -120,7 +120,7 @@ class Ledger:
         self.last_seq = last
 
     def adopt(self, adopted: Adopted) -> None:
-        """Take in the messages of a file by their sums."""
+        """Add the messages of a file by their sums."""
         first, last = adopted.first_seq, adopted.last_seq
         assert first > self.last_seq
         if not self.messages:
@@ -167,7 +167,7 @@ class Ledger:
         self.last_seq = last_seq
 
     def remove(self, removal: Removal) -> None:
-        """Take out single messages; `first_seq` moves up when the oldest ones are among them."""
+        """Remove single messages; `first_seq` moves up when the oldest ones are among them."""
         gone = removal.seqs
         self.messages -= len(gone)
         self.size -= removal.size
@@ -187,7 +187,7 @@ class Ledger:
             self.move_first(self.next_live(self.first_seq))
 
     def remove_everything(self) -> None:
-        """Take out every message; the next one follows the last sequence all the same."""
+        """Remove every message; the next one still follows the last sequence."""
         self.messages = 0
         self.removed_bytes += max(self.size, 0)
         self.size = 0
@@ -199,7 +199,7 @@ class Ledger:
         self.first_ts = None
 
     def remove_below(self, seq: int) -> None:
-        """Take out every message below this sequence, where the sums are counted again afterwards."""
+        """Remove every message below this sequence; the caller counts the sums again afterwards."""
         if not self.messages or seq <= self.first_seq:
             return
         self.messages -= self.live_between(0, seq - 1)
@@ -238,7 +238,7 @@ class Ledger:
                 subjects.subtract(subject, left, removal.seqs)
 
     def move_first(self, first_seq: int) -> None:
-        """Set the first sequence; whatever lies below it is not there any more."""
+        """Set the first sequence; everything below it is removed."""
         if first_seq == self.first_seq:
             return
         self.deleted.remove_range(0, first_seq)
@@ -267,7 +267,7 @@ class Ledger:
         return min(seq, self.last_seq + 1)
 
     def note_consumer(self, name: str, change: bytes) -> None:
-        """Keep a replayed change of a consumer for delivery; an empty one says that it is gone."""
+        """Keep a replayed change of a consumer for delivery; an empty one means that it was deleted."""
         if change:
             self.consumers.setdefault(name, []).append(change)
         else:
@@ -325,7 +325,7 @@ def members(bitmap: BitMap64, first_seq: int, last_seq: int) -> Int64s:
 
 
 def encode(dumped: dict[str, Any]) -> bytes:
-    """Return a dumped ledger as bytes for a checkpoint; runs on a thread, and lets others run meanwhile."""
+    """Return a dumped ledger as bytes for a checkpoint; runs on a thread and yields to others."""
     return sliced_msgpack.encode(dumped)
 
 

@@ -1,7 +1,7 @@
-"""What a change says in the log beside its messages: sums of removals, consumers' states, cursors.
+"""The notes of a batch in the log: sums of removals, consumers' states, cursors, adopted files.
 
-Notes of version 1 are an array of msgpack. From version 2 on a byte with the version stands before it, which
-no array begins with. A new field here, in `Adopted` or in `Copied` is a new version: an older engine must
+Notes of version 1 are a msgpack array. From version 2 on, a byte with the version precedes it, which no array
+begins with. A new field here, in `Adopted` or in `Copied` is a new version: an older engine must
 refuse what it would misread.
 """
 
@@ -37,7 +37,7 @@ class Notes(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     adopted: tuple[Adopted, ...] = ()
 
     def removal(self, seqs: BitMap64 | None) -> Removal:
-        """Return the removal whose sequences stand beside these notes."""
+        """Return the removal whose sequences are in the same batch as these notes."""
         subjects = Counter(self.removed_subjects)
         return Removal(seqs or BitMap64(), self.removed_size, subjects, self.removed_everything)
 

@@ -1,9 +1,9 @@
-"""Where older messages of a subject lie that a publish will take out: found on a thread, before it is stored.
+"""Finds the older messages of a subject that a publish will remove, on a thread, before it is stored.
 
-A rollup, or a message over `max_msgs_per_subject`, takes out older messages of its subject. The index of
-subjects knows how many there are, and not where, unless it keeps their history. To find them may mean to
-read the whole table. So such a publish is held back, and all that come after it, until a thread has found
-them: the event loop reads nothing, and messages are stored in the order in which they came.
+A rollup, or a message over `max_msgs_per_subject`, removes older messages of its subject. The index of
+subjects knows how many there are, but not where, unless it keeps their history. Finding them may mean reading
+the whole table. So such a publish, and every later one, is held back until a thread has found them. The event
+loop reads no file, and messages are stored in the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 _ROLLUP = b"Nats-Rollup"
 FEW = 64
-"""Up to so many subjects with one message each are looked for by their sequences, more in one pass."""
+"""Up to this many subjects with one message each are found by their sequences; more in one pass."""
 AHEAD = 256
-"""So many more of the oldest messages are found where a limit takes out one with each publish."""
+"""How many more of the oldest messages are found, if a limit removes one with each publish."""
 
 
 StoredUnder = tuple[bytes, bytes]
@@ -37,19 +37,20 @@ StoredUnder = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a thread is to find: the oldest so many messages of each subject."""
+    """What a thread has to find: the oldest messages of each subject."""
 
     wanted: Mapping[bytes, int]
+    """How many of each subject."""
     start_seq: int
     stop_seq: int
     deleted: BitMap64
     complete: frozenset[bytes]
-    """The subjects that have no more messages than that."""
+    """The subjects that have no more messages than wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Publishes that are held back, and who waits for them to be durable."""
+    """Publishes that are held back, and futures that wait for them to be durable."""
 
     items: Sequence[Item]
     promises: list[asyncio.Future[None]]
@@ -80,7 +81,7 @@ class OlderMessages:
 
     @property
     def is_holding(self) -> bool:
-        """Return whether publishes are held back, so that what comes now must wait behind them."""
+        """Return whether publishes are held back, so that a new one must wait behind them."""
         return self._task is not None
 
     def holds(self, items: Sequence[Item]) -> bool:
@@ -103,14 +104,14 @@ class OlderMessages:
             await asyncio.wait({self._task})
 
     def promises(self) -> list[asyncio.Future[None]]:
-        """Return what is done once each of those held back now is durable, and fails if it cannot be made so.
+        """Return a future for each held publish: done once it is durable, failed if it cannot be.
 
         Collect them now: later publishes may be offered much later, when earlier results are forgotten.
         """
         return [self._promised(held) for held in self._held]
 
     def promise(self) -> asyncio.Future[None]:
-        """Return the same of those that came last."""
+        """Return such a future for the last held publish."""
         return self._promised(self._held[-1])
 
     def _promised(self, held: Held) -> asyncio.Future[None]:
@@ -136,14 +137,14 @@ class OlderMessages:
         return [(self._stored_subject(subject), headers) for subject, _, headers, _ in items]
 
     async def _locate(self, messages: Sequence[StoredUnder]) -> None:
-        """Find what these messages will take out; nothing that goes wrong here may hold them up for ever."""
+        """Find what these messages will remove; an error here must not hold them back for ever."""
         try:
             await self._find(self._wanted(messages))
         except Exception:
             logger.exception("stream %s: older messages were not found", self._store.config.name)
 
     async def _find(self, wanted: Mapping[bytes, int]) -> None:
-        """Have the index know where these messages lie; where reading fails, the publish will say so."""
+        """Record in the index where these messages are; if reading fails, the publish will report it."""
         generation = -1
         while wanted and generation != self._store.generation:
             generation, ledger = self._store.generation, self._store.ledger
@@ -168,7 +169,7 @@ class OlderMessages:
         return Search(wanted, start_seq, ledger.last_seq, ledger.deleted.copy(), complete)
 
     def _located(self, searches: Iterable[Search]) -> dict[bytes, Located]:
-        """Return where the messages lie; blocking."""
+        """Return the sequences of the messages; blocking."""
         found: dict[bytes, Located] = {}
         for search in searches:
             found |= self._read(search)
@@ -219,7 +220,7 @@ class OlderMessages:
             there = count.get(stored, 0)
             coming[stored] = coming.get(stored, 0) + 1
             if not there and coming[stored] == 2:
-                # What this batch takes out again came with it: nothing before it need be looked at.
+                # What this batch removes arrived with it, so nothing before it has to be searched.
                 oldest[stored] = ledger.last_seq + 1
             if headers and _ROLLUP in headers and header_block.get(headers, _ROLLUP) == b"sub":
                 yield from ((each, count[each]) for each in self._rolled_up(stored))
@@ -252,7 +253,7 @@ def _through(search: Search, subject: bytes, found: Sequence[tuple[int, int]]) -
 
 
 def _keep(promises: Sequence[asyncio.Future[None]], stored: asyncio.Future[None]) -> None:
-    """Say of promises what became of what they are about."""
+    """Pass the result of a stored publish to its promises."""
     for promise in promises:
         if promise.done():
             continue

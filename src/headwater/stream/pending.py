@@ -6,11 +6,11 @@ from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.retention.removal import Removal
 
 BATCH_BYTES = 256 << 10
-"""About how much payload a batch holds at the most, so that a damaged one loses little."""
+"""About the largest payload of a batch, so that a damaged one loses little."""
 
 
 class PendingGroup:
-    """Messages admitted one by one that will share a batch, and what they take out."""
+    """Messages admitted one by one that will share a batch, and what they remove."""
 
     def __init__(self, *, whole: bool = False) -> None:
         self.whole = whole
@@ -31,14 +31,14 @@ class PendingGroup:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the next message belongs into another batch."""
+        """Return whether the next message belongs in another batch."""
         return self.nbytes >= BATCH_BYTES and not self.whole
 
     def __bool__(self) -> bool:
         return bool(self.seqs)
 
     def add(self, seq: int, ts: int, subject: bytes, headers: bytes, data: bytes) -> None:
-        """Take in a message that got its sequence."""
+        """Add a message that has its sequence."""
         self.seqs.append(seq)
         self.timestamps.append(ts)
         self.subjects.append(subject)

@@ -1,4 +1,4 @@
-"""The questions that a stream answers about its messages; every answer is durable when it is given."""
+"""Reads the messages of a stream: single ones, the newest of subjects, ranges, counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.stream.selection import select, slices
 from headwater.stream.store import Store
 
 SCAN_MESSAGES = 4096
-"""How many messages a scan hands over at once, at the most."""
+"""The most messages that a scan yields at once."""
 
 
 class Reader:
@@ -68,7 +68,7 @@ class Reader:
         return sorted(seqs) if len(seqs) <= limit else None
 
     async def _newest(self, subjects: Sequence[bytes]) -> list[int]:
-        """Return the newest sequence of each subject that the stream holds, and give way to others."""
+        """Return the newest sequence of each subject that the stream holds; yields to other tasks first."""
         await asyncio.sleep(0)
         return [seq for subject in subjects if (seq := await self.last_on(subject))]
 

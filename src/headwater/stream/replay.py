@@ -51,7 +51,7 @@ class Replay:
         self._config = config
         self._log = log
         self._forgiving = forgiving
-        """Whether what lies before the log may be damaged, too, and is to be counted again."""
+        """Whether what is older than the log may be damaged, too, and must be counted again."""
         self._folded = folded
         """The table holds what is live up to this sequence."""
         files = view.table.files if forgiving else ()
@@ -183,7 +183,7 @@ class Replay:
         ledger.skip_to(last_seq)
 
     def _advance_cursors(self, headers: list[bytes]) -> None:
-        """Have no message copied twice whose cursor was in the damaged batch."""
+        """Advance cursors that were in the damaged batch, so that no message is copied twice."""
         upstreams = self.ledger.upstreams
         for name, cursor in last_copied(headers).items():
             if name in {source.index_name for source in self._config.sources}:
@@ -251,7 +251,7 @@ def live_seqs(ledger: Ledger) -> BitMap64:
 def note_headers(
     ledger: Ledger, config: StreamConfig, seqs: list[int], ts: list[int], headers: list[bytes]
 ) -> None:
-    """Have a ledger remember ids and times to live of stored messages."""
+    """Record ids and times to live of stored messages in a ledger."""
     with_ttl = config.allow_msg_ttl
     for seq, stamp, block in zip(seqs, ts, headers, strict=True):
         if block:

@@ -1,4 +1,4 @@
-"""Which of many subjects any of many patterns take, found in slices between which others have their turn.
+"""Which of many subjects match any of many patterns, found in slices that yield to other tasks.
 
 Clients choose the patterns and fill the stream: there may be thousands of those and millions of these.
 """
@@ -13,17 +13,17 @@ from headwater.model.subject import Filter, is_literal
 from headwater.model.subject_trie import SubjectTrie
 
 SLICE = 20_000
-"""So many subjects are compared with one pattern in one turn of the event loop."""
+"""How many subjects are compared with one pattern in one turn of the event loop."""
 PATTERNS = 2000
-"""So many patterns are taken in in one turn."""
+"""How many patterns are inserted in one turn."""
 STEPS = 20_000
-"""So many branches of a tree of patterns are looked at in one turn, and those that a last subject takes."""
+"""How many branches of a trie of patterns are visited in one turn, before the last subject is finished."""
 
 
 async def select(
     patterns: Sequence[str], subjects: Collection[bytes], limit: int | None = None
 ) -> set[bytes]:
-    """Return the subjects that any pattern takes; it stops looking once there are more than `limit`.
+    """Return the subjects that match any pattern; stop once there are more than `limit`.
 
     A subject that comes or goes meanwhile may be among them or not.
     """
@@ -72,5 +72,5 @@ async def _by_tree(
 
 
 def slices(subjects: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Yield the subjects in order, as many at a time as one turn may look at."""
+    """Yield the subjects in order, in slices for one turn each."""
     return (subjects[start : start + SLICE] for start in range(0, len(subjects), SLICE))

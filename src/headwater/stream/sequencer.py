@@ -77,7 +77,7 @@ class Sequencer:
     def store_one(
         self, pending: PendingGroup, subject: bytes, data: bytes, now: int, admitted: Admitted
     ) -> None:
-        """Give an admitted message its sequence and take out what it replaces."""
+        """Give an admitted message its sequence and remove what it replaces."""
         if pending.is_full:
             self.flush(pending)
         if admitted.rollup == b"all":
@@ -138,7 +138,7 @@ class Sequencer:
         return [{other} for other in others] if len(others) <= LOOKED_FOR_ONE_BY_ONE else [others]
 
     def _keep_newest(self, pending: PendingGroup, subjects: set[bytes], limit: int) -> None:
-        """Take out the older messages of each subject, in the same change that adds the newest."""
+        """Remove the older messages of each subject, in the same change that adds the newest."""
 
         def read(seq: int) -> Run | None:
             if not pending:
@@ -172,7 +172,7 @@ class Sequencer:
         pending.clear()
 
     def remove(self, removal: Removal, *, last_seq: int = 0) -> None:
-        """Take out messages; with `last_seq`, also consume sequences up to it."""
+        """Remove messages; with `last_seq`, also consume sequences up to it."""
         if removal.everything:
             self._ledger.remove_everything()
         elif removal.seqs:
@@ -187,7 +187,7 @@ class Sequencer:
         self._add(None, None, removal, consumers)
 
     def enforce(self) -> None:
-        """Take out what the limits have no room for, after they were lowered."""
+        """Remove what exceeds the limits, after they were lowered."""
         config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
         try:
             if config.max_msgs_per_subject > 0:
@@ -205,13 +205,13 @@ class Sequencer:
             self.remove(removal)
 
     def _complain(self, error: Error) -> None:
-        """Say once that a limit cannot be held because what it should take out cannot be read."""
+        """Log once that a limit cannot be enforced because the messages to remove cannot be read."""
         if str(error) != self._complaint:
             self._complaint = str(error)
-            logger.error("stream %s exceeds its limits: %s", self._config.name, error)
+            logger.error("stream %s: cannot enforce its limits: %s", self._config.name, error)
 
     def expire(self, removal: Removal, marked: Mapping[bytes, int]) -> None:
-        """Take out messages and, in the same change, leave delete markers on subjects they emptied.
+        """Remove messages and, in the same change, leave delete markers on subjects they emptied.
 
         With each such subject comes the last sequence that it held.
         """
@@ -228,7 +228,7 @@ class Sequencer:
         self.flush(pending)
 
     def load(self, run: OfferedRun) -> None:
-        """Take in messages that bring their own sequences and times."""
+        """Store messages that bring their own sequences and times."""
         ledger = self._ledger
         sizes = ledger.overhead.sizes(run).tolist()
         ledger.append(run.seq_list, run.timestamps, run.subjects, sizes)
@@ -238,7 +238,7 @@ class Sequencer:
         self._add(run, self._hold(run), self._without_room(run))
 
     def take_in(self, run: OfferedRun, upstream: str, cursor: bytes, rollup: bytes = b"") -> None:
-        """Take in copied messages with their sequences, and in the same change how far the copy has come.
+        """Store copied messages with their sequences and, in the same change, the cursor of the copy.
 
         A `rollup` is what the last of them does: of `all`, which must be the only one, or of its subject.
         """
@@ -266,7 +266,7 @@ class Sequencer:
                 self.group.after += self._republisher.frames(*run.message(row), previous)
 
     def adopt(self, adopted: Sequence[Adopted], upstream: str, cursor: bytes) -> None:
-        """Take in files of copied messages by their sums, and how far the copy has come."""
+        """Add files of copied messages by their sums, with the cursor of the copy."""
         for file in adopted:
             self._ledger.adopt(file)
         self._ledger.upstreams[upstream] = cursor
@@ -297,7 +297,7 @@ class Sequencer:
         return removal
 
     def _without_room(self, run: OfferedRun) -> Removal:
-        """Take out what has no room any more since these messages are there."""
+        """Remove what exceeds the limits now that these messages are stored."""
         removal = Removal()
         if self._config.max_msgs_per_subject > 0:
             removal = self._over_subject_limit(set(run.subjects), self._config.max_msgs_per_subject)
@@ -306,7 +306,7 @@ class Sequencer:
         return removal
 
     def _over_subject_limit(self, subjects: set[bytes], limit: int) -> Removal:
-        """Take out the older messages of these subjects beyond the limit."""
+        """Remove the older messages of these subjects beyond the limit."""
         try:
             removal = retention.over_subject_limit(
                 limit, self._ledger, self._store.view.read_run_at, subjects
@@ -331,7 +331,7 @@ class Sequencer:
 
     @property
     def floor_ts(self) -> int:
-        """Return the time before which no message comes; 0 where the last one bears a wrong one."""
+        """Return the earliest time of the next message; 0 if the last one is far ahead of the clock."""
         last_ts = self._ledger.last_ts
         return 0 if last_ts > self._store.services.clock.now_ns() + AHEAD_NS else last_ts
 
@@ -353,13 +353,13 @@ class Sequencer:
         return newest
 
     def _report_ahead(self, last_ts: int) -> None:
-        """Say once that the newest message bears a time that has not come."""
+        """Log once that the newest message has a time in the future."""
         if last_ts != self._reported_ts:
             self._reported_ts = last_ts
             name, shown = self._config.name, format_time(last_ts)
             logger.warning(
-                "stream %s: its last message bears the time %s, which has not come: the clock was set back; "
-                "new messages get the time that it shows now",
+                "stream %s: its last message has the time %s, in the future: the clock was set back; "
+                "new messages get the current time",
                 name,
                 shown,
             )

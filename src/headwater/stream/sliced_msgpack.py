@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 SLICE = 5_000
-"""So many entries are encoded at a time."""
+"""How many entries are encoded at a time."""
 _FIXED_MAP, _MAP_16 = 0x80, 0xDE
 _ENCODE = msgspec.msgpack.Encoder().encode
 
 
 def encode(value: Any) -> bytes:
-    """Return the same bytes as an encoder that does it at once, but for the width of lengths."""
+    """Return the same bytes as one call of the encoder, except for the width of lengths."""
     return b"".join(_parts(value))
 
 
@@ -40,7 +40,7 @@ def _entries(table: Mapping[Any, Any]) -> Iterator[bytes]:
     while some := dict(islice(entries, SLICE)):
         encoded = _ENCODE(some)
         yield encoded[_head_bytes(encoded[0]) :]
-        # Whoever waits for the lock gets it now.
+        # Another thread that waits for the interpreter lock gets it now.
         time.sleep(0)
 
 

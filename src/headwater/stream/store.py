@@ -87,7 +87,7 @@ class Store:
     def __init__(
         self, directory: Path, config: StreamConfig, services: Services, *, forgiving: bool = False
     ) -> None:
-        """Open the parts; a forgiving one records as lost what a strict one refuses to go on without."""
+        """Open the parts; if `forgiving`, record as lost what otherwise makes opening fail."""
         memory = config.storage == Storage.MEMORY
         self.directory = directory
         self.config = config
@@ -171,7 +171,7 @@ class Store:
         return replay
 
     def adopt(self, replayed: Replay) -> None:
-        """Take up ledger and head."""
+        """Use this ledger and head from now on."""
         self.ledger = replayed.ledger
         self.view = replayed.view
         self.head = replayed.view.head
@@ -206,7 +206,7 @@ class Store:
                 self.table.adopt(self.staging, missing, {ADOPTION: missing[-1].last_seq})
 
     def open_table(self) -> Table:
-        """Return the table as it lies on disk; blocking."""
+        """Return the table as it is stored; blocking."""
         config, shelf = self.config, self._shelf()
         table = Table.open_on(shelf, compression=str(config.compression), name=config.name)
         table.commit_as(self.fence.epoch)
@@ -276,7 +276,7 @@ class Store:
             seq = int(run.seqs[-1]) + 1
 
     async def build_history(self) -> None:
-        """Have the ledger keep the sequences of each subject, found by reading the stream once."""
+        """Make the ledger keep the sequences of each subject, found by reading the stream once."""
         history: dict[bytes, list[tuple[int, int]]] = {}
         seq = self.ledger.first_seq
         while seq <= self.ledger.last_seq:

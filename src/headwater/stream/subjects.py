@@ -28,7 +28,7 @@ History = tuple[tuple[int, int], ...]
 
 
 class Located(NamedTuple):
-    """Where the oldest messages of a subject lie, with their sizes: all of them up to a sequence."""
+    """Sequences and sizes of the oldest messages of a subject: all of them up to a sequence."""
 
     entries: tuple[tuple[int, int], ...]
     through: int
@@ -45,14 +45,14 @@ class SubjectIndex:
         self.last: dict[bytes, int] = {}
         self.stale: set[bytes] = set()
         self.oldest: dict[bytes, int] = {}
-        """Hints: no message of the subject stands below this sequence."""
+        """Hints: the subject has no message below this sequence."""
         self.located: dict[bytes, Located] = {}
-        """Where older messages lie that a publish is about to take out."""
+        """The sequences of older messages that a publish is about to remove."""
         self.history: dict[bytes, History] | None = {} if history else None
         self._prepared: tuple[str, set[bytes]] | None = None
         """A pattern and the subjects that it matched when they were looked for."""
         self._fresh: list[bytes] | None = None
-        """Subjects of messages that came since then."""
+        """Subjects of messages that were stored since then."""
         self._newest_prepared: int | None = None
         """The newest sequence on the subjects that were prepared, while none of those has lost a message."""
 
@@ -63,7 +63,7 @@ class SubjectIndex:
         return subject in self.count
 
     def add_run(self, subjects: Sequence[bytes], seqs: Sequence[int], sizes: Sequence[int] = ()) -> None:
-        """Take in new messages, ascending by sequence; their sizes matter only where history is kept."""
+        """Add new messages, ascending by sequence; their sizes matter only if history is kept."""
         if self.history is not None:
             for subject, seq, size in zip(subjects, seqs, sizes, strict=True):
                 self.history[subject] = (*self.history.get(subject, ()), (seq, size))
@@ -74,7 +74,7 @@ class SubjectIndex:
             self.stale.difference_update(subjects)
 
     def add_counts(self, counts: Mapping[bytes, tuple[int, int]]) -> None:
-        """Take in new messages by how many stand on each subject and the newest sequence of each."""
+        """Add new messages by their count and newest sequence on each subject."""
         assert self.history is None
         self._note_fresh(counts)
         for subject, (count, last_seq) in counts.items():
@@ -84,12 +84,12 @@ class SubjectIndex:
             self.stale.difference_update(counts)
 
     def note_only(self, subject: bytes) -> None:
-        """Keep in mind where the only message of a subject stands, for whoever looks for its oldest."""
+        """Record the sequence of a subject's only message as its oldest."""
         if self.history is None and self.count.get(subject) == 1 and subject not in self.stale:
             self.oldest[subject] = self.last[subject]
 
     def forget(self, subject: bytes) -> None:
-        """Drop a subject that holds no message any more."""
+        """Drop a subject that has no message."""
         self._newest_prepared = None
         self.count.pop(subject, None)
         self.last.pop(subject, None)
@@ -100,7 +100,7 @@ class SubjectIndex:
             self.history.pop(subject, None)
 
     def subtract(self, subject: bytes, left: int, gone: BitMap64) -> None:
-        """Have a subject hold `left` messages, none of them among the sequences that are gone."""
+        """Set the count of a subject to `left`, after these sequences were removed."""
         self._newest_prepared = None
         self.count[subject] = left
         if self.history is not None:
@@ -227,7 +227,7 @@ class SubjectIndex:
 
 
 async def in_order(subjects: Sequence[bytes], count: int) -> list[bytes]:
-    """Return the first so many subjects by name, sorted in slices between which others have their turn."""
+    """Return the first `limit` subjects by name, sorted in slices that yield to other tasks."""
     parts: list[list[bytes]] = []
     for some in slices(subjects):
         parts.append(sorted(some))

@@ -144,7 +144,7 @@ class ArchiveReader:
             raise ArchiveError("these bytes are no archive of Headwater") from error
         self.manifest = self._manifest()
         self.consumers: list[ArchivedConsumer] = []
-        """What came behind the parts; complete when `parts` has ended."""
+        """The consumers after the parts; complete when `parts` has ended."""
         self._consumers_bytes = 0
 
     def _manifest(self) -> Manifest:
@@ -234,7 +234,7 @@ class _Whole(io.RawIOBase):
 
 
 def _read_head(incoming: Incoming) -> bytes:
-    """Return enough of the beginning to tell whose archive it is."""
+    """Return enough of the beginning to recognize whose archive it is."""
     head = b""
     while len(head) < 10:
         more = incoming.read(512)

@@ -40,7 +40,7 @@ _UNPACKED_SIZE, _PACKED_SIZE = 2, 3
 
 
 class ArchiveError(Error):
-    """The bytes are no whole archive of a stream, and the message says why."""
+    """The bytes are not a complete archive of a stream; the message says why."""
 
 
 def write_part(messages: Sequence[Message]) -> bytes:
@@ -89,7 +89,7 @@ def _table(content: bytes, name: str) -> pa.Table:
 
 
 def _unpacked_bytes(content: bytes, groups: Sequence[Any]) -> int:
-    """Return how long the pages of a file are unpacked, by their own headers: the footer may say anything."""
+    """Return the uncompressed size of a file's pages by their own headers: the footer is not trusted."""
     view = memoryview(content)
     filled = (group for group in groups if group.num_rows)
     chunks = (group.column(index) for group in filled for index in range(group.num_columns))
@@ -97,7 +97,7 @@ def _unpacked_bytes(content: bytes, groups: Sequence[Any]) -> int:
 
 
 def _page_sizes(content: memoryview, chunk: Any) -> Iterator[int]:
-    """Yield how long each page of a column chunk is unpacked."""
+    """Yield the uncompressed size of each page of a column chunk."""
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
         at = chunk.dictionary_page_offset
@@ -114,7 +114,7 @@ def _page_sizes(content: memoryview, chunk: Any) -> Iterator[int]:
 
 
 def _decoded_bytes(column: pa.Array) -> int:
-    """Return how long the values of a column are together, none of them copied."""
+    """Return the total size of the values of a column, without copying them."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     lengths = pc.cast(pc.binary_length(column.dictionary), pa.int64())
@@ -126,7 +126,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _check_messages(table: pa.Table, name: str) -> None:
-    """Refuse subjects that no server lets a client publish on: we write them into lines of its protocol."""
+    """Refuse subjects that no server lets a client publish on, because we write them into protocol lines."""
     for subject in pc.unique(table.column("subject")).to_pylist():
         if len(subject) > LONGEST_SUBJECT or not _is_subject(subject):
             raise ArchiveError(f"{name} has a message on {subject[:100]!r}, which is no subject")

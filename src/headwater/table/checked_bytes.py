@@ -1,4 +1,4 @@
-"""Bytes to and from Parquet: a sink that sums what is written, a range that stands for its file."""
+"""Bytes to and from Parquet: a sink with a checksum, and a range of a file that acts as the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headwater.table.direct_file import DirectFile
 
 
 class ChecksumSink:
-    """A file being written that knows its length and the CRC-32 of what was written lately."""
+    """A file being written, with its length and the CRC-32 of what was written since the last call."""
 
     def __init__(self, file: FileIO | DirectFile) -> None:
         self._file = file
@@ -35,11 +35,11 @@ class ChecksumSink:
         return len(data)
 
     def hold(self) -> None:
-        """Keep back what is written from now on."""
+        """Buffer what is written from now on."""
         self._held = []
 
     def release(self) -> bytes:
-        """Return what was kept back, for the caller to write."""
+        """Return what was buffered, for the caller to write."""
         held, self._held = self._held or [], None
         return b"".join(held)
 
@@ -53,7 +53,7 @@ class ChecksumSink:
         return self.size
 
     def flush(self) -> None:
-        """Do nothing: what is written is with the system."""
+        """Do nothing: the operating system has what was written."""
 
     def close(self) -> None:
         """Close the file."""
@@ -61,7 +61,7 @@ class ChecksumSink:
 
 
 class ByteRange:
-    """A range of a file's bytes in memory, read at the places where they stand in the file."""
+    """A range of a file in memory, read at the offsets of the file."""
 
     def __init__(self, content: bytes | memoryview, start: int) -> None:
         self._content = memoryview(content)
@@ -70,17 +70,17 @@ class ByteRange:
         self.closed = False
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place of the file; its end is where the range ends."""
+        """Go to an offset of the file; its end is where the range ends."""
         assert whence in (0, 2)
         self._at = offset if whence == 0 else self._start + len(self._content) + offset
         return self._at
 
     def tell(self) -> int:
-        """Return the place in the file."""
+        """Return the offset in the file."""
         return self._at
 
     def read(self, length: int) -> memoryview:
-        """Return the bytes at this place, not copied."""
+        """Return the bytes at this offset, not copied."""
         begin = self._at - self._start
         assert begin >= 0, "only the range is read"
         piece = self._content[begin : begin + length]
@@ -88,5 +88,5 @@ class ByteRange:
         return piece
 
     def close(self) -> None:
-        """Let the bytes go."""
+        """Release the bytes."""
         self.closed = True

@@ -140,7 +140,7 @@ def _light_end(run: tuple[DataFile, ...], weights: Mapping[str, float]) -> tuple
 def _tiered(
     run: Sequence[DataFile], weights: Mapping[str, float], settings: CompactionSettings
 ) -> Iterator[tuple[DataFile, ...]]:
-    """Yield the first stretch, largest files first, in which `fan_in` files of one tier stand.
+    """Yield the first stretch, largest files first, that has `fan_in` files of one tier.
 
     The merged file is a tier above each of them, so a row is rewritten at most once per tier. Smaller files
     of the stretch go along: were they merged first, folds that come as fast as rounds would keep the larger

@@ -22,9 +22,9 @@ class DataFile:
     first_subject: str | None = None
     last_subject: str | None = None
     headerless_rows: int | None = None
-    """Of the rows as they stand in the file."""
+    """Rows of the file that have no headers."""
     copied: Copied | None = None
-    """What its messages have beside that, where it is a file of a source's origin."""
+    """For a linked file of a source's origin: the header and times that its messages have here."""
 
     def __post_init__(self) -> None:
         assert self.rows > 0
@@ -38,5 +38,5 @@ class DataFile:
         return replace(self, path=path, base_seq=base_seq, first_seq=first_seq, last_seq=last_seq)
 
     def overlaps(self, other: DataFile) -> bool:
-        """Return whether the ranges of sequences of the two files meet."""
+        """Return whether the sequence ranges of the two files overlap."""
         return self.first_seq <= other.last_seq and other.first_seq <= self.last_seq

@@ -1,4 +1,4 @@
-"""The Delta log of one table: durable commits, checkpoints, and mending after a crash."""
+"""The Delta log of one table: durable commits, checkpoints, and repair after a crash."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 
 
 class ConflictError(Error):
-    """The table is not what a change was made for: a file is gone, or another writer came first."""
+    """The table changed since a change was planned: a file is missing, or another writer committed first."""
 
 
 _EPOCH = "headwater.epoch"
 
 
 class _OpenedLog(NamedTuple):
-    """What opening has found a table to be."""
+    """What opening found in a table."""
 
     version: int
     partitions: Sequence[str]

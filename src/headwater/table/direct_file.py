@@ -1,4 +1,4 @@
-"""A file that is written past the system's cache, a block at a time, while the next block is made.
+"""A file that is written without the page cache (O_DIRECT), a block at a time, while the next is filled.
 
 To have a long copy in the cache gains nothing: pages must be found for it, filled, and written from there.
 A file of less than a block is written as any other.
@@ -18,7 +18,7 @@ from headwater.disk import FILE_MODE
 
 BLOCK_BYTES = 4 << 20
 ALIGNED_BYTES = 4096
-"""Places, lengths and memory are multiples of this where the cache is passed by."""
+"""Offsets, lengths and memory addresses must be multiples of this when the cache is bypassed."""
 _MOST_FREE = 8
 _free: list[mmap.mmap] = []
 """Blocks of memory that were used before: fresh memory costs more than a write."""
@@ -41,7 +41,7 @@ class DirectFile:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Return how fast the disk takes what is written; None as long as that is not known."""
+        """Return the write rate of the disk; None until it is known."""
         return self._written_bytes / self._busy_s if self._busy_s else None
 
     def write(self, data: memoryview) -> int:
@@ -126,7 +126,7 @@ def _write_all(fd: int, data: memoryview, place: int) -> None:
 
 
 def _set_direct(fd: int, wanted: bool) -> bool:
-    """Have writes pass by the cache or not; return whether they do."""
+    """Bypass the cache or not; return whether writes do."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_DIRECT
     try:
         fcntl.fcntl(fd, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))

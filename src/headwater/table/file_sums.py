@@ -1,4 +1,4 @@
-"""Sums over the messages of one data file, kept in its footer: a copy of the file need not read them."""
+"""Sums over the messages of one data file, stored in its footer so that a copy need not read them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOURCE_MARK = b"\r\n" + SOURCE_HEADER + b":"
 
 
 class FileSums(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream must know of a file's messages; subjects are the texts that the file stores."""
+    """What a stream must know about a file's messages; subjects are the texts that the file stores."""
 
     rows: int
     first_offset: int
@@ -38,7 +38,7 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     demands: bool
     """Whether a message carries what its publisher demanded of this stream, which a copy leaves out."""
     subjects: dict[str, tuple[int, int]]
-    """For each subject how many messages stand on it, and the offset of the newest."""
+    """For each subject its number of messages and the offset of the newest."""
     gaps: bytes = b""
     """Serialized BitMap64 of the offsets between first and last that hold no message."""
     tidy: bool = False
@@ -142,7 +142,7 @@ class FileSummer:
         return size
 
     def sums(self) -> FileSums | None:
-        """Return the sums over all parts; None if that would be too much to tell."""
+        """Return the sums over all parts; None if they would be too large."""
         first, last = self._first, self._last
         is_sparse = self._most_subjects is not None and last - first > _SPARSE * self._rows
         if self._given_up or is_sparse or not self._rows:

@@ -1,4 +1,4 @@
-"""A data file described from its path and its own bytes alone, as needed when no commit tells about it."""
+"""Describes a data file from its path and bytes alone, for when no commit names it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FoundFile(NamedTuple):
 
 
 def place_of(path: str) -> tuple[int, Copied | None]:
-    """Return the base of a file's sequences and where it was copied from, as the folders of its path say."""
+    """Return the base of a file's sequences and its origin, from the folders of its path."""
     said = dict(part.split("=", 1) for part in Path(path).parts[:-1])
     values = [None if said.get(name) in (None, NO_VALUE) else said[name] for name in PARTITIONS[1:]]
     source, source_id, source_base, micros = values

@@ -48,7 +48,7 @@ class CheckpointSums(msgspec.Struct, frozen=True):
 
 
 def mend(directory: Path, disk: Disk) -> None:
-    """Move torn ends aside, make the newest commit durable, and refuse a log that is damaged."""
+    """Move torn files away, make the newest commit durable, and refuse a damaged log."""
     commits = directory / "_delta_log"
     sums = _require_known(directory, disk)
     for name in disk.list(commits):
@@ -118,7 +118,7 @@ def check_commits(directory: Path, disk: Disk) -> None:
 
 
 def _mend_newest(directory: Path, disk: Disk) -> None:
-    """Make the newest commit durable, or move it aside if it is not whole."""
+    """Make the newest commit durable, or move it away if it is torn."""
     commits = directory / "_delta_log"
     names = disk.list(commits)
     if not versions(names):

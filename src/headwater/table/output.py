@@ -1,4 +1,4 @@
-"""A data file in the making: written under a temporary name, durable under its own once finished."""
+"""A data file that is being written: under a temporary name, then durable under its own."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Output:
         )
 
     def abandon(self) -> None:
-        """Let the file go; should even that fail, the next open removes what is left."""
+        """Remove the file; if that fails, the next open removes it."""
         try:
             self._writer.abandon()
             self._shelf.abandon(self._temporary)
@@ -88,7 +88,7 @@ class Output:
 
 
 def footer_crc_of(path: str) -> int | None:
-    """Return the footer's checksum that a data file's name tells, if it does."""
+    """Return the footer checksum in a data file's name, None if it has none."""
     try:
         return int(Path(path).stem.rsplit("-", 1)[1], 16)
     except (IndexError, ValueError):

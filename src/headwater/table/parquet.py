@@ -66,7 +66,7 @@ class FileStats:
     size_bytes: int
     footer_crc: int
     sums: FileSums | None
-    """None if there is more to tell than was to be counted."""
+    """None if there are too many subjects or gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def write(path: Path, columns: Columns, base_seq: int, compression: str = "none"
 
 
 class FileWriter:
-    """A file in the making: takes runs of messages in ascending sequence, cuts them into full row groups."""
+    """Writes a file: takes runs of messages in ascending sequence and cuts them into full row groups."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class FileWriter:
 
     @property
     def disk_bytes_per_s(self) -> float | None:
-        """Return how fast the disk takes a direct file, as soon as that is known."""
+        """Return the write rate of a direct file, None until it is known."""
         return self._direct.bytes_per_s if self._direct is not None else None
 
     def append(self, columns: Columns) -> None:
@@ -359,7 +359,7 @@ def damaged(name: Path | str, footer: Footer, index: int, problem: str) -> Corru
 
 
 def read_sums(footer: Footer) -> FileSums | None:
-    """Return the sums over a file's messages, if its footer tells them."""
+    """Return the sums over a file's messages, None if its footer has none."""
     encoded = (footer.metadata.metadata or {}).get(_SUMS.encode())
     return file_sums.decode(encoded) if encoded else None
 

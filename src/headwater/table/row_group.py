@@ -19,10 +19,10 @@ from headwater.table.source_header import with_source
 
 
 class RowGroup:
-    """Messages as Arrow columns; what Python needs of them is made when asked for."""
+    """Messages as Arrow columns; Python objects are made on demand."""
 
     def __init__(self, table: pa.Table, base_seq: int, copied: Copied | None = None) -> None:
-        """Take the rows of a file; where it is one of a source's origin, with what they have here beside."""
+        """Take the rows of a file; for a source's linked file, add the header and times they have here."""
         self._length: int = table.num_rows
         subject = _single(table["subject"])
         self._subject_codes: Int64s = subject.indices.to_numpy().astype(np.int64)

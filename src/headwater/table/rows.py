@@ -1,4 +1,4 @@
-"""Messages as Arrow arrays, the way a row group holds them: chosen and joined without a step per message."""
+"""Messages as Arrow arrays, as in a row group: filtered and joined without a step per message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rows:
     subjects: pa.DictionaryArray
     headers: pa.BinaryArray
     datas: Datas
-    """A chunk stands for the data of exactly these messages: none of them can be taken out or added then."""
+    """A chunk is the data of exactly these messages; rows can be neither removed nor added then."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -176,7 +176,7 @@ def empty_as_null(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def data_nbytes(values: Datas) -> int:
-    """Return how long all values are together, wherever they lie."""
+    """Return the total size of all values."""
     return values.nbytes if isinstance(values, PlainValues | DataChunk) else nbytes(values)
 
 

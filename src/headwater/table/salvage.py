@@ -22,7 +22,7 @@ class Salvage(NamedTuple):
     add: list[DataFile]
     remove: list[DataFile]
     missing: BitMap64
-    """What is needed, and no file has."""
+    """Sequences that are needed and in no file."""
 
 
 def plan(

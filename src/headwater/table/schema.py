@@ -20,7 +20,7 @@ SOURCE = "source"
 PARTITIONS = (PARTITION, SOURCE, "source_id", "source_base", "copied_micros")
 """All but the first are null, unless the file is one of a source's origin."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""How a path says null."""
+"""Null in a path."""
 CHECKPOINT_COMMITS = 50
 MAX_SUBJECT_BOUND = 128
 
@@ -57,7 +57,7 @@ TABLE = pa.schema(
     ]
 )
 TABLE_1 = pa.schema([_PLACE, *_fields(_SUBJECT_TEXT)])
-"""What tables were that cannot tell where a file came from."""
+"""The schema of tables without columns for the origin of a file."""
 
 # Reader 1 and writer 2 is what every Delta reader copes with; nothing here may ask for a table feature.
 CONFIGURATION = {

@@ -1,4 +1,4 @@
-"""The header that tells where messages came from, put behind their others without a step per message."""
+"""Adds the `Nats-Stream-Source` header to many header blocks at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.table.schema import subject_bytes
 def with_source(
     headers: pa.BinaryArray, seqs: Int64s, subjects: pa.DictionaryArray, line: SourceLine
 ) -> pa.BinaryArray:
-    """Return header blocks that tell of the origin; sequences and subjects are those there."""
+    """Return header blocks with the origin; sequences and subjects are those of the origin."""
     endings = [line.between + subject_bytes(text) + line.after for text in subjects.dictionary.to_pylist()]
     ends = pa.array(endings, pa.binary()).take(subjects.indices)
     numbers = pa.array(seqs).cast(pa.string()).cast(pa.binary())

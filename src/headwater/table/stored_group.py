@@ -25,7 +25,7 @@ from headwater.table.source_header import with_source
 
 
 class StoredFile:
-    """A data file, mapped: what is copied as it lies is copied once.
+    """A memory-mapped data file; what is copied unchanged is copied only once.
 
     Files of a table are never changed. Should the disk fail under one, the process ends that reads it.
     """

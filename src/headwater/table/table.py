@@ -62,7 +62,7 @@ class Table:
         """Whether there may be files that no version refers to, for a sweep to unlink."""
 
     def commit_as(self, epoch: int) -> None:
-        """Have each commit carry the epoch of the engine that owns the store."""
+        """Write the epoch of the engine that owns the store into each commit."""
         self._log.epoch = epoch
 
     @classmethod
@@ -378,7 +378,7 @@ class Table:
         return ConflictError(f"{file.path} was replaced, and swept after the grace")
 
     def _path(self, file: DataFile) -> Path:
-        """Return where the file lies."""
+        """Return the path of the file."""
         return self._directory / file.path
 
 

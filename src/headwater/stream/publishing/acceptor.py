@@ -74,7 +74,7 @@ class Acceptor:
         )
 
     def offer(self, items: Sequence[Item]) -> None:
-        """Take in published messages; their answers go out when the group is durable."""
+        """Take published messages; their answers are sent when the group is durable."""
         self._room.refresh()
         subjects, replies, headers, datas = zip(*items, strict=True)
         plain = self._is_plain and not any(headers) and fast_batch.SUFFIX not in b"".join(replies)
@@ -97,7 +97,7 @@ class Acceptor:
         headers: Sequence[bytes],
         datas: Sequence[bytes],
     ) -> None:
-        """Take in messages that nothing can refuse, in bulk."""
+        """Store messages that nothing can refuse, in bulk."""
         count = len(subjects)
         base, now = self._ledger.last_seq + 1, self.sequencer.now()
         sizes = sum(map(len, datas)) + sum(map(len, subjects))
@@ -116,7 +116,7 @@ class Acceptor:
             self.sequencer.group.acknowledge_run(replies, base)
 
     def _offer_checked(self, items: Sequence[Item]) -> None:
-        """Take in messages one by one."""
+        """Check and store messages one by one."""
         pending = PendingGroup()
         now = self.sequencer.now()
         for subject, reply, headers, data in items:
@@ -140,7 +140,7 @@ class Acceptor:
             return
         subject = self._stored_subject(subject)
         if self.sequencer.evicts and _EXPECTS in headers:
-            self.sequencer.flush(pending)  # what is expected may just have lost its place
+            self.sequencer.flush(pending)  # a limit may just have removed what is expected
         verdict = self._admission.check(subject, headers, data, now, self._ledger.last_seq)
         if isinstance(verdict, Duplicate):
             self._acknowledge(reply, verdict.seq, {"duplicate": True})
@@ -157,7 +157,7 @@ class Acceptor:
         self._acknowledge(reply, self._ledger.last_seq, more)
 
     def mapped(self, subject: bytes) -> bytes:
-        """Return what the stream's transform makes of a subject."""
+        """Return the subject that the stream's transform maps a subject to."""
         return subject if self._transform is None else self._transform.apply(subject) or subject
 
     def _stored_subject(self, subject: bytes) -> bytes:
@@ -197,7 +197,7 @@ class Acceptor:
     def _offer_fast(
         self, pending: PendingGroup, subject: bytes, reply: bytes, headers: bytes, data: bytes, now: int
     ) -> None:
-        """Store a message of a fast batch, and tell its publisher what is due."""
+        """Store a message of a fast batch, and answer its publisher if an answer is due."""
         self._admission.check_batched(headers, data)
         if not self._config.allow_batched:
             raise api_error("batch_publish_disabled")
@@ -248,23 +248,23 @@ class Acceptor:
         self._room.check(sum(size(each.subject, each.admitted.headers, each.data) for each in messages))
 
     def next_abandon_ns(self) -> int | None:
-        """Return when a batch that nothing came for is given up."""
+        """Return when the next idle batch is abandoned."""
         times = (self._atomic.next_ns(), self._fast.next_ns())
         return min((ns for ns in times if ns is not None), default=None)
 
     def abandon_idle(self, now_ns: int) -> None:
-        """Give up the batches that nothing came for in time."""
+        """Abandon the batches that got no message in time."""
         for batch_id in self._atomic.give_up_idle(now_ns):
             self._events.abandoned(batch_id, Abandoned.TIMEOUT)
         self._fast.give_up_idle(now_ns)
 
     def abandon_all(self) -> None:
-        """Forget every batch, for the stream is to be closed."""
+        """Abandon every batch, because the stream is closed."""
         self._atomic.clear()
         self._fast.clear()
 
     def publish(self, subject: bytes, data: bytes, admitted: Admitted) -> None:
-        """Store a message of the stream's own, such as what a schedule publishes."""
+        """Store a message that the stream itself publishes, such as that of a schedule."""
         subject = self._stored_subject(subject)
         self._admission.check_size(admitted.headers, data)
         pending = PendingGroup()

@@ -137,7 +137,7 @@ class Admission:
             raise api_error("stream_wrong_last_msg_id", id=_text(actual))
 
     def check_source(self, headers: bytes) -> None:
-        """Refuse a message that pretends to come from another stream."""
+        """Refuse a message that claims to be from another stream."""
         if header_block.get(headers, b"Nats-Stream-Source"):
             raise api_error("message_source_hdr_not_allowed")
 

@@ -18,11 +18,11 @@ from headwater.stream.retention.quota import Quota
 
 MAX_MESSAGES = 1000
 MAX_OPEN = 50
-"""So many batches of one stream may be open."""
+"""The most open batches of one stream."""
 MAX_OPEN_IN_ALL = 1000
-"""So many batches of all streams may be open."""
+"""The most open batches of all streams."""
 MAX_BYTES = 256 << 20
-"""So much may be held back for one stream."""
+"""The most bytes held back for one stream."""
 IDLE_NS = 10 * SECOND
 MAX_ID_BYTES = 64
 
@@ -31,7 +31,7 @@ Item = tuple[bytes, bytes, bytes]
 
 
 class Abandoned(StrEnum):
-    """Why a batch was given up."""
+    """Why a batch was abandoned."""
 
     TIMEOUT = "timeout"
     LARGE = "large"
@@ -70,7 +70,7 @@ class AtomicBatches:
         return len(self._open)
 
     def offer(self, batch_id: bytes, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Step:
-        """Take in one message of a batch."""
+        """Take one message of a batch."""
         if len(batch_id) > MAX_ID_BYTES:
             return _refused("atomic_publish_invalid_batch_id")
         sequence = _sequence(headers)
@@ -120,7 +120,7 @@ class AtomicBatches:
         return oldest.idle_since_ns + IDLE_NS if oldest else None
 
     def give_up_idle(self, now_ns: int) -> list[bytes]:
-        """Forget the batches that nothing came for in time; return their ids."""
+        """Abandon the batches that got no message in time; return their ids."""
         idle = [name for name, batch in self._open.items() if batch.idle_since_ns + IDLE_NS <= now_ns]
         for name in idle:
             self._end(name)

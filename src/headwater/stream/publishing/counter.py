@@ -17,7 +17,7 @@ SOURCES = b"Nats-Counter-Sources"
 
 _REMEMBERED = 100_000
 _LARGEST = 10**4000
-"""Beyond so many digits Python refuses to read a number back."""
+"""Python refuses to parse a number with more digits."""
 
 
 class _Total(msgspec.Struct):
@@ -25,17 +25,17 @@ class _Total(msgspec.Struct):
 
 
 class CounterTotal(NamedTuple):
-    """How a counter stands: its total, and in JSON what of that came from each origin and subject there."""
+    """The state of a counter: its total, and in JSON the part from each origin and subject."""
 
     total: int = 0
     sources: bytes = b""
 
     def plus(self, increment: int) -> CounterTotal:
-        """Return how it stands after an increment."""
+        """Return the state after an increment."""
         return self._replace(total=sum_of(self.total, increment))
 
     def noted(self, headers: bytes) -> bytes:
-        """Return the headers of the next message, with what came from origins."""
+        """Return the headers of the next message, with the parts from origins."""
         return header_block.set(headers, SOURCES, self.sources) if self.sources else headers
 
 

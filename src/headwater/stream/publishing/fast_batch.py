@@ -1,4 +1,4 @@
-"""Fast ingest: messages numbered by their publisher, stored as they come, acknowledged many at a time.
+"""Fast ingest: messages numbered by their publisher, stored on arrival, acknowledged many at a time.
 
 The reply subject of each message says which batch it belongs to and where in it:
 `<prefix>.<batch>.<flow>.<ok|fail>.<sequence>.<operation>.$FI`.
@@ -17,13 +17,13 @@ from headwater.stream.retention.quota import Quota
 
 SUFFIX = b".$FI"
 MAX_OPEN = 1000
-"""So many batches of one stream may be open."""
+"""The most open batches of one stream."""
 MAX_OPEN_IN_ALL = 50_000
-"""So many batches of all streams may be open."""
+"""The most open batches of all streams."""
 MAX_ID_BYTES = 64
 IDLE_NS = 10 * SECOND
 MOST_UNACKNOWLEDGED = 500
-"""So many messages, over the batches of a stream, go by between two acknowledgements."""
+"""How many messages, over the batches of a stream, are stored between two acknowledgements."""
 _DEFAULT_FLOW = 10
 _MOST_FLOW = (1 << 16) - 1
 
@@ -107,7 +107,7 @@ class _OpenFastBatch:
         self.idle_since_ns = 0
 
     def ack(self) -> FlowReply:
-        """Return the answer that lets the publisher go on."""
+        """Return the answer that lets the publisher continue."""
         return FlowReply({"type": "ack", "seq": self.acknowledged, "msgs": self.flow})
 
 
@@ -125,7 +125,7 @@ class FastBatches:
     def offer(
         self, message: FastMessage, headers: bytes, now_ns: int, store: Callable[[], int]
     ) -> list[Answer]:
-        """Take in one message; `store` stores it and returns its sequence, or raises why not.
+        """Take one message; `store` stores it and returns its sequence, or raises why not.
 
         Raises the ApiError that refuses the message as if it were a single one.
         """
@@ -204,7 +204,7 @@ class FastBatches:
         return [*answers, self._end(message.batch_id, batch)]
 
     def _acknowledgement(self, batch: _OpenFastBatch) -> list[FlowReply]:
-        """Return an acknowledgement if one is due, and let the publisher go faster or slower from now on."""
+        """Return an acknowledgement if one is due, and change the publisher's rate."""
         steps = (batch.stored - batch.acknowledged) // batch.flow
         if not steps:
             return []
@@ -228,7 +228,7 @@ class FastBatches:
         return oldest.idle_since_ns + IDLE_NS if oldest else None
 
     def give_up_idle(self, now_ns: int) -> None:
-        """Forget the batches that nothing came for in time."""
+        """Abandon the batches that got no message in time."""
         for name, batch in list(self._open.items()):
             if batch.idle_since_ns + IDLE_NS <= now_ns:
                 self._close(name)

@@ -1,4 +1,4 @@
-"""Publishing to a stream: messages are offered, stored in the order in which they came, and answered."""
+"""Publishing to a stream: messages are offered, stored in the order of their arrival, and answered."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Adoptions:
         self._wake()
 
     def done(self, last_seq: int) -> None:
-        """Let readers go on behind the files up to a sequence: the table holds them."""
+        """Let readers continue behind the files up to a sequence: the table holds them."""
         self._waiting = {seq: file for seq, file in self._waiting.items() if file.last_seq > last_seq}
         self._wake()
 
@@ -89,6 +89,6 @@ class Adoptions:
         self._wake()
 
     def _wake(self) -> None:
-        """Wake everyone who waits now."""
+        """Wake every task that waits."""
         self._changed.set()
         self._changed = asyncio.Event()

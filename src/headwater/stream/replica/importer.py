@@ -43,7 +43,7 @@ class Importer:
     def take_mirrored(
         self, upstream: str, expected: bytes, copied: OfferedRun, cursor_at: CursorAt, through: int
     ) -> int:
-        """Take in messages with the origin's sequences and times, up to `through` or as far as there is room.
+        """Store messages with the origin's sequences and times, up to `through` or as far as there is room.
 
         Return how many.
         """
@@ -66,7 +66,7 @@ class Importer:
     def take_sourced(
         self, upstream: str, expected: bytes, copied: OfferedRun, cursor_at: CursorAt, through: int
     ) -> int:
-        """Take in messages as new ones, up to `through` or as far as there is room; return how many."""
+        """Store messages as new ones, up to `through` or as far as there is room; return how many."""
         self._check(upstream, expected)
         taken = 0
         for piece, rollup in self._pieces(copied):
@@ -86,7 +86,7 @@ class Importer:
     def adopt(
         self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
     ) -> list[Adopted]:
-        """Take in files of copied messages behind all others, in one change; return them in their places."""
+        """Add files of copied messages at the end, in one change; return them with their sequences."""
         self._check(upstream, expected)
         last_seq, last_ts = self._store.ledger.last_seq, self._sequencer.floor_ts
         placed: list[Adopted] = []
@@ -107,7 +107,7 @@ class Importer:
         self._sequencer.note_upstreams({upstream: cursor, **noted}, last_seq)
 
     def _take_piece(self, upstream: str, piece: OfferedRun, cursor_at: CursorAt, rollup: bytes) -> None:
-        """Give the messages of a piece their sequences here, but for those whose id is known."""
+        """Give the messages of a piece their sequences here, except those whose id is known."""
         cursor = cursor_at(piece.seq_list[-1])
         now = self._sequencer.now()
         fresh = self._unknown(piece, now)
@@ -125,7 +125,7 @@ class Importer:
             chosen.headers,
             chosen.datas,
         )
-        # A rollup whose id is known already was done when it first came.
+        # A rollup whose id is known was applied when it was first stored.
         self._sequencer.take_in(run, upstream, cursor, rollup if fresh[-1] == len(piece) - 1 else b"")
 
     def _pieces(self, run: OfferedRun) -> Iterator[tuple[OfferedRun, bytes]]:

@@ -30,7 +30,7 @@ from headwater.wire import column_bytes
 logger = logging.getLogger(__name__)
 
 FOLD_BYTES = 4 << 20
-"""A head of so much is copied as a file: tails are small, and many of them slow."""
+"""A head of this size is copied as a file: tails are small, and many tails are slow."""
 
 
 class StreamReplica:
@@ -60,17 +60,17 @@ class StreamReplica:
 
     @property
     def table_directory(self) -> Path:
-        """Return where the stream's table lies."""
+        """Return the directory of the stream's table."""
         return self._store.table.directory
 
     def files_from(self, start_seq: int, max_bytes: int) -> list[DataFile]:
-        """Return the files of the body that hold the next sequences, about so many bytes, at least one."""
+        """Return the files with the next sequences, about `max_bytes` of them, at least one."""
         chosen: list[DataFile] = []
         size, seq = 0, start_seq
         for file in self._store.table.files:
             if file.last_seq < seq:
                 continue
-            # What the head holds may lie before a file that was adopted behind it.
+            # The head may hold messages before a file that was adopted after them.
             entry = self._store.head.entry_at(seq)
             if size >= max_bytes or (entry is not None and entry.first_seq < file.first_seq):
                 break
@@ -121,7 +121,7 @@ class StreamReplica:
             await asyncio.wait({self._folding})
 
     async def tail_from(self, start_seq: int, max_bytes: int) -> tuple[bytes, int]:
-        """Return the next live messages as bytes, about so many, and the last sequence they cover."""
+        """Return the next live messages, encoded, about `max_bytes`, and the last sequence they cover."""
         store = self._store
         stop_seq, size, parts = store.durable_seq, 0, []
         # Everything before the first message was removed, so the tail covers it.
@@ -161,7 +161,7 @@ class StreamReplica:
         *,
         mirrored: bool,
     ) -> int:
-        """Take in what was copied up to `through`, exactly once; return how many messages were."""
+        """Store what was copied up to `through`, exactly once; return how many messages were stored."""
         self.require_open()
         take = self._importer.take_mirrored if mirrored else self._importer.take_sourced
         run = OfferedRun.of(columns)
@@ -186,14 +186,14 @@ class StreamReplica:
         await self._publishing.settled()
 
     def require_open(self) -> None:
-        """Refuse a change while nothing can be stored, or nothing may be any more."""
+        """Raise if nothing can be stored, or the stream is sealed."""
         self._committer.require_storing()
         if self._store.config.sealed:
             raise api_error("stream_sealed")
 
     @property
     def is_adoptive(self) -> bool:
-        """Return whether a file of copied messages can become part of the stream as it is."""
+        """Return whether a file of copied messages can become part of the stream unchanged."""
         return adopts_files(self._store.config) and not self._store.config.duplicate_window
 
     @property
@@ -209,7 +209,7 @@ class StreamReplica:
     async def adopt(
         self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
     ) -> int:
-        """Take in staged files of copied messages, exactly once; return how many messages they have.
+        """Adopt staged files of copied messages, exactly once; return how many messages they have.
 
         Once the log names the files they are part of the stream: from then on they are never given up.
         """
@@ -247,7 +247,7 @@ def adopts_files(config: StreamConfig) -> bool:
 
 
 def _fitting(run: Run, rows: list[int], size: int, max_bytes: int) -> tuple[list[int], int]:
-    """Return the first rows that fit beside what is there already, at least one, and the size then."""
+    """Return the first rows that fit in addition to `size`, at least one, and the size then."""
     sizes = run.sizes
     for count, row in enumerate(rows):
         if size >= max_bytes and count:

@@ -13,7 +13,7 @@ from headwater.model.times import SECOND, parse_duration
 from headwater.table.datafile import DataFile
 
 BUDGET = 2.0
-"""So many live bytes at the most are written again for each byte removed, in the long run."""
+"""The most live bytes rewritten per byte removed, in the long run."""
 METADATA_KEY = "headwater.erase_interval"
 """In a stream's metadata: a duration such as 30s, instead of the setting of the engine."""
 
@@ -35,19 +35,19 @@ class ErasureBudget:
         """Up to where the bytes removed from the stream were counted."""
 
     def earn(self, removed_bytes: int, files: Iterable[DataFile], dead: Mapping[str, int]) -> None:
-        """Take note of how many bytes were removed since the ledger was made.
+        """Record how many bytes were removed since the ledger was built.
 
         What was removed before the first call is known only by the rows that are dead.
         """
         if self._seen is None:
             self.bytes = sum(file.size_bytes * dead.get(file.path, 0) / file.rows for file in files)
             self._seen = removed_bytes
-        # After a failed write the ledger is made again, and counts from 0.
+        # After a failed write the ledger is rebuilt and counts from 0.
         self.bytes += BUDGET * max(removed_bytes - (self._seen if self._seen <= removed_bytes else 0), 0)
         self._seen = removed_bytes
 
     def spend(self, size_bytes: float) -> None:
-        """Take note of what was written again."""
+        """Record what was rewritten."""
         self.bytes = max(self.bytes - size_bytes, 0.0)
 
 

@@ -40,7 +40,7 @@ def is_released(retention: Retention, takers: Iterable[Holder], seq: int) -> boo
 
 
 class Hold:
-    """What one upstream holds of its origin: all it takes from its start on that lies above its floor.
+    """What one upstream holds of its origin: every message of its subjects above its floor.
 
     The floor is the sequence up to which its target has durably taken everything.
     """
@@ -85,11 +85,11 @@ class StreamHolds:
         return len(self._holds)
 
     def add(self, hold: Hold) -> None:
-        """Have the stream keep what this one needs."""
+        """Keep what this hold needs."""
         self._holds.append(hold)
 
     def discard(self, hold: Hold) -> None:
-        """Keep nothing for this one any more."""
+        """Keep nothing for this hold from now on."""
         if hold in self._holds:
             self._holds.remove(hold)
 

@@ -14,7 +14,7 @@ from headwater.model.run import Run
 
 @dataclass(slots=True)
 class Removal:
-    """Sequences taken out, and what they counted for.
+    """Removed sequences, and their counts and sizes.
 
     A removal carries its own sums because replay must never read the table: the rows may be erased by then.
     """

@@ -1,4 +1,4 @@
-"""Which messages the limits of a stream take out: pure rules over the ledger and the runs it covers."""
+"""Which messages the limits of a stream remove: pure rules over the ledger and its runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_TIME = (1 << 63) - 1
 
 
 def over_limits(config: StreamConfig, ledger: Ledger, read: ReadRun) -> Removal:
-    """Return the oldest messages that `max_msgs` and `max_bytes` have no room for."""
+    """Return the oldest messages that exceed `max_msgs` and `max_bytes`."""
     removal = Removal()
     excess = ledger.messages - config.max_msgs if config.max_msgs > 0 else 0
     excess_size = ledger.size - config.max_bytes if config.max_bytes > 0 else 0
@@ -54,7 +54,7 @@ def over_subject_limit(limit: int, ledger: Ledger, read: ReadRun, subjects: Iter
 
 
 def _take_located(removal: Removal, ledger: Ledger, excess: dict[bytes, int]) -> None:
-    """Take the oldest messages of each subject as far as it is known where they lie."""
+    """Take the oldest messages of each subject whose sequences are known."""
     index = ledger.subjects
     for subject in [subject for subject in excess if subject in index.located]:
         entries, through = index.located.pop(subject)
@@ -74,7 +74,7 @@ def _take_located(removal: Removal, ledger: Ledger, excess: dict[bytes, int]) ->
 
 
 def _take_oldest(removal: Removal, ledger: Ledger, read: ReadRun, excess: dict[bytes, int]) -> None:
-    """Take the oldest so many messages of each subject, in one pass from the front."""
+    """Take the oldest messages of each subject, in one pass from the front."""
     oldest = ledger.subjects.oldest
     start = min((oldest.get(subject, 0) for subject in excess), default=0)
     passed: dict[bytes, int] = {}
@@ -105,7 +105,7 @@ class TooOld(NamedTuple):
 
     removal: Removal
     oldest_ns: int | None
-    """The time of the oldest one that stays; None if there is none but those that have not come yet."""
+    """The time of the oldest one that stays; None if all of those have a time ahead of the clock."""
     ahead_ns: int | None = None
     """The time of the soonest of those."""
 

@@ -1,4 +1,4 @@
-"""Messages whose time has come: too old for the stream, beyond their time to live, or due to be published."""
+"""Expires messages (by age or their own time to live) and publishes those of schedules that are due."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from headwater.stream.timing.time_to_live import is_marker
 logger = logging.getLogger(__name__)
 
 EXPIRE_AT_ONCE = 10_000
-"""How many messages with a time to live of their own leave in one change, at the most."""
+"""The most messages with a time to live of their own that expire in one change."""
 
 
 class _Passed(NamedTuple):
-    """The messages at the front that no round need look at again: their times have not come."""
+    """The messages at the front that no round has to look at again: their times are in the future."""
 
     generation: int
     seq: int = 0
@@ -39,7 +39,7 @@ class _Passed(NamedTuple):
 
 
 class Expirer:
-    """Takes out what has expired, run by run, so that the stream goes on meanwhile."""
+    """Removes what has expired, one run at a time, so that the stream keeps working."""
 
     def __init__(self, store: Store, acceptor: Acceptor, committer: Committer) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class Expirer:
         self._passed: _Passed | None = None
 
     def configure(self) -> None:
-        """Take up another config."""
+        """Forget what was found under the old config."""
         self._next_age = self._passed = None
 
     def next_ns(self) -> int | None:
@@ -68,20 +68,20 @@ class Expirer:
         return due
 
     async def expire(self, now_ns: int) -> int:
-        """Take out what is too old and publish what is due; return how many messages went."""
+        """Remove what is too old and publish what is due; return how many messages were removed."""
         self._acceptor.abandon_idle(now_ns)
         try:
             await self._scheduler.fire(now_ns)
         finally:
-            # What cannot be published now keeps nothing that is too old.
+            # A schedule that cannot be published now must not keep messages from expiring.
             gone = await self._expire_old(now_ns) if self._store.config.max_age else 0
             gone += await self._expire_due(now_ns)
         return gone
 
     async def _expire_old(self, now_ns: int) -> int:
-        """Take out the messages older than `max_age`, run by run from the front.
+        """Remove the messages older than `max_age`, one run at a time from the front.
 
-        Times that have not come, given by a clock that was set wrong, hold up nothing behind them.
+        Times in the future, from a clock that was set wrong, do not keep later messages from expiring.
         """
         horizon_ns, latest_ns = now_ns - self._store.config.max_age, now_ns + AHEAD_NS
         generation = self._store.generation
@@ -91,7 +91,7 @@ class Expirer:
         while oldest_ns is None:
             run = await self._store.view.run_at(max(passed.seq, self._store.ledger.first_seq))
             if run is None:
-                # Whatever comes is newer than all that is there.
+                # Every new message is newer than all that are stored.
                 oldest_ns = min(max(self._store.ledger.last_ts, now_ns), latest_ns)
                 break
             removal, oldest_ns, ahead_ns = retention.too_old(
@@ -101,7 +101,7 @@ class Expirer:
                 passed = passed.beyond(int(run.seqs[-1]) + 1, ahead_ns)
             gone += self._take_out(removal, run)
         self._passed = passed if passed.ahead_ns is not None else None
-        # What comes into an empty stream may bring a time of its own, long past.
+        # A message that is copied into an empty stream may have a time long past.
         self._next_age = (generation, oldest_ns) if self._store.ledger.messages else None
         return gone
 
@@ -113,7 +113,7 @@ class Expirer:
         return passed
 
     async def _expire_due(self, now_ns: int) -> int:
-        """Take out the messages whose own time to live has passed."""
+        """Remove the messages whose own time to live has passed."""
         generation, gone = self._store.generation, 0
         due = sorted(self._store.ledger.expiry.pop_due(now_ns, EXPIRE_AT_ONCE))
         try:
@@ -127,7 +127,7 @@ class Expirer:
         return gone
 
     async def _expire_first(self, due: list[int], generation: int) -> int:
-        """Take out the first of these messages with those of its run; what is done with leaves the list."""
+        """Remove the first of these messages and those of its run; drop what is done from the list."""
         if not self._store.ledger.is_live(due[0]):
             due.pop(0)
             return 0
@@ -135,7 +135,7 @@ class Expirer:
             run = await self._store.view.run_at(due[0])
         except CorruptionError as error:
             name = self._store.config.name
-            logger.error("stream %s: %d stays beyond its time: %s", name, due.pop(0), error)
+            logger.error("stream %s: cannot expire sequence %d: %s", name, due.pop(0), error)
             return 0
         if generation != self._store.generation:
             return 0
@@ -149,7 +149,7 @@ class Expirer:
         return gone
 
     def _take_out(self, removal: Removal, run: Run) -> int:
-        """Take out messages of a run whose time has come, leaving the markers that the config asks for."""
+        """Remove expired messages of a run, and leave the delete markers that the config asks for."""
         if not removal:
             return 0
         self._committer.require_storing()

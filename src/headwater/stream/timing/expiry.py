@@ -39,7 +39,7 @@ class ExpiryIndex:
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ns: int, limit: int) -> list[int]:
-        """Take out at most `limit` sequences that are due; some may be removed from the stream already."""
+        """Pop at most `limit` sequences that are due; some may be removed from the stream already."""
         due: list[int] = []
         while self._heap and self._heap[0][0] <= now_ns and len(due) < limit:
             due.append(heapq.heappop(self._heap)[1])

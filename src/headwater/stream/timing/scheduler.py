@@ -1,4 +1,4 @@
-"""Publishes what the schedules of a stream say, when they are due."""
+"""Publishes the messages of a stream's schedules when they are due."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.stream.timing.time_to_live import stored_ttl
 logger = logging.getLogger(__name__)
 
 FIRE_AT_ONCE = 1000
-"""How many schedules are looked at in one round, at the most."""
+"""The most schedules that are handled in one round."""
 
 
 class Scheduler:

@@ -41,13 +41,13 @@ class ScheduleIndex:
         self._subjects: dict[int, bytes] = {}
         self._seqs = BitMap64()
         self._heap: list[Due] = []
-        """May hold entries that are not the subject's any more."""
+        """May hold entries that a later one of the subject replaced."""
 
     def __len__(self) -> int:
         return len(self._by_subject)
 
     def note(self, seq: int, ts: int, subject: bytes, headers: bytes) -> None:
-        """Take in a stored message: a schedule, the end of one, or what one has published."""
+        """Record a stored message: a schedule, the end of one, or what one has published."""
         found = _MARK in headers
         scheduler = header_block.get(headers, b"Nats-Scheduler") if found else None
         due_ns = due_after(headers, ts, ts) if found else None
@@ -63,18 +63,18 @@ class ScheduleIndex:
     def note_run(
         self, seqs: Sequence[int], ts: Sequence[int], subjects: Sequence[bytes], headers: Sequence[bytes]
     ) -> None:
-        """Take in stored messages."""
+        """Record stored messages."""
         for seq, stamp, subject, block in zip(seqs, ts, subjects, headers, strict=True):
             self.note(seq, stamp, subject, block)
 
     def postpone(self, subject: bytes, at_ns: int) -> None:
-        """Have the schedule on a subject, if there is one, be due at another time."""
+        """Set another due time for the schedule on a subject, if there is one."""
         old = self._by_subject.get(subject)
         if old is not None:
             self._put(Due(at_ns, old.seq, subject))
 
     def remove(self, gone: BitMap64) -> None:
-        """Forget schedules whose messages were taken out."""
+        """Forget schedules whose messages were removed."""
         for seq in self._seqs & gone:
             self._drop(self._subjects[seq])
 
@@ -101,7 +101,7 @@ class ScheduleIndex:
 
     def due(self, now_ns: int, limit: int) -> list[Due]:
         """Return at most `limit` schedules that are due, by sequence; each stays until postponed or gone."""
-        # One that was postponed and brought back may stand in the heap twice.
+        # A schedule that was postponed twice may be in the heap twice.
         due: set[Due] = set()
         while len(due) < limit and (at_ns := self.next_ns()) is not None and at_ns <= now_ns:
             due.add(heapq.heappop(self._heap))

@@ -59,7 +59,7 @@ def marker(ttl_ns: int) -> bytes:
 
 
 def is_marker(headers: bytes) -> bool:
-    """Return whether a message only says that its subject is gone, so that its own end needs no saying."""
+    """Return whether a message is a delete marker, whose own end needs no marker."""
     return bool(
         header_block.get(headers, b"Nats-Marker-Reason")
         or header_block.get(headers, b"KV-Operation") == b"PURGE"
