@@ -30,7 +30,7 @@ def staged_link(
     path = staging / f"{name}-{stats.footer_crc:08x}.parquet"
     (staging / "unnamed").rename(path)
     copied = Copied(SOURCE, IDENTITY, base_seq, 0, sums.first_ts, sums.last_ts, sums.with_headers)
-    return adopted_of(path.name, stats.size_bytes, sums, base_seq, copied if linked else None)
+    return adopted_of(path.name, stats.content.size_bytes, sums, base_seq, copied if linked else None)
 
 
 def link_of(staging: Path, seqs: Iterable[int], name: str = "one", base_seq: int = 0) -> Adopted:

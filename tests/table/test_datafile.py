@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.table.datafile import DataFile
+from headwater.model.copied import Copied
+from headwater.table.datafile import DataFile, FileContent
 
 
 def file(first: int, last: int, base: int = 0) -> DataFile:
@@ -33,3 +34,20 @@ def test_a_file_without_rows_cannot_be_made() -> None:
 def test_a_base_above_the_first_sequence_cannot_be_made() -> None:
     with pytest.raises(AssertionError):
         DataFile("x", 2, 1, 1, 1, 10, 0, 0)
+
+
+def test_a_content_is_placed_in_a_stream_with_times_widened_to_microseconds() -> None:
+    content = FileContent(3, 2, 9, 1_500, 2_001, "a", "c", 1, 4096)
+    file = DataFile.of("f", 100, content)
+    assert (file.first_seq, file.last_seq, file.rows, file.size_bytes) == (102, 109, 3, 4096)
+    assert (file.first_ts, file.last_ts) == (1_000, 2_999)
+    assert (file.first_subject, file.last_subject, file.headerless_rows, file.copied) == ("a", "c", 1, None)
+
+
+def test_a_linked_file_has_the_time_of_its_copy_and_keeps_those_of_its_origin() -> None:
+    content = FileContent(3, 0, 2, 1_500, 2_001, "a", "c", 1, 4096)
+    file = DataFile.of("f", 100, content, Copied("ORIGIN", "id", 7, 5_000_000, 0, 0, 0))
+    assert (file.first_ts, file.last_ts) == (5_000_000_000, 5_000_000_000)
+    assert file.copied is not None
+    assert (file.copied.first_ts, file.copied.last_ts, file.copied.with_headers) == (1_000, 2_999, 2)
+    assert (file.copied.source, file.copied.source_base) == ("ORIGIN", 7)

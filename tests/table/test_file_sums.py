@@ -41,7 +41,10 @@ def test_sums_of_parts_tell_what_the_messages_are(offsets: set[int], step: int) 
     assert counted == Counter(m.subject for m in messages)
     for text, (_, last) in found.subjects.items():
         assert last == max(m.seq for m in messages if m.subject == subject_bytes(text))
-    assert (found.first_subject, found.last_subject) == (stats.first_subject, stats.last_subject)
+    assert (found.first_subject, found.last_subject) == (
+        stats.content.first_subject,
+        stats.content.last_subject,
+    )
     gaps = BitMap64.deserialize(found.gaps) if found.gaps else BitMap64()
     assert set(gaps) == set(range(ordered[0], ordered[-1] + 1)) - offsets
 

@@ -33,13 +33,16 @@ def test_messages_come_back_as_they_were(messages: list[Message], compression: s
         base_seq = 0 if from_zero else messages[0].seq
         stats = parquet.write(path, columns_of(messages), base_seq, compression)
         assert read(path, stats, base_seq) == messages
-        assert (stats.rows, stats.first_offset, stats.last_offset) == (
+        assert (stats.content.rows, stats.content.first_offset, stats.content.last_offset) == (
             len(messages),
             messages[0].seq - base_seq,
             messages[-1].seq - base_seq,
         )
-        assert (stats.first_ts, stats.last_ts) == (min(m.ts for m in messages), max(m.ts for m in messages))
-        assert stats.headerless_rows == sum(not m.headers for m in messages)
+        assert (stats.content.first_ts, stats.content.last_ts) == (
+            min(m.ts for m in messages),
+            max(m.ts for m in messages),
+        )
+        assert stats.content.headerless_rows == sum(not m.headers for m in messages)
 
 
 @pytest.mark.parametrize("spliced", [False, True])

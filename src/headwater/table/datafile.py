@@ -1,10 +1,31 @@
-"""One Parquet file of a table, placed in the stream."""
+"""A Parquet file of messages: its content, and the same file placed in a stream."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from headwater.model.copied import Copied
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """What a file holds, in whatever stream it is: the bounds and counts of its rows.
+
+    The writer, a commit, the log and a scan of the bytes each describe a file with this value.
+    """
+
+    rows: int
+    first_offset: int
+    last_offset: int
+    first_ts: int
+    last_ts: int
+    first_subject: str | None
+    """The least subject as the file stores it; None if it is not known, like the two fields below."""
+    last_subject: str | None
+    headerless_rows: int | None
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +51,34 @@ class DataFile:
         assert self.rows > 0
         assert self.base_seq <= self.first_seq
         assert self.rows <= self.last_seq - self.first_seq + 1
+
+    @classmethod
+    def of(cls, path: str, base_seq: int, content: FileContent, copied: Copied | None = None) -> DataFile:
+        """Return a file with this content, placed in a stream; times are widened to whole microseconds.
+
+        `copied` names the origin of a source's linked file. The content's times are then those of the origin.
+        """
+        first_ts, last_ts = content.first_ts // 1000 * 1000, content.last_ts // 1000 * 1000 + 999
+        if copied is not None:
+            with_headers = content.rows - (content.headerless_rows or 0)
+            copied = msgspec.structs.replace(
+                copied, first_ts=first_ts, last_ts=last_ts, with_headers=with_headers
+            )
+            first_ts = last_ts = copied.ts
+        return cls(
+            path=path,
+            base_seq=base_seq,
+            rows=content.rows,
+            first_seq=base_seq + content.first_offset,
+            last_seq=base_seq + content.last_offset,
+            size_bytes=content.size_bytes,
+            first_ts=first_ts,
+            last_ts=last_ts,
+            first_subject=content.first_subject,
+            last_subject=content.last_subject,
+            headerless_rows=content.headerless_rows,
+            copied=copied,
+        )
 
     def at(self, base_seq: int, path: str) -> DataFile:
         """Return the same file at another path, with its offsets counted from another base."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
 from pyroaring import BitMap64
 
 from headwater.errors import CorruptionError
 from headwater.model.copied import Copied
 from headwater.objects.object_error import ObjectError
 from headwater.table import parquet
-from headwater.table.datafile import DataFile
+from headwater.table.datafile import DataFile, FileContent
 from headwater.table.output import footer_crc_of
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import NO_VALUE, PARTITION, PARTITIONS, subject_text
@@ -67,25 +66,17 @@ def _described(
     for group in groups:
         seqs.update(group.seqs.tolist())
     subjects = {subject_text(subject) for group in groups for subject in set(group.subjects)}
-    first_ts = min(int(group.ts.min()) for group in groups) // 1000 * 1000
-    last_ts = max(int(group.ts.max()) for group in groups) // 1000 * 1000 + 999
-    with_headers = sum(int(group.with_headers.sum()) for group in groups)
     rows = sum(len(group) for group in groups)
-    if copied is not None:
-        copied = replace(copied, first_ts=first_ts, last_ts=last_ts, with_headers=with_headers)
-        first_ts = last_ts = copied.ts
-    file = DataFile(
-        path=path,
-        base_seq=base_seq,
-        rows=rows,
-        first_seq=seqs.min(),
-        last_seq=seqs.max(),
-        size_bytes=size_bytes,
-        first_ts=first_ts,
-        last_ts=last_ts,
-        first_subject=min(subjects),
-        last_subject=max(subjects),
-        headerless_rows=rows - with_headers,
-        copied=copied,
+    content = FileContent(
+        rows,
+        seqs.min() - base_seq,
+        seqs.max() - base_seq,
+        min(int(group.ts.min()) for group in groups),
+        max(int(group.ts.max()) for group in groups),
+        min(subjects),
+        max(subjects),
+        rows - sum(int(group.with_headers.sum()) for group in groups),
+        size_bytes,
     )
+    file = DataFile.of(path, base_seq, content, copied)
     return FoundFile(file, seqs)

@@ -64,19 +64,7 @@ class Output:
         path = f"{self._folder}/part-{self._id}-{stats.footer_crc:08x}.parquet"
         self._shelf.finish(self._temporary, path)
         self._finished = True
-        return DataFile(
-            path=path,
-            base_seq=self._base_seq,
-            rows=stats.rows,
-            first_seq=self._base_seq + stats.first_offset,
-            last_seq=self._base_seq + stats.last_offset,
-            size_bytes=stats.size_bytes,
-            first_ts=stats.first_ts // 1000 * 1000,
-            last_ts=stats.last_ts // 1000 * 1000 + 999,
-            first_subject=stats.first_subject,
-            last_subject=stats.last_subject,
-            headerless_rows=stats.headerless_rows,
-        )
+        return DataFile.of(path, self._base_seq, stats.content)
 
     def abandon(self) -> None:
         """Remove the file; if that fails, the next open removes it."""

@@ -21,6 +21,7 @@ from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
 from headwater.model.copied import Copied
 from headwater.table import file_sums
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
+from headwater.table.datafile import FileContent
 from headwater.table.direct_file import DirectFile
 from headwater.table.file_sums import MOST_BYTES, MOST_SUBJECTS, FileSummer, FileSums
 from headwater.table.pages import data_chunk
@@ -53,17 +54,9 @@ _UNPACKED: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """What a finished file holds; subjects as the text the file stores."""
+    """What the writer of a file knows once it is finished."""
 
-    rows: int
-    first_offset: int
-    last_offset: int
-    first_ts: int
-    last_ts: int
-    first_subject: str
-    last_subject: str
-    headerless_rows: int
-    size_bytes: int
+    content: FileContent
     footer_crc: int
     sums: FileSums | None
     """None if there are too many subjects or gaps."""
@@ -176,7 +169,7 @@ class FileWriter:
         self._writer.add_key_value_metadata(metadata)
         self._close()
         footer, _ = read_footer_bytes(self._path)
-        return FileStats(
+        content = FileContent(
             self.rows,
             self._first_offset,
             self._last_offset,
@@ -186,9 +179,8 @@ class FileWriter:
             max(self._subjects),
             self._headerless_rows,
             self._path.stat().st_size,
-            crc32(footer),
-            sums,
         )
+        return FileStats(content, crc32(footer), sums)
 
     def abandon(self) -> None:
         """Close the file, whose content is then worth nothing."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headwater.disk import Disk
+from headwater.model.copied import Copied
 from headwater.table import schema
 from headwater.table.commit_file import (
     ACTIONS,
@@ -31,7 +32,7 @@ from headwater.table.commit_file import (
     problem,
     versions,
 )
-from headwater.table.datafile import DataFile
+from headwater.table.datafile import DataFile, FileContent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -198,23 +199,22 @@ def _file_of(said: Mapping[str, Any]) -> DataFile:
     """Return the file that an add action names."""
     stats, values = json.loads(said["stats"]), said["partitionValues"]
     least, most, base = stats["minValues"], stats["maxValues"], int(values[schema.PARTITION])
-    file = DataFile(
-        said["path"],
-        base,
+    content = FileContent(
         int(stats["numRecords"]),
-        base + int(least["offset"]),
-        base + int(most["offset"]),
-        int(said["size"]),
+        int(least["offset"]),
+        int(most["offset"]),
         _micros(least["time"]) * 1000,
-        _micros(most["time"]) * 1000 + 999,
+        _micros(most["time"]) * 1000,
         least.get("subject"),
         most.get("subject"),
         stats["nullCount"].get("headers"),
+        int(said["size"]),
     )
-    if not values.get(schema.SOURCE):
-        return file
-    source, source_id, source_base, micros = (values[name] for name in schema.PARTITIONS[1:])
-    return schema.from_source(file, source, source_id, int(source_base), int(micros))
+    copied = None
+    if values.get(schema.SOURCE):
+        source, source_id, source_base, micros = (values[name] for name in schema.PARTITIONS[1:])
+        copied = Copied(source, source_id, int(source_base), int(micros), 0, 0, 0)
+    return DataFile.of(said["path"], base, content, copied)
 
 
 def _micros(text: str) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headwater.errors import CorruptionError, NewerFormatError
 from headwater.model.copied import Copied
-from headwater.table.datafile import DataFile
+from headwater.table.datafile import DataFile, FileContent
 
 PARTITION = "base_seq"
 SOURCE = "source"
@@ -148,25 +148,26 @@ def data_files(adds: pa.Table) -> list[DataFile]:
     names = ("path", "partition.base_seq", "num_records", "min.offset", "max.offset", "size_bytes")
     columns = [adds[name].to_pylist() for name in names]
     bounds = (adds[name].to_pylist() for name in ("min.subject", "max.subject", "null_count.headers"))
+    source_columns = [f"partition.{name}" for name in PARTITIONS[1:]]
+    has_sources = set(source_columns).issubset(adds.column_names)
+    sources = zip(*(adds[name].to_pylist() for name in source_columns), strict=True) if has_sources else ()
+    rows = zip(*columns, *micros.values(), *bounds, strict=True)
     files = [
-        DataFile(path, base, rows, base + low, base + high, size, first * 1000, last * 1000 + 999, *known)
-        for path, base, rows, low, high, size, first, last, *known in zip(
-            *columns, *micros.values(), *bounds, strict=True
+        DataFile.of(
+            path,
+            base,
+            FileContent(count, low, high, first * 1000, last * 1000, least, most, headerless, size),
+            _copied(*source) if source and source[0] else None,
+        )
+        for (path, base, count, low, high, size, first, last, least, most, headerless), source in zip_longest(
+            rows, sources
         )
     ]
-    source_columns = [f"partition.{name}" for name in PARTITIONS[1:]]
-    if set(source_columns).issubset(adds.column_names):
-        sources = zip(*(adds[name].to_pylist() for name in source_columns), strict=True)
-        pairs = zip(files, sources, strict=True)
-        files = [from_source(file, *each) if each[0] else file for file, each in pairs]
     return sorted(files, key=lambda file: file.first_seq)
 
 
-def from_source(file: DataFile, source: str, source_id: str, source_base: int, micros: int) -> DataFile:
-    """Return a file of a source's origin with the times that its messages have here."""
-    with_headers = file.rows - (file.headerless_rows or 0)
-    copied = Copied(source, source_id, source_base, micros, file.first_ts, file.last_ts, with_headers)
-    return replace(file, first_ts=copied.ts, last_ts=copied.ts, copied=copied)
+def _copied(source: str, source_id: str, source_base: int, micros: int) -> Copied:
+    return Copied(source, source_id, source_base, micros, 0, 0, 0)
 
 
 def _time_text(ts: int) -> str:

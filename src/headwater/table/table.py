@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 from pyroaring import BitMap64
 
 from headwater.disk import Disk
@@ -22,7 +21,7 @@ from headwater.model.columns import Columns, Int64s, keep
 from headwater.objects.object_error import ObjectError
 from headwater.table import parquet
 from headwater.table.commit_file import checkpoints, versions
-from headwater.table.datafile import DataFile
+from headwater.table.datafile import DataFile, FileContent
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.found_file import FoundFile, read_found
 from headwater.table.mending import REPAIR, TORN
@@ -384,25 +383,21 @@ class Table:
 
 def _adopted_file(adopted: Adopted, partitions: Sequence[str]) -> DataFile:
     """Return an adopted file as one of the table's, as its add action describes it."""
+    # The sums of an adopted file count in what the copy adds; the file itself has the origin's times.
     written, copied = adopted.copied or adopted, adopted.copied
-    first_ts, last_ts = written.first_ts // 1000 * 1000, written.last_ts // 1000 * 1000 + 999
-    if copied is not None:
-        copied = replace(copied, first_ts=first_ts, last_ts=last_ts)
-        first_ts = last_ts = copied.ts
-    return DataFile(
-        path=f"{folder_of(adopted.base_seq, copied, partitions)}/{adopted.name}",
-        base_seq=adopted.base_seq,
-        rows=adopted.rows,
-        first_seq=adopted.first_seq,
-        last_seq=adopted.last_seq,
-        size_bytes=adopted.size_bytes,
-        first_ts=first_ts,
-        last_ts=last_ts,
-        first_subject=adopted.first_subject,
-        last_subject=adopted.last_subject,
-        headerless_rows=adopted.rows - (copied.with_headers if copied else adopted.with_headers),
-        copied=copied,
+    content = FileContent(
+        adopted.rows,
+        adopted.first_offset,
+        adopted.last_offset,
+        written.first_ts,
+        written.last_ts,
+        adopted.first_subject,
+        adopted.last_subject,
+        adopted.rows - written.with_headers,
+        adopted.size_bytes,
     )
+    path = f"{folder_of(adopted.base_seq, copied, partitions)}/{adopted.name}"
+    return DataFile.of(path, adopted.base_seq, content, copied)
 
 
 def _changed(

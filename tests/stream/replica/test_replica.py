@@ -43,7 +43,7 @@ def staged(directory: Path, offsets: list[int], name: str = "one") -> Adopted:
     assert stats.sums is not None
     path = staging / f"{name}-{stats.footer_crc:08x}.parquet"
     (staging / "unnamed").rename(path)
-    return adopted_of(path.name, stats.size_bytes, stats.sums)
+    return adopted_of(path.name, stats.content.size_bytes, stats.sums)
 
 
 async def held(stream: Stream) -> list[Message]:

@@ -114,7 +114,7 @@ def own(path: Path) -> list[Message]:
 def test_we_read_what_was_spliced(mixed: tuple[Path, list[Message], FileStats]) -> None:
     path, messages, stats = mixed
     assert own(path) == messages
-    assert (stats.rows, stats.size_bytes) == (len(messages), path.stat().st_size)
+    assert (stats.content.rows, stats.content.size_bytes) == (len(messages), path.stat().st_size)
     assert stats.sums is not None
     assert stats.sums.payload_bytes == sum(len(m.subject) + len(m.headers) + len(m.data) for m in messages)
     assert parquet.read_sums(parquet.read_footer(path, stats.footer_crc)) == stats.sums
@@ -181,7 +181,7 @@ def test_a_table_that_adopts_a_spliced_file_is_read_by_delta_readers(tmp_path: P
     assert stats.sums is not None
     name = f"x-{stats.footer_crc:08x}.parquet"
     (tmp_path / "x").rename(tmp_path / name)
-    table.adopt(tmp_path, [adopted_of(name, stats.size_bytes, stats.sums)], {})
+    table.adopt(tmp_path, [adopted_of(name, stats.content.size_bytes, stats.sums)], {})
     messages = messages_between(1, 950)
     assert everything(table) == messages
     datas = [m.data for m in messages]
@@ -299,4 +299,4 @@ def test_pages_are_let_go_once_they_are_written(tmp_path: Path) -> None:
     )
     body.append(0)  # a buffer that somebody still looks at cannot grow
     stats = writer.finish()
-    assert stats.rows == 100
+    assert stats.content.rows == 100

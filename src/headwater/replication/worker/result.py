@@ -175,7 +175,7 @@ class Result:
             self._open = None
             if self._work.adoptive:
                 assert stats.sums is not None
-                self._adopted.append(adopted_of(path.name, stats.size_bytes, stats.sums))
+                self._adopted.append(adopted_of(path.name, stats.content.size_bytes, stats.sums))
 
     def _write(self) -> None:
         assert self._open is not None
