@@ -459,6 +459,40 @@ async def test_a_crash_between_recorded_deletion_and_trash_still_deletes(
     assert len(folders(tmp_path)) == 2
 
 
+async def test_a_refused_stream_whose_row_cannot_be_removed_at_once_is_gone_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unfinished(self: Directories, path: Path) -> None:
+        raise DiskError(path, "sync", errno.EIO)
+
+    async def create(domain: Domain) -> None:
+        await domain.create_stream(config("a"))
+        catalog = domain._catalog
+        with monkeypatch.context() as patch:
+            patch.setattr(Directories, "finish", unfinished)
+            patch.setattr(catalog, "_own", refusing_from(2, catalog._own))
+            assert await refused(domain.create_stream(config("b"))) == 10049
+        assert len(catalog.streams("$G")) == 2, "the row was left behind"
+        await domain.create_stream(config("c"))
+
+    await on(tmp_path, create)
+    await on(tmp_path, lambda domain: _are(domain, ["a", "c"]))
+
+
+def refusing_from(count: int, call: Callable[[], None]) -> Callable[[], None]:
+    """Return a call that the disk refuses from so many on."""
+    calls = 0
+
+    def refusing() -> None:
+        nonlocal calls
+        calls += 1
+        if calls >= count:
+            raise sqlite3.OperationalError("disk I/O error")
+        call()
+
+    return refusing
+
+
 async def test_a_stream_deleted_while_its_identity_cannot_be_read_stays_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

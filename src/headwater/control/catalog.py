@@ -89,6 +89,7 @@ REPAIR = "run `headwater store repair` with the engine stopped"
 
 _REFUSALS = "refusals"
 """The key of the number of changes that were overwritten because their sync failed."""
+_FORGET_STREAM = "DELETE FROM streams WHERE account = ? AND name = ? AND identity = ?"
 _FORGET_CONSUMER = "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?"
 
 
@@ -191,8 +192,8 @@ class Catalog:
         """Whether the write-ahead log may hold a refused change."""
         self._untidy: set[Path] = set()
         """Stream directories in which a consumer's file may have been left behind."""
-        self._refused: set[tuple[str, str, str]] = set()
-        """Consumers whose rows may have been left behind."""
+        self._refused: set[tuple[str, tuple[str, ...]]] = set()
+        """Statements that remove rows of refused streams and consumers, which may have been left behind."""
         self._leftover: set[tuple[Path, ConsumerFile]] = set()
         """Stream directories, and files in them that refused consumers may have left behind."""
         if not path.exists() or not path.stat().st_size:
@@ -268,8 +269,8 @@ class Catalog:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._own()
-                for key in self._refused:
-                    self._db.execute(_FORGET_CONSUMER, key)
+                for statement, key in self._refused:
+                    self._db.execute(statement, key)
                 yield self._db
                 self._fence.check()
                 self._commit()
@@ -406,6 +407,11 @@ class Catalog:
                 (*values, _sum("streams", values)),
             )
 
+    def take_back(self, row: StreamRow) -> None:
+        """Forget a stream whose creation was refused; if the disk refuses, the next change does it."""
+        self._refused.add((_FORGET_STREAM, (row.account, row.name, row.identity)))
+        self._forget_refused()
+
     def update(self, account: str, name: str, config: str) -> None:
         """Replace the config of a declared stream."""
         found = self._rows("streams", "WHERE account = ? AND name = ?", (account, name))
@@ -525,7 +531,7 @@ class Catalog:
 
     def _refuse(self, row: ConsumerRow) -> None:
         """Remove a consumer whose declaration was refused, wherever it may have been written."""
-        self._refused.add((row.account, row.stream, row.name))
+        self._refused.add((_FORGET_CONSUMER, (row.account, row.stream, row.name)))
         self._leave_behind(row)
         self._forget_refused()
 
@@ -543,7 +549,7 @@ class Catalog:
             with self._transaction():
                 pass
         except (sqlite3.Error, Error) as error:
-            logger.warning("cannot remove refused consumers yet: %s", error)
+            logger.warning("cannot remove refused streams and consumers yet: %s", error)
 
     def _remove_leftover(self) -> None:
         """Remove the files of refused consumers; one that cannot be removed is tried again later."""

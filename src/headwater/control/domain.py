@@ -445,7 +445,7 @@ class Domain:
                     await _unbroken(declare(stream))
                 await _unbroken(on_thread(self._homes.finish, home))
             except BaseException:
-                await on_thread(self._catalog.delete, row.account, row.name)
+                await on_thread(self._catalog.take_back, row)
                 raise
         except BaseException:
             await stream.close()
