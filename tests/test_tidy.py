@@ -34,8 +34,6 @@ DIALECT = re.compile(
 """Words for which the field has a term: remote, re-created, reported, released, repaired, stored in."""
 STORED_WORDS = {"made anew"}
 """Values that older releases wrote to disk."""
-NOT_YET_PLAIN = {"log", "site", "spark", "store", "stream", "table"}
-"""Folders whose text still has such words; a folder is removed from here when it is clean."""
 GENERATED = {".git", ".venv", "node_modules", "results", "__pycache__", "build", "dist"}
 BANNED_MODULES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "shared"}
 BANNED_CLASS = re.compile(r"^(Base|Abstract)[A-Z]|(Manager|Helper|Helpers|Utils|Base|Impl)$")
@@ -118,8 +116,6 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
 
 @pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)
 def test_text_uses_the_terms_of_the_field(path: Path) -> None:
-    if path.relative_to(SOURCE).parts[0] in NOT_YET_PLAIN:
-        return
     texts = [text for text in (*constants(path), *comments(path)) if text not in STORED_WORDS]
     assert [text for text in texts if DIALECT.search(text)] == []
 

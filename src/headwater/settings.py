@@ -366,7 +366,7 @@ class Settings:
                 if getattr(self, name) is not None:
                     raise SettingsError(f"{name} requires nats_url: the embedded nats-server does not use it")
         if self.tables is None and (self.tables_endpoint is not None or self.tables_region is not None):
-            raise SettingsError("tables_endpoint and tables_region have a meaning only with tables")
+            raise SettingsError("tables_endpoint and tables_region require tables")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise SettingsError("tls_cert and tls_key belong together: set both or neither")
         if self.password is not None and self.password_file is not None:

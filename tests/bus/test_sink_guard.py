@@ -30,7 +30,7 @@ def test_what_a_sink_fails_on_is_dropped_and_logged(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.ERROR):
         flush_guarded(sink)
     assert sink.items == []
-    assert "FailingSink failed on what it received" in caplog.text
+    assert "FailingSink failed to process its messages" in caplog.text
 
 
 async def test_a_sink_that_fails_does_not_cut_the_connection_that_others_share() -> None:

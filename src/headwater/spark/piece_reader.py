@@ -84,7 +84,7 @@ def _file_batches(
         wanted.add("subject")
     source = path if isinstance(path, Path) else pa.PythonFile(SeekableBytes(path, file.size_bytes), mode="r")
     options = {"metadata": footer.metadata, "page_checksum_verification": True}
-    # Over a network many small reads cost more than some bytes that nobody wants.
+    # Over a network many small reads cost more than some unwanted bytes.
     with pq.ParquetFile(source, pre_buffer=not isinstance(path, Path), **options) as opened:
         for index, (first, last) in enumerate(footer.bounds):
             if file.base_seq + last < piece.first_seq or file.base_seq + first > piece.last_seq:

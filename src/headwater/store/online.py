@@ -56,7 +56,7 @@ def _check_declared(store: Path, report: Report, only: str) -> None:
 
     def look() -> list[Finding]:
         # First the directories: a stream that is created meanwhile is in the catalog alone. That cannot be
-        # told from a directory that is missing, but not in every look.
+        # distinguished from a missing directory, but not in every look.
         homes = read_homes(RealDisk(), store)
         damage = [
             of_stream(found, home.account, home.name)

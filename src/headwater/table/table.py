@@ -204,7 +204,7 @@ class Table:
         return _adopted_file(adopted, self._log.partitions).path
 
     def discard(self, files: Sequence[DataFile]) -> None:
-        """Let go of files that will not be committed; the next sweep takes them."""
+        """Release files that will not be committed; the next sweep removes them."""
         self._uncommitted.difference_update(file.path for file in files)
         self.has_unreferenced = self.has_unreferenced or bool(files)
 
@@ -296,7 +296,7 @@ class Table:
         self._shelf.require_ready()
 
     def close(self) -> None:
-        """Let go of what is held in memory; nothing on disk changes."""
+        """Release what is in memory; nothing on disk changes."""
         with self._footers_lock:
             self._footers.clear()
 
