@@ -86,7 +86,7 @@ async def test_an_unexpected_failure_is_a_status_and_the_door_stays_open(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(door.domain.stream("S")), "message", broken)
+        patch.setattr(type(door.domain.stream("S").reading), "message", broken)
         (answer,) = await ask.many("DIRECT.GET.S", {"seq": 1})
     assert answer[2] == b"NATS/1.0 500 internal error\r\n\r\n"
     assert (await ask.raw("$JS.API.DIRECT.GET.S", {"seq": 1}))[3] == b"one"
