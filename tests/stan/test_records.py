@@ -127,9 +127,7 @@ def test_a_file_of_version_0_1_0_gets_checksums(tmp_path: Path) -> None:
     kept.close()
     with sqlite3.connect(path) as db:
         db.execute("UPDATE channels SET identity = 'another'")
-    with pytest.raises(
-        RecordsError, match=r"a row of channels \('foo'\) is not what was written.*store repair"
-    ):
+    with pytest.raises(RecordsError, match=r"a row of channels \('foo'\) does not match.*store repair"):
         Records(path)
 
 

@@ -93,10 +93,10 @@ def test_flags_change_only_what_they_name() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("--deliver soon", "--deliver 'soon' is unknown"),
+        ("--deliver soon", "--deliver 'soon' is invalid"),
         ("--pause soon", "'soon' is neither a time"),
         ("--metadata word", "is invalid: pass KEY=VALUE"),
-        ("--pinned-groups a --overflow-groups b", "one kind of groups, not pinned and overflow"),
+        ("--pinned-groups a --overflow-groups b", "one kind of priority groups, not pinned and overflow"),
         ("--backoff linear --backoff-min 2m --backoff-max 1m", "must be shorter"),
         ("--backoff linear --max-deliver 10", "must be more than the 10 steps"),
     ],

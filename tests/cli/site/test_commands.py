@@ -88,6 +88,6 @@ def test_a_context_that_is_not_ours_is_named_and_stays(bare: Shell, tmp_path: Pa
     write_yaml(bad, {**value, "sites": {"hub": value["sites"]["hub"]}})
     ran = bare("site", "up", str(bad), "--detach", "--no-spark")
     assert ran.code == 1
-    assert "the context hub is not ours and stays" in ran.err
+    assert "the context hub was not written by `site` and is kept" in ran.err
     assert "is refused" in ran.err
     assert ContextFolder(tmp_path / "home" / "nats").load("hub").url == "nats://mine"

@@ -114,7 +114,7 @@ def test_a_source_may_be_json_and_name_a_domain() -> None:
     ("flags", "words"),
     [
         (["--source", "{"], "--source is not a JSON object"),
-        (["--mirror", '{"domain":"x"}'], '--mirror needs a "name"'),
+        (["--mirror", '{"domain":"x"}'], '--mirror has no "name"'),
         (["--metadata", "x"], "is invalid: pass KEY=VALUE"),
         (["--republish-source", "x"], "missing republish destination"),
     ],

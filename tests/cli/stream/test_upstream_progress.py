@@ -129,7 +129,7 @@ def test_the_lines_of_one_upstream() -> None:
 
 def test_gaps_are_listed_with_their_reason() -> None:
     text = written(upstream_gaps_sheet([upstream(gaps=GAPS), upstream("RETURNS")]))
-    assert "3 gaps of replication, 300 sequences, the last 2" in text
+    assert "3 gaps in replication, 300 sequences, the last 2" in text
     for said in ("retention", "purge", "ORDERS", "│ 3 ", "│ 8 "):
         assert said in text
     assert "RETURNS" not in text
