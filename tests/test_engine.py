@@ -113,7 +113,7 @@ def test_what_cannot_be_served_is_an_error_of_headwater(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match="is a file"):
         headwater.serve(tmp_path / "file").start()
-    with pytest.raises(SettingsError, match=r"no setting of Headwater.*did you mean port"):
+    with pytest.raises(SettingsError, match=r"not a setting of Headwater.*did you mean port"):
         headwater.serve(tmp_path, prt=4222)
     with pytest.raises(SettingsError, match="port"):
         headwater.serve(tmp_path, port="many")
@@ -122,7 +122,7 @@ def test_what_cannot_be_served_is_an_error_of_headwater(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(headwater.Error, match="cannot be used"):
+        with pytest.raises(headwater.Error, match="Cannot use the port"):
             headwater.serve(tmp_path / "lake", port=taken.getsockname()[1]).start()
     assert threads() == []
 
