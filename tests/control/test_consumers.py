@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from errno import ENOSPC
@@ -402,3 +403,58 @@ async def test_a_stream_that_hangs_does_not_keep_consumers_from_closing(
             patch.setattr(StreamConsumers, "close", never)
             await door.consumers.close()
         assert f"recording the consumers of {stream.name!r} did not end in time" in caplog.text
+
+
+async def test_a_consumer_deleted_twice_at_once_is_deleted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        consumer = await create(door, stream)
+        await create(door, stream, "OTHER")
+        catalog, calls, may_go = door.consumers._catalog, list[str](), threading.Event()
+        forget = catalog.forget_consumer
+
+        def slow_forget(account: str, stream: str, name: str) -> None:
+            calls.append(name)
+            may_go.wait(60)
+            forget(account, stream, name)
+
+        monkeypatch.setattr(catalog, "forget_consumer", slow_forget)
+        deletions = [asyncio.create_task(door.consumers.delete(stream, "C")) for _ in range(2)]
+        await until(lambda: bool(calls))
+        # As its inactivity would, at the same time.
+        door.consumers._abandoned(consumer)
+        await asyncio.sleep(0)
+        may_go.set()
+        await asyncio.gather(*deletions)
+        assert calls == ["C"]
+        assert [each.name for each in door.consumers.of(stream).listed] == ["OTHER"]
+        assert door.consumers.count(stream) == 1
+        # Its name is free again, and the new consumer stays.
+        await create(door, stream)
+        await asyncio.sleep(0)
+        assert door.consumers.count(stream) == 2
+
+
+async def test_a_stream_closed_while_its_consumer_is_deleted_ends_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        await create(door, stream)
+        catalog, began, may_go = door.consumers._catalog, threading.Event(), threading.Event()
+        forget = catalog.forget_consumer
+
+        def slow_forget(account: str, stream: str, name: str) -> None:
+            began.set()
+            may_go.wait(60)
+            forget(account, stream, name)
+
+        monkeypatch.setattr(catalog, "forget_consumer", slow_forget)
+        deletion = asyncio.create_task(door.consumers.delete(stream, "C"))
+        await until(began.is_set)
+        closing = asyncio.create_task(door.domain.delete_stream("S"))
+        await until(lambda: not door.domain.names() or closing.done())
+        may_go.set()
+        await asyncio.gather(deletion, closing)
+        assert door.consumers.total == 0
+    assert not [record for record in caplog.records if record.exc_info]

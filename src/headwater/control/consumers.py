@@ -74,6 +74,8 @@ class Consumers:
         self._was_open = outlet.is_open
         self._flow_sids: dict[str, bytes] = {}
         self._ack_sids: dict[Consumer, list[bytes]] = {}
+        self._deletions: dict[Consumer, asyncio.Task[None]] = {}
+        """Consumers whose deletion has begun: a second request for the same one waits for the first."""
         self._tasks = BackgroundTasks()
         self.on_listeners: Callable[[], None] = lambda: None
         """Called when interest in any subject has begun or ended."""
@@ -362,9 +364,19 @@ class Consumers:
         consumers = self._by_stream.get(consumer.stream.name)
         if consumers is None or consumers.get(consumer.name) is not consumer:
             return
+        deletion = self._deletions.get(consumer)
+        if deletion is None:
+            # Not two at once: the later one could forget a new consumer that has the same name by then.
+            deletion = self._deletions[consumer] = asyncio.create_task(self._delete_once(consumers, consumer))
+            deletion.add_done_callback(lambda _: self._deletions.pop(consumer, None))
+        await asyncio.shield(deletion)
+
+    async def _delete_once(self, consumers: StreamConsumers, consumer: Consumer) -> None:
         if consumer.is_recorded:
             name, stream = consumer.name, consumer.stream.name
             await on_thread(self._catalog.forget_consumer, self._folder, stream, name)
+        if consumers.get(consumer.name) is not consumer:
+            return  # The stream was closed or deleted meanwhile.
         consumer.deleted()
         self._take_no_acks(consumer)
         await consumers.remove(consumer)
