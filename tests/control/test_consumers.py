@@ -296,7 +296,7 @@ async def test_a_message_that_its_pin_makes_too_large_stays_and_holds_up_nobody(
         assert pinned.state.num_ack_pending == 3
         assert pinned.num_waiting() == 1
         assert [len(message[3]) for message in await pulled(door, 3, "D")] == [1, 1 << 20, 2]
-        assert "message 2 of stream S cannot be delivered to consumer C" in caplog.text
+        assert "cannot deliver message 2 of stream S to consumer C" in caplog.text
         assert "lost the connection" not in caplog.text
 
 
