@@ -1,1 +1,1 @@
-"""Copying upstreams on Spark: the replicator and its tasks; the only package that imports pyspark."""
+"""The replicator: copies sources and mirrors on Spark, and what its executors run."""

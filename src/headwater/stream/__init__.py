@@ -1,1 +1,1 @@
-"""One stream, whole: sequencer, admission, dedupe, subjects, fold, view."""
+"""One stream: it opens and composes publishing, reading, retention and replica."""
