@@ -161,7 +161,7 @@ async def test_an_engine_starts_on_a_full_disk_and_goes_on_when_there_is_room(
             await running.start()
             assert "offline" not in running.log
             await serve_while_full(running, small_disk, promises)
-        assert running.log.count("is full; its reserve of") == 2
+        assert running.log.count("is full: releasing its reserve of") == 2
         assert reserve.stat().st_size > SIZE // 2, "what was not needed is kept back again"
         free(small_disk)
         async with connected(running) as client:

@@ -83,7 +83,7 @@ def early_confirmation() -> None:
     record: Callable[..., Any] = StreamConsumers._record
 
     def first_confirm(self: Any, confirmed: Any = ()) -> None:
-        self.stream._send(b"".join(confirmed))
+        self._send(b"".join(confirmed))
         record(self)
 
     _replace(StreamConsumers, "_record", first_confirm)
