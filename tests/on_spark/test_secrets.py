@@ -216,7 +216,9 @@ async def test_whatever_proves_who_we_are_is_used_by_every_part_and_seen_in_none
 
 
 def test_a_marker_would_be_found_in_a_process(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "input()", MARKER]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "print(flush=True); input()", MARKER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it runs: before that its environment cannot be read yet
         assert MARKER in shown_by(psutil.Process(process.pid))
         process.kill()
