@@ -109,7 +109,7 @@ async def test_a_stream_in_trouble_is_told_of_and_the_others_go_on(
 
     for work in (troubled.folder.fold, troubled.folder.tidy):
         monkeypatch.setattr(troubled.folder, work.__name__, fail)
-    monkeypatch.setattr(troubled, "expire", fail)
+    monkeypatch.setattr(troubled.retention, "expire", fail)
     for stream in (troubled, healthy):
         await publish(stream, (b"a", b"1"))
     async with kept(workshop, troubled, healthy):
@@ -315,7 +315,11 @@ class Looks:
 
     def __init__(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        for owner, name in ((stream, "next_expiry_ns"), (stream.folder, "due"), (stream.folder, "tidy")):
+        for owner, name in (
+            (stream.retention, "next_expiry_ns"),
+            (stream.folder, "due"),
+            (stream.folder, "tidy"),
+        ):
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
