@@ -183,10 +183,15 @@ class Replay:
         ledger.skip_to(last_seq)
 
     def _advance_cursors(self, headers: list[bytes]) -> None:
-        """Advance cursors that were in the damaged batch, so that no message is copied twice."""
+        """Advance cursors that were in the damaged batch, so that no message is copied twice.
+
+        A repair sets the cursors that were lost with a checkpoint itself: where messages leave once they are
+        consumed, the last one that is here does not say how far the source was copied.
+        """
         upstreams = self.ledger.upstreams
         for name, cursor in last_copied(headers).items():
-            if name in {source.index_name for source in self._config.sources}:
+            is_known = name in upstreams or not self._forgiving
+            if is_known and name in {source.index_name for source in self._config.sources}:
                 upstreams[name] = advanced(upstreams.get(name, b""), cursor)
 
     def _record_loss(self, seq: int, last_seq: int) -> None:
