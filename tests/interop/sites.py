@@ -11,7 +11,6 @@ from typing import Any
 
 import nats
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from cables import Cable, cable
 from engines import RunningEngine, engine
@@ -82,20 +81,10 @@ class Sites:
 
     async def store(self, subject: str, data: bytes, headers: Json | None = None) -> int:
         """Publish one message into a stream of the lake; return its sequence there."""
-        reply: Msg | None = None
-
-        async def answered() -> bool:
-            nonlocal reply
-            try:
-                reply = await self.at_lake.request(subject, data, timeout=PATIENCE_S, headers=headers)
-            except nats.errors.NoRespondersError:
-                return False  # A site that was restarted is not connected yet. The message reached no stream.
-            except nats.errors.Error as error:
-                raise AssertionError(f"{subject} is not acknowledged: {error!r}\n{self.tell()}") from error
-            return True
-
-        await until(answered, f"{subject} is taken", self.tell)
-        assert reply is not None
+        try:
+            reply = await self.at_lake.request(subject, data, timeout=PATIENCE_S, headers=headers)
+        except nats.errors.Error as error:
+            raise AssertionError(f"{subject} is not acknowledged: {error!r}\n{self.tell()}") from error
         ack = json.loads(reply.data)
         assert "error" not in ack, ack
         return int(ack["seq"])

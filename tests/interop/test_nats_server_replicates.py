@@ -320,6 +320,8 @@ async def test_a_queue_loses_and_repeats_nothing_when_either_side_is_killed(
     side = together.engine if killed == "engine" else together.server
     await side.kill()
     await side.start()
+    # The engine reconnects by itself; until it has, a publish finds no responders.
+    await together.lake("STREAM.INFO.ORIG")
     await together.publish("orig.c", 20, start=5_020)
     await together.holds("COPY", 5_040)
     await emptied(together)

@@ -130,11 +130,11 @@ def changes(outcome: dict[str, Any]) -> dict[str, int]:
 
 
 def test_a_seed_repeats_a_run() -> None:
-    # delta-rs works on threads of its own, whose order a busy machine may change: two of three runs agree.
+    # Where a fault falls among operations that delta-rs does on several threads, their order is its own.
     (seed,) = chosen(1)
-    first, _, second, _, third = simulated([seed, seed + 1, seed, seed + 2, seed], "--lasts", "15", "--calm")
-    runs = [(outcome["fingerprint"], changes(outcome)) for outcome in (first, second, third)]
-    assert runs[0] in runs[1:] or runs[1] == runs[2], f"seed {seed}"
+    first, _, second = simulated([seed, seed + 1, seed], "--lasts", "15", "--calm")
+    assert first["fingerprint"] == second["fingerprint"], f"seed {seed}"
+    assert changes(first) == changes(second), f"seed {seed}"
 
 
 @pytest.mark.parametrize("name", MUTATIONS)

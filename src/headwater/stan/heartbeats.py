@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from headwater.background_tasks import BackgroundTasks
@@ -105,11 +104,12 @@ class Heartbeats:
 
         A no-responders status does not count as an answer: the client may be about to reconnect.
         """
-        until = time.monotonic() + self._probe_s
-        while (left_s := until - time.monotonic()) > 0:
+        now_s = asyncio.get_running_loop().time
+        until = now_s() + self._probe_s
+        while (left_s := until - now_s()) > 0:
             if await self._answers(client, left_s):
                 return True
-            await asyncio.sleep(max(0.0, min(PROBE_AGAIN_S, until - time.monotonic())))
+            await asyncio.sleep(max(0.0, min(PROBE_AGAIN_S, until - now_s())))
         return False
 
     async def _answers(self, client: Client, timeout_s: float) -> bool:
