@@ -185,9 +185,9 @@ class Fold:
             deleted, first_seq = ledger.deleted.copy(), ledger.first_seq
             if not ledger.messages:
                 first_seq = ledger.last_seq + 1
-            # A fold may soon add a file between files that are behind the head's first message.
-            head_seq = self._store.head.first_seq
-            files = [f for f in table.files if head_seq is None or f.last_seq < head_seq]
+            # A fold or an adoption may soon add a file there: files around its place must not become one.
+            next_seq = self._store.next_in_table
+            files = [f for f in table.files if next_seq is None or f.last_seq < next_seq]
             dead = {f.path: n for f in files if (n := dead_rows(f, deleted, first_seq))}
             self._budget.earn(ledger.removed_bytes, files, dead)
             plan = make_plan(files, dead, first_seq, self._limits, self._overdue(dead), self._budget.bytes)

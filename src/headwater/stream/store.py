@@ -188,6 +188,12 @@ class Store:
         """Return the last sequence that would survive a power cut and can be read."""
         return self.adoptions.first_seq - 1 if self.adoptions else self.synced_seq
 
+    @property
+    def next_in_table(self) -> int | None:
+        """Return the first sequence that the table is still to get by a fold or an adoption, if any."""
+        adopted = self.adoptions.first_seq if self.adoptions else None
+        return min((seq for seq in (self.head.first_seq, adopted) if seq is not None), default=None)
+
     def finish_adoptions(self, last_seq: int) -> None:
         """Make files up to a sequence part of the table, all of which the log must name durably; blocking.
 

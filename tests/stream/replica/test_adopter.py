@@ -9,6 +9,7 @@ from errno import EIO, ENOSPC
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from headwater.errors import ApiError, DiskError, Error
@@ -18,8 +19,10 @@ from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
 from headwater.table.shelf import LocalShelf
 from headwater.table.table import ConflictError, Table
-from stream.replica.test_replica import held, opened, publish, staged
+from stream.replica.test_replica import CONFIG, held, opened, publish, staged
 from waits import until
+
+MANY_SUBJECTS = msgspec.structs.replace(CONFIG, subjects=("t", "u.>"))
 
 
 @pytest.fixture(autouse=True)
@@ -196,3 +199,28 @@ async def test_no_sweep_removes_a_file_that_the_table_refuses_to_commit(
         is_refusing = False
         assert await asyncio.wait_for(adopting, 60) == 50
         assert len(await held(stream)) == 50
+
+
+async def test_compaction_leaves_room_for_a_file_that_waits_to_enter_the_table(tmp_path: Path) -> None:
+    """Were the files before and behind it merged, it could never enter: the stream could not be opened."""
+    async with opened(tmp_path, MANY_SUBJECTS) as stream:
+        # With a large checkpoint the folds below write none, for which they would wait for the file.
+        stream.publishing.offer([(b"u.%d" % number, b"", b"", b"") for number in range(300)])
+        await stream.folder.fold(force_checkpoint=True)
+        for _ in range(3):
+            await publish(stream, 3)
+            await stream.folder.fold()
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        for _ in range(4):
+            stream.publishing.offer([(b"t", b"", b"", b"behind it")])
+            await stream.publishing.promise()
+            await stream.folder.fold()
+            await stream.folder.compact()
+        table.is_refusing = False
+        await asyncio.wait_for(adopting, 60)
+        assert [m.seq for m in await held(stream)] == list(range(1, 364))
+    async with opened(tmp_path, MANY_SUBJECTS) as stream:
+        assert [m.seq for m in await held(stream)] == list(range(1, 364))
