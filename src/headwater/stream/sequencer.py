@@ -196,7 +196,7 @@ class Sequencer:
                     retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
                 )
             if self.evicts:
-                self._remove_if_any(retention.over_limits(config, ledger, read))
+                self._remove_if_any(self._excess())
         except Error as error:
             self._complain(error)
 
@@ -371,13 +371,23 @@ class Sequencer:
 
     def _over_limits(self) -> Removal:
         try:
-            removal = retention.over_limits(self._config, self._ledger, self._store.view.read_run_at)
+            removal = self._excess()
         except Error as error:
             self._complain(error)
             return Removal()
         if removal:
             self._ledger.remove(removal)
         return removal
+
+    def _excess(self) -> Removal:
+        """Return what exceeds the limits.
+
+        A file that waits to be adopted cannot be read. What is behind it is newer and must not go in its
+        place: the file's messages go once it is in the table.
+        """
+        adoptions = self._store.adoptions
+        stop_seq = adoptions.first_seq - 1 if adoptions else None
+        return retention.over_limits(self._config, self._ledger, self._store.view.read_run_at, stop_seq)
 
     def _add(
         self,

@@ -224,3 +224,21 @@ async def test_compaction_leaves_room_for_a_file_that_waits_to_enter_the_table(t
         assert [m.seq for m in await held(stream)] == list(range(1, 364))
     async with opened(tmp_path, MANY_SUBJECTS) as stream:
         assert [m.seq for m in await held(stream)] == list(range(1, 364))
+
+
+async def test_a_full_stream_loses_its_oldest_messages_also_while_they_wait_to_enter_the_table(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, msgspec.structs.replace(CONFIG, max_msgs=50)) as stream:
+        await publish(stream, 10)
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        stream.publishing.offer([(b"t", b"", b"", b"newest")])
+        await stream.publishing.promise()
+        table.is_refusing = False
+        await asyncio.wait_for(adopting, 60)
+        found = await held(stream)
+        assert [m.seq for m in found] == list(range(12, 62))
+        assert found[-1].data == b"newest"

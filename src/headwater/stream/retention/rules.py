@@ -17,14 +17,14 @@ from headwater.stream.subjects import Located
 MAX_TIME = (1 << 63) - 1
 
 
-def over_limits(config: StreamConfig, ledger: Ledger, read: ReadRun) -> Removal:
-    """Return the oldest messages that exceed `max_msgs` and `max_bytes`."""
+def over_limits(config: StreamConfig, ledger: Ledger, read: ReadRun, stop_seq: int | None = None) -> Removal:
+    """Return the oldest messages that exceed `max_msgs` and `max_bytes`, none behind `stop_seq`."""
     removal = Removal()
     excess = ledger.messages - config.max_msgs if config.max_msgs > 0 else 0
     excess_size = ledger.size - config.max_bytes if config.max_bytes > 0 else 0
     if excess <= 0 and excess_size <= 0:
         return removal
-    for run, rows in read_live_runs(ledger, read, ledger.first_seq):
+    for run, rows in read_live_runs(ledger, read, ledger.first_seq, stop_seq):
         sizes = ledger.overhead.sizes(run)[rows]
         by_count = max(0, excess - len(removal.seqs))
         by_size = 0
