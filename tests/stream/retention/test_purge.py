@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from headwater.model.run import Run
@@ -25,11 +28,20 @@ async def filled(workshop: Workshop) -> Stream:
     return stream
 
 
+def counted(total: int) -> Callable[[], Awaitable[int]]:
+    """Return a count of the messages that match, taken before."""
+
+    async def count() -> int:
+        return total
+
+    return count
+
+
 async def taken(stream: Stream, pattern: str, below_seq: int, leave: int) -> list[list[int]]:
     """Return the sequences of each removal, each applied before the next is asked for."""
     chosen = [m for m in await everything(stream) if m.seq < below_seq and matches(pattern or ">", m.subject)]
     found = []
-    async for removal in removals(stream._store, pattern, below_seq, leave, len(chosen)):
+    async for removal in removals(stream._store, pattern, below_seq, leave, counted(len(chosen))):
         found.append(list(removal.seqs))
         stream._sequencer.remove(removal)
     await stream.publishing.settled()
@@ -64,7 +76,7 @@ async def test_each_run_is_one_change_and_no_run_is_read_beyond_the_last_that_go
 
     monkeypatch.setattr(view, "run_at", noting)
     found = []
-    async for removal in removals(stream._store, "", 99, 5, 10):
+    async for removal in removals(stream._store, "", 99, 5, counted(10)):
         found.append(list(removal.seqs))
         stream._sequencer.remove(removal)
     assert found == [[1, 2, 3, 4, 6]]
@@ -74,9 +86,41 @@ async def test_each_run_is_one_change_and_no_run_is_read_beyond_the_last_that_go
 
 async def test_what_was_counted_and_is_gone_is_not_made_up_for_by_newer_messages(workshop: Workshop) -> None:
     stream = await filled(workshop)
-    counted = 3
     await stream.retention.remove(1)
-    async for removal in removals(stream._store, "", 4, 0, counted):
+    async for removal in removals(stream._store, "", 4, 0, counted(3)):
         stream._sequencer.remove(removal)
     assert [m.seq for m in await everything(stream)] == [4, 6, 7, 8, 10, 11, 12]
+    await stream.close()
+
+
+@pytest.mark.parametrize("pattern", ["", "a.*"])
+async def test_two_purges_at_once_leave_what_each_was_told_to_leave(workshop: Workshop, pattern: str) -> None:
+    """A client that got no answer in time asks again, and both requests run at the same time."""
+    stream = await workshop.open(config_of())
+    await publish(stream, *[(b"a.%d" % (number % 2), b"") for number in range(10)])
+    await stream.folder.fold()
+    purges = [stream.retention.purge(filter=pattern, keep=4) for _ in range(2)]
+    assert sorted(await asyncio.gather(*purges)) == [0, 6]
+    assert [m.seq for m in await everything(stream)] == [7, 8, 9, 10]
+    await stream.close()
+
+
+async def test_what_another_removed_meanwhile_is_not_counted_among_the_newest(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = await workshop.open(config_of())
+    await publish(stream, *[(b"a", b"") for _ in range(10)])
+    await stream.folder.fold()
+    view = stream._store.view
+    run_at = view.run_at
+
+    async def after_another(seq: int) -> Run | None:
+        monkeypatch.setattr(view, "run_at", run_at)
+        for other in (8, 9, 10):
+            await stream.retention.remove(other)
+        return await run_at(seq)
+
+    monkeypatch.setattr(view, "run_at", after_another)
+    assert await stream.retention.purge(keep=4) == 3
+    assert [m.seq for m in await everything(stream)] == [4, 5, 6, 7]
     await stream.close()

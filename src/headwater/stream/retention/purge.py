@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import numpy as np
+import numpy.typing as npt
 
+from headwater.model.run import Run
 from headwater.model.subject import Filter
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
 
+Rows = npt.NDArray[np.intp]
+
 
 async def removals(
-    store: Store, pattern: str, below_seq: int, leave: int, total: int
+    store: Store, pattern: str, below_seq: int, leave: int, count: Callable[[], Awaitable[int]]
 ) -> AsyncIterator[Removal]:
     """Yield what to remove: matching messages below a sequence, except the newest `leave`.
 
-    `total` is how many match below the sequence. Apply each removal before you ask for the next.
+    `count` returns how many match below the sequence now. Apply each removal before you ask for the next.
     """
     chosen = Filter(pattern) if pattern and pattern != ">" else None
-    left = total - leave
+    left = await count() - leave
+    seen = _removed(store)
     if left <= 0:
         return
     async for run, live in store.live_runs(0, below_seq - 1):
-        rows = live
-        if chosen is not None:
-            subjects = run.subjects
-            rows = np.array([r for r in live.tolist() if chosen.matches(subjects[r])], dtype=np.intp)
-        rows = rows[:left]
+        rows = _matching(run, live, chosen)
+        if leave and seen != _removed(store):
+            # Another removal came in between, such as a second purge: its messages are not among the newest.
+            left = await count() - leave
+            rows = rows[store.ledger.live_mask(run.seqs[rows])]
+        rows = rows[: max(left, 0)]
         if len(rows):
             removal = Removal()
             removal.take(run, rows, store.overhead)
             left -= len(rows)
             yield removal
+            seen = _removed(store)
         if left <= 0:
             return
+
+
+def _matching(run: Run, live: Rows, chosen: Filter | None) -> Rows:
+    """Return those of the live rows whose subjects match."""
+    if chosen is None:
+        return live
+    subjects = run.subjects
+    return np.array([row for row in live.tolist() if chosen.matches(subjects[row])], dtype=np.intp)
+
+
+def _removed(store: Store) -> tuple[int, int]:
+    """Return what changes with every removal from the stream."""
+    return store.generation, store.ledger.removed_bytes

@@ -70,12 +70,14 @@ class StreamRetention:
             self._remove(Removal(everything=True), last_seq=seq - 1 if seq else 0)
             await self._publishing.settled()
             return purged
-        below_seq = seq or ledger.last_seq + 1
-        total = await self._reader.pending(0, () if everything else (filter,))
-        if seq:
-            total -= await self._reader.pending(seq, () if everything else (filter,))
+        below_seq, filters = seq or ledger.last_seq + 1, () if everything else (filter,)
+
+        async def count() -> int:
+            total = await self._reader.pending(0, filters)
+            return total - await self._reader.pending(seq, filters) if seq else total
+
         purged = 0
-        async for removal in purge.removals(self._store, filter, below_seq, keep, total):
+        async for removal in purge.removals(self._store, filter, below_seq, keep, count):
             self._remove(removal)
             purged += len(removal.seqs)
         await self._publishing.settled()
