@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import asynccontextmanager
 from errno import ENOSPC
 from pathlib import Path
@@ -26,6 +27,7 @@ from headwater.errors import ApiError, DiskError
 from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy, PriorityPolicy
 from headwater.model.stream import Retention, StreamConfig
 from headwater.stream.stream import Stream
+from headwater.threads import on_thread
 from waits import until
 
 SECOND = 1_000_000_000
@@ -414,10 +416,10 @@ async def test_a_consumer_deleted_twice_at_once_is_deleted_once(
         catalog, calls, may_go = door.consumers._catalog, list[str](), threading.Event()
         forget = catalog.forget_consumer
 
-        def slow_forget(account: str, stream: str, name: str) -> None:
+        def slow_forget(account: str, stream: str, name: str, created_ns: int) -> None:
             calls.append(name)
             may_go.wait(60)
-            forget(account, stream, name)
+            forget(account, stream, name, created_ns)
 
         monkeypatch.setattr(catalog, "forget_consumer", slow_forget)
         deletions = [asyncio.create_task(door.consumers.delete(stream, "C")) for _ in range(2)]
@@ -444,10 +446,10 @@ async def test_a_stream_closed_while_its_consumer_is_deleted_ends_well(
         catalog, began, may_go = door.consumers._catalog, threading.Event(), threading.Event()
         forget = catalog.forget_consumer
 
-        def slow_forget(account: str, stream: str, name: str) -> None:
+        def slow_forget(account: str, stream: str, name: str, created_ns: int) -> None:
             began.set()
             may_go.wait(60)
-            forget(account, stream, name)
+            forget(account, stream, name, created_ns)
 
         monkeypatch.setattr(catalog, "forget_consumer", slow_forget)
         deletion = asyncio.create_task(door.consumers.delete(stream, "C"))
@@ -458,3 +460,119 @@ async def test_a_stream_closed_while_its_consumer_is_deleted_ends_well(
         await asyncio.gather(deletion, closing)
         assert door.consumers.total == 0
     assert not [record for record in caplog.records if record.exc_info]
+
+
+class Held:
+    """A step of the catalog that runs on its thread and waits there, before or after it was done."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, door: Door, step: str, *, after: bool) -> None:
+        self.began, self.may_end = threading.Event(), threading.Event()
+        catalog = door.consumers._catalog
+        real = getattr(catalog, step)
+
+        def held(*args: Any) -> None:
+            if after:
+                real(*args)
+            first = not self.began.is_set()
+            self.began.set()
+            if first:
+                assert self.may_end.wait(60)
+            if not after:
+                real(*args)
+
+        patch.setattr(catalog, step, held)
+
+
+async def refusal(work: Awaitable[Any]) -> str:
+    """Return the name of the error that work ends with, or nothing."""
+    try:
+        await work
+    except ApiError as error:
+        return error.name
+    return ""
+
+
+@pytest.mark.parametrize("change", ["pause", "reset"])
+async def test_a_change_waits_for_the_deletion_of_its_consumer_and_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        consumer = await create(door, stream)
+        held = Held(monkeypatch, door, "forget_consumer", after=True)
+        deletion = asyncio.create_task(door.consumers.delete(stream, "C"))
+        await until(held.began.is_set)
+        work: Coroutine[None, None, object] = (
+            door.consumers.pause(stream, "C", time.time_ns() + 3600 * SECOND)
+            if change == "pause"
+            else door.consumers.reset(consumer, 0)
+        )
+        changing = asyncio.create_task(refusal(work))
+        # A thread of the catalog would have written the row by the time that this has been read.
+        for _ in range(3):
+            assert await on_thread(door.consumers._catalog.consumers, "$G", "S") == []
+        held.may_end.set()
+        await deletion
+        assert await changing == "consumer_not_found"
+        assert door.consumers._catalog.consumers("$G", "S") == []
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.count(stream) == 0
+
+
+async def test_a_consumer_asked_for_during_its_deletion_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        old = await create(door, stream)
+        held = Held(monkeypatch, door, "forget_consumer", after=True)
+        deletion = asyncio.create_task(door.consumers.delete(stream, "C"))
+        await until(held.began.is_set)
+        creation = asyncio.create_task(create(door, stream, description="new"))
+        await on_thread(door.consumers._catalog.consumers, "$G", "S")
+        held.may_end.set()
+        await deletion
+        new = await creation
+        assert new is not old
+        assert door.consumers.get(stream, "C") is new
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.get(stream, "C").config.description == "new"
+
+
+@pytest.mark.parametrize("change", ["pause", "create"])
+async def test_a_late_change_does_not_reach_a_later_stream_of_the_same_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        await create(door, stream)
+        held = Held(monkeypatch, door, "declare_consumer", after=False)
+        work: Coroutine[None, None, object] = (
+            door.consumers.pause(stream, "C", time.time_ns() + 3600 * SECOND)
+            if change == "pause"
+            else create(door, stream, "D")
+        )
+        changing = asyncio.create_task(refusal(work))
+        await until(held.began.is_set)
+        await door.domain.delete_stream("S")
+        await door.domain.create_stream(StreamConfig(name="S", subjects=("s.>",)))
+        held.may_end.set()
+        assert await changing == "stream_not_found"
+        assert door.consumers.total == 0
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.count(stream) == 0
+
+
+async def test_a_late_deletion_leaves_the_consumer_of_a_later_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, "s.a") as (door, stream):
+        await create(door, stream)
+        held = Held(monkeypatch, door, "forget_consumer", after=False)
+        deletion = asyncio.create_task(door.consumers.delete(stream, "C"))
+        await until(held.began.is_set)
+        await door.domain.delete_stream("S")
+        stream, _ = await door.domain.create_stream(StreamConfig(name="S", subjects=("s.>",)))
+        await create(door, stream)
+        held.may_end.set()
+        await deletion
+        assert door.consumers.count(stream) == 1
+    async with opened(tmp_path) as (door, stream):
+        assert door.consumers.count(stream) == 1

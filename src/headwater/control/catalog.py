@@ -90,6 +90,7 @@ REPAIR = "run `headwater store repair` with the engine stopped"
 _REFUSALS = "refusals"
 """The key of the number of changes that were overwritten because their sync failed."""
 _FORGET_STREAM = "DELETE FROM streams WHERE account = ? AND name = ? AND identity = ?"
+_WHOSE = "SELECT identity FROM streams WHERE account = ? AND name = ?"
 _FORGET_CONSUMER = "DELETE FROM consumers WHERE account = ? AND stream = ? AND name = ?"
 
 
@@ -482,13 +483,19 @@ class Catalog:
         rows = self._rows("consumers", "WHERE account = ? AND stream = ? ORDER BY name", (account, stream))
         return [ConsumerRow(*row) for row in rows]  # type: ignore[arg-type]
 
-    def declare_consumer(self, row: ConsumerRow) -> None:
-        """Declare a consumer, or replace the config of a declared one."""
+    def declare_consumer(self, row: ConsumerRow, stream_created_ns: int | None = None) -> None:
+        """Declare a consumer, or replace the config of a declared one.
+
+        With the creation time of its stream, a later stream of the same name is not changed.
+        """
+        identity = self._identity(row.account, row.stream, stream_created_ns)
+        if identity is None:
+            raise sqlite3.IntegrityError(f"stream {row.stream!r} is not declared")
         old = self._consumer(row.account, row.stream, row.name)
         if old is None:
             try:
-                self.put_consumer(row)
-                self._declare_consumer(row, None)
+                self.put_consumer(row, identity)
+                self._declare_consumer(row, None, identity)
             except BaseException:
                 # The request is refused, so the consumer must not exist after a restart.
                 self._refuse(row)
@@ -496,8 +503,8 @@ class Catalog:
             return
         new = ConsumerRow(row.account, row.stream, row.name, row.config, old.created_ns, old.revision + 1)
         try:
-            self._declare_consumer(new, old.file)
-            self.put_consumer(new)
+            self._declare_consumer(new, old.file, identity)
+            self.put_consumer(new, identity)
         except BaseException:
             # The row counts: at the next open it is written where the file of its revision is missing.
             self._leave_behind(new)
@@ -511,23 +518,36 @@ class Catalog:
         """
         values = (row.account, row.stream, row.name, row.config, row.created_ns, row.revision)
         with self._transaction() as db:
-            whose = "SELECT identity FROM streams WHERE account = ? AND name = ?"
-            if not of or db.execute(whose, (row.account, row.stream)).fetchone() == (of,):
+            if not of or db.execute(_WHOSE, (row.account, row.stream)).fetchone() == (of,):
                 db.execute(*self._put("consumers", values))
 
-    def forget_consumer(self, account: str, stream: str, name: str) -> None:
-        """Remove a consumer; an unknown one changes nothing."""
+    def forget_consumer(
+        self, account: str, stream: str, name: str, stream_created_ns: int | None = None
+    ) -> None:
+        """Remove a consumer; an unknown one changes nothing.
+
+        With the creation time of its stream, a later stream of the same name is not changed.
+        """
+        identity = self._identity(account, stream, stream_created_ns)
+        if identity is None:
+            return
         row, found = self._consumer(account, stream, name), self._home(account, stream)
-        if row is not None and found is not None:
+        if row is not None and found is not None and found[1] == identity:
             home = found[0]
             with self._tidying(home):
                 files = [row.file] if home not in self._untidy else self._files(home, row.file.stem)
                 declaration.remove_consumers(self._disk, home, files)
-        self._delete_consumer(account, stream, name)
-
-    def _delete_consumer(self, account: str, stream: str, name: str) -> None:
         with self._transaction() as db:
-            db.execute(_FORGET_CONSUMER, (account, stream, name))
+            if db.execute(_WHOSE, (account, stream)).fetchone() == (identity,):
+                db.execute(_FORGET_CONSUMER, (account, stream, name))
+
+    def _identity(self, account: str, stream: str, created_ns: int | None) -> str | None:
+        """Return the identity of a declared stream; None if it is another than the one created then."""
+        rows = self._rows("streams", "WHERE account = ? AND name = ?", (account, stream))
+        row = StreamRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+        if row is None or created_ns not in (None, row.created_ns):
+            return None
+        return row.identity
 
     def _refuse(self, row: ConsumerRow) -> None:
         """Remove a consumer whose declaration was refused, wherever it may have been written."""
@@ -561,12 +581,12 @@ class Catalog:
             else:
                 self._leftover.discard((home, file))
 
-    def _declare_consumer(self, row: ConsumerRow, old: ConsumerFile | None) -> None:
-        """Write a consumer's declaration next to the data of its stream."""
+    def _declare_consumer(self, row: ConsumerRow, old: ConsumerFile | None, identity: str) -> None:
+        """Write a consumer's declaration next to the data of the stream with this identity."""
         found = self._home(row.account, row.stream)
-        if found is None:
+        if found is None or found[1] != identity:
             return
-        home, identity = found
+        home = found[0]
         with self._tidying(home):
             self._leftover.discard((home, row.file))
             declaration.write_consumer(self._disk, home, row.declaration(identity), old)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from sqlite3 import IntegrityError
 
 import msgspec
@@ -81,8 +82,11 @@ class Consumers:
         """Called when interest in any subject has begun or ended."""
 
     def of(self, stream: Stream) -> StreamConsumers:
-        """Return the consumers of a stream."""
-        return self._by_stream[stream.name]
+        """Return the consumers of a stream; raise an error if it was closed or deleted."""
+        consumers = self._by_stream.get(stream.name)
+        if consumers is None or consumers.stream is not stream:
+            raise api_error("stream_not_found")
+        return consumers
 
     def count(self, stream: Stream) -> int:
         """Return how many consumers of a stream clients see."""
@@ -96,7 +100,7 @@ class Consumers:
 
     def get(self, stream: Stream, name: str) -> Consumer:
         """Return a consumer; raise an error if there is none."""
-        consumer = self._by_stream[stream.name].get(name)
+        consumer = self.of(stream).get(name)
         if consumer is None:
             raise api_error("consumer_not_found")
         return consumer
@@ -198,8 +202,7 @@ class Consumers:
     async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> ConsumerInfo:
         """Return the info of the consumer that a request asks for, created or changed."""
         request = check_address(request, address)
-        consumers = self.of(stream)
-        async with consumers.declaring:
+        async with self._changing(stream) as consumers:
             config = await self._check(request, consumers)
             known = consumers.get(config.name)
             if known is None:
@@ -210,6 +213,16 @@ class Consumers:
                 # A replicating client counts deliveries from one each time it asks.
                 await self._reset(known, 0)
             return await known.info()
+
+    @asynccontextmanager
+    async def _changing(self, stream: Stream) -> AsyncIterator[StreamConsumers]:
+        """Own the consumers of a stream: every change of a row or of a recorded state is made in here.
+
+        What was looked up before may be deleted by then, so callers look it up in here.
+        """
+        consumers = self.of(stream)
+        async with consumers.declaring:
+            yield self.of(stream)
 
     async def _check(self, request: CreateRequest, consumers: StreamConsumers) -> ConsumerConfig:
         """Return the config to store; very many filters are compared on a thread."""
@@ -247,6 +260,7 @@ class Consumers:
         if consumer.is_recorded:
             await on_thread(self._declare, consumer)
         info = await consumer.info()
+        self.of(stream)  # It may have been closed or deleted meanwhile.
         self._add(consumers, consumer)
         consumers.tick(created_ns)
         await stream.publishing.settled()
@@ -307,7 +321,7 @@ class Consumers:
         config = encode_config(consumer.config).decode()
         row = ConsumerRow(self._folder, consumer.stream.name, consumer.name, config, consumer.created_ns)
         try:
-            self._catalog.declare_consumer(row)
+            self._catalog.declare_consumer(row, consumer.stream.created_ns)
         except IntegrityError:
             raise api_error("stream_not_found") from None  # deleted meanwhile
 
@@ -325,16 +339,24 @@ class Consumers:
 
     async def pause(self, stream: Stream, name: str, until_ns: int | None) -> Consumer:
         """Return the consumer, paused until a time or resumed."""
-        consumer = self.get(stream, name)
-        if until_ns == consumer.config.pause_until:
-            return consumer
-        config = msgspec.structs.replace(consumer.config, pause_until=until_ns)
-        await self._update(self.of(stream), consumer, config)
+        async with self._changing(stream) as consumers:
+            consumer = self.get(stream, name)
+            if until_ns == consumer.config.pause_until:
+                return consumer
+            config = msgspec.structs.replace(consumer.config, pause_until=until_ns)
+            await self._update(consumers, consumer, config)
         self._advisories.paused(consumer)
         return consumer
 
     async def reset(self, consumer: Consumer, seq: int) -> int:
         """Have a consumer begin again, not before its declared start; return at which sequence."""
+        async with self._changing(consumer.stream) as consumers:
+            if consumers.get(consumer.name) is not consumer:
+                raise api_error("consumer_not_found")
+            await self._check_reset(consumer, seq)
+            return await self._reset(consumer, seq)
+
+    async def _check_reset(self, consumer: Consumer, seq: int) -> None:
         config = consumer.config
         if seq and config.deliver_policy is DeliverPolicy.BY_START_SEQUENCE:
             if seq < config.opt_start_seq:
@@ -344,7 +366,6 @@ class Consumers:
                 raise api_error("consumer_invalid_reset", err="below start time")
         elif seq and config.deliver_policy is not DeliverPolicy.ALL:
             raise api_error("consumer_invalid_reset", err="not allowed")
-        return await self._reset(consumer, seq)
 
     async def _reset(self, consumer: Consumer, seq: int) -> int:
         consumers = self.of(consumer.stream)
@@ -372,14 +393,21 @@ class Consumers:
         await asyncio.shield(deletion)
 
     async def _delete_once(self, consumers: StreamConsumers, consumer: Consumer) -> None:
-        if consumer.is_recorded:
-            name, stream = consumer.name, consumer.stream.name
-            await on_thread(self._catalog.forget_consumer, self._folder, stream, name)
-        if consumers.get(consumer.name) is not consumer:
-            return  # The stream was closed or deleted meanwhile.
-        consumer.deleted()
-        self._take_no_acks(consumer)
-        await consumers.remove(consumer)
+        async with consumers.declaring:
+            if consumer.is_recorded:
+                stream = consumer.stream
+                await on_thread(
+                    self._catalog.forget_consumer,
+                    self._folder,
+                    stream.name,
+                    consumer.name,
+                    stream.created_ns,
+                )
+            if consumers.get(consumer.name) is not consumer:
+                return  # The stream was closed or deleted meanwhile.
+            consumer.deleted()
+            self._take_no_acks(consumer)
+            await consumers.remove(consumer)
         if not consumer.config.direct:
             self._advisories.action(consumer, "delete")
 
