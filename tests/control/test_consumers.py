@@ -138,7 +138,7 @@ async def test_a_change_that_cannot_be_written_is_taken_back(
         consumer = await create(door, stream)
         before = consumer.config
 
-        def fail(row: ConsumerRow) -> None:
+        def fail(row: ConsumerRow, created_ns: int) -> None:
             raise OSError("no space left")
 
         monkeypatch.setattr(door.consumers._catalog, "declare_consumer", fail)

@@ -279,3 +279,11 @@ async def test_a_pause_ends_by_the_wall_clock(desk: Desk) -> None:
     desk.clock.step(3600 * SECOND)
     consumer.tick(desk.clock.steady_ns())
     await desk.sent(1)
+
+
+async def test_a_consumer_with_other_filters_leaves_those_it_had(desk: Desk) -> None:
+    consumer = desk.add(filter_subject="a")
+    config = consumer.config
+    consumer.reconfigure(type(config)(**{**_fields(config), "filter_subject": "b"}))
+    assert not desk.consumers.wants(b"a")
+    assert desk.consumers.wants(b"b")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+
 import pytest
 
-from headwater.delivery.tallies import REMEMBERED, SubjectTally, Tallies
+from headwater.delivery.tallies import AT_ONCE, REMEMBERED, SubjectTally, Tallies
 
 
 def test_a_tally_without_filters_takes_everything() -> None:
@@ -95,3 +98,68 @@ def test_a_subject_is_found_among_many_filters_without_trying_each(monkeypatch: 
     monkeypatch.setattr(SubjectTally, "takes", lambda self, subject: tried.append(subject))
     assert [tally.filters for tally in tallies.of(b"orders.7.new")] == [("orders.7.*",)]
     assert tried == []
+
+
+MANY_FILTERS = tuple(f"s.{number}.*" for number in range(5000))
+
+
+async def turns_during(work: Coroutine[None, None, None]) -> int:
+    """Return how many turns of the event loop another task gets while work runs."""
+    turns = 0
+    task = asyncio.create_task(work)
+    while not task.done():
+        turns += 1
+        await asyncio.sleep(0)
+    await task
+    return turns
+
+
+async def test_very_many_filters_join_and_leave_in_slices() -> None:
+    tallies = Tallies()
+    other = tallies.join(("s.7.*",))
+    assert await turns_during(tallies.prepare(MANY_FILTERS)) >= len(MANY_FILTERS) / AT_ONCE
+    tally = tallies.join(MANY_FILTERS)
+    assert set(tallies.of(b"s.7.x")) == {tally, other}
+    assert set(tallies.of(b"s.4999.x")) == {tally}
+    tallies.leave(tally)
+    assert set(tallies.of(b"s.7.x")) == {other}
+    assert tallies.of(b"s.4999.x") == ()
+    assert await turns_during(tallies.tidy()) >= len(MANY_FILTERS) / AT_ONCE
+    assert tallies._filtered.match(b"s.4999.x") == set()
+    assert tallies._filtered.match(b"s.7.x") == {other}
+
+
+async def test_a_tally_counts_nothing_before_it_is_joined_and_everything_after() -> None:
+    tallies = Tallies()
+    preparing = asyncio.create_task(tallies.prepare(MANY_FILTERS))
+    counted = 0
+    while not preparing.done():
+        counted += len(tallies.stored([b"s.1.x", b"s.4999.x"]))
+        await asyncio.sleep(0)
+    tally = tallies.join(MANY_FILTERS)
+    assert (counted, tally.stored) == (0, 0)
+    assert tallies.stored([b"s.1.x", b"s.4999.x"]) == {tally}
+    assert tally.stored == 2
+
+
+async def test_filters_that_return_while_they_are_removed_count() -> None:
+    tallies = Tallies()
+    await tallies.prepare(MANY_FILTERS)
+    tallies.leave(tallies.join(MANY_FILTERS))
+    tidying = asyncio.create_task(tallies.tidy())
+    await asyncio.sleep(0)
+    await tallies.prepare(MANY_FILTERS)
+    tally = tallies.join(MANY_FILTERS)
+    await tidying
+    assert tallies.stored([b"s.1.x", b"s.4999.x"]) == {tally}
+
+
+async def test_filters_whose_preparation_is_cancelled_are_removed_later() -> None:
+    tallies = Tallies()
+    preparing = asyncio.create_task(tallies.prepare(MANY_FILTERS))
+    while not tallies._filtered:
+        await asyncio.sleep(0)
+    preparing.cancel()
+    await asyncio.wait({preparing})
+    await tallies.tidy()
+    assert not tallies._filtered

@@ -10,6 +10,7 @@ from headwater.model.message import Message
 from headwater.stream import reader as module
 from headwater.stream.reader import Reader
 from headwater.stream.stream import Stream
+from headwater.stream.subjects import SubjectIndex
 from stream.model import matches
 from stream.streams import SECOND, Workshop, config_of, publish
 
@@ -150,3 +151,22 @@ async def test_an_empty_stream_answers_with_nothing(workshop: Workshop) -> None:
         assert await reader.pending(0, ("a",)) == 0
         assert await reader.seq_at(0) == 1
         assert [part async for part in reader.scan(0)] == []
+
+
+@pytest.mark.parametrize("subject", [b"s.1", b"s.new"])
+async def test_messages_that_come_while_subjects_are_looked_for_are_not_counted(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, subject: bytes
+) -> None:
+    stream = await workshop.open(config_of(subjects=("s.*",)))
+    await publish(stream, (b"s.1", b""), (b"s.2", b""))
+    reader, looked = Reader(stream._store), SubjectIndex.matched
+
+    async def slowly(index: SubjectIndex, *patterns: str) -> set[bytes]:
+        await publish(stream, (subject, b""))
+        found = await looked(index, *patterns)
+        await publish(stream, (subject, b""))
+        return found
+
+    monkeypatch.setattr(SubjectIndex, "matched", slowly)
+    assert await reader.pending(1, ("s.*",)) == 2
+    await stream.close()

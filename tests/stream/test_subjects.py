@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from headwater.model.subject import Filter
 from headwater.stream.selection import SLICE
 from headwater.stream.subjects import SubjectIndex, in_order
 from stream.model import matches
@@ -242,11 +243,70 @@ async def test_the_newest_of_what_was_prepared_is_known_until_something_is_remov
     assert index.prepared_newest("s.3.*") is None, "what is the newest now must be looked for"
 
 
-async def test_the_newest_is_not_known_if_a_subject_went_while_a_pattern_was_prepared() -> None:
+def newest_of(index: SubjectIndex, pattern: str) -> int:
+    """Return the newest sequence on matching subjects, looked for in all of them."""
+    return max(
+        (index.last[subject] for subject in list(index.count) if Filter(pattern).matches(subject)), default=0
+    )
+
+
+async def test_the_newest_is_known_although_it_went_while_a_pattern_was_prepared() -> None:
     index = large_index()
     preparing = asyncio.create_task(index.prepare("s.3.*"))
     for _ in range(3):
         await asyncio.sleep(0)
-    index.forget(max(index.count, key=lambda subject: index.last[subject]))
+    gone = newest_of(index, "s.3.*")
+    index.forget(next(subject for subject, seq in index.last.items() if seq == gone))
     await preparing
-    assert index.prepared_newest("s.3.*") is None
+    assert index.prepared_newest("s.3.*") == newest_of(index, "s.3.*") < gone
+
+
+async def test_a_removal_of_older_messages_leaves_the_newest_known() -> None:
+    index = large_index(100)
+    await index.prepare("s.3.*")
+    newest = newest_of(index, "s.3.*")
+    index.forget(b"s.3.3")
+    index.forget(b"s.4.4")
+    assert index.prepared_newest("s.3.*") == newest
+
+
+async def test_a_message_that_takes_the_newest_out_is_the_newest_at_once() -> None:
+    """As in a key-value bucket: nothing is looked for again."""
+    index = large_index(100)
+    await index.prepare("s.3.*")
+    for seq in range(101, 110):
+        index.add_run([b"s.3.3"], [seq], [1])
+        index.subtract(b"s.3.3", 1, BitMap64([seq - 1, 4]))
+        assert index.prepared_newest("s.3.*") == seq
+
+
+async def test_a_fresh_subject_that_lost_its_newest_message_is_settled_first() -> None:
+    index = SubjectIndex()
+    index.add_run([b"s.1", b"s.2"], [1, 2])
+    await index.prepare("s.*")
+    index.add_run([b"s.3", b"s.3"], [3, 4])
+    index.subtract(b"s.3", 1, BitMap64([4]))
+    assert index.prepared_newest("s.*") is None
+    asked: list[bytes] = []
+
+    async def settle(subject: bytes) -> int:
+        asked.append(subject)
+        index.settle(subject, 3)
+        return 3
+
+    await index.prepare("s.*", settle)
+    assert index.prepared_newest("s.*") == 3
+    assert asked == [b"s.3"]
+
+
+async def test_a_pattern_that_is_prepared_while_everything_goes_misses_nothing() -> None:
+    index = large_index()
+    preparing = asyncio.create_task(index.prepare("s.3.*"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    index.clear()
+    index.add_run([b"s.3.3"], [1_000_000], [1])
+    await preparing
+    index.add_run([b"s.3.4"], [1_000_001], [1])
+    assert index.prepared_newest("s.3.*") == 1_000_001
+    assert set(index.matching("s.3.*")) == {b"s.3.3", b"s.3.4"}

@@ -254,13 +254,18 @@ class Consumers:
         await stream.publishing.settled()
         stream.publishing.require_storing()
         start_seq, only = await self._start(stream, config)
+        await consumers.tallies.prepare(config.filters)
         state = ConsumerState(config, start_seq)
         created_ns = self._clock.now_ns()
         consumer = self._make(consumers, config, created_ns, state, only)
-        if consumer.is_recorded:
-            await on_thread(self._declare, consumer)
-        info = await consumer.info()
-        self.of(stream)  # It may have been closed or deleted meanwhile.
+        try:
+            if consumer.is_recorded:
+                await on_thread(self._declare, consumer)
+            info = await consumer.info()
+            self.of(stream)  # It may have been closed or deleted meanwhile.
+        except BaseException:
+            await consumer.close()
+            raise
         self._add(consumers, consumer)
         consumers.tick(created_ns)
         await stream.publishing.settled()
@@ -327,13 +332,19 @@ class Consumers:
 
     async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
         old = consumer.config
+        await consumers.tallies.prepare(config.filters)
+        if consumers.get(consumer.name) is not consumer:
+            raise api_error("stream_not_found")  # closed or deleted meanwhile
         consumer.reconfigure(config)
         if consumer.is_recorded:
             try:
                 await on_thread(self._declare, consumer)
             except BaseException:
-                consumer.reconfigure(old)
+                await consumers.tallies.prepare(old.filters)
+                if consumers.get(consumer.name) is consumer:
+                    consumer.reconfigure(old)
                 raise
+        await consumers.tallies.tidy()
         if config.filters != old.filters:
             await consumers.drop_unneeded()
 

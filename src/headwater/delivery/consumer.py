@@ -415,6 +415,7 @@ class Consumer:
             old = self.tally
             self.tally = self._consumers.tallies.join(config.filters)
             self._consumers.rejoined(self, old)
+            self._consumers.tallies.leave(old)
             self._feed = Feed(self.stream, self.tally)
             self.backlog.follow(self.tally)
         self.config = config
@@ -430,6 +431,7 @@ class Consumer:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._consumers.tallies.tidy()
 
     def restore(self, recorded: Sequence[bytes]) -> None:
         """Return to a recorded state."""

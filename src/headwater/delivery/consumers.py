@@ -78,7 +78,7 @@ class StreamConsumers:
         self._gone: set[str] = set()
         """Deleted consumers whose deletion is not in the log yet."""
         self.declaring = asyncio.Lock()
-        """Held while a consumer is created, changed or deleted, so that requests do so one after the other."""
+        """Held while a consumer is created, changed or deleted, so that this happens one after the other."""
         self.on_abandoned: Callable[[Consumer], None] = lambda consumer: None
         """Called with a consumer that was not used for its inactive threshold."""
         stream.events.listen(self)

@@ -3,19 +3,26 @@
 Consumers with the same filters share a tally of the messages on their subjects. The tallies of a subject are
 found in a tree of the filters, and cached: a message costs one lookup, a new subject a few steps per token,
 however many consumers there are.
+
+A client may name thousands of filters. Their tally is inserted and removed in slices that yield to other
+tasks. Until the first consumer joins, and after the last has left, it counts nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from headwater.model.patterns import Patterns
 from headwater.model.subject import is_literal
 from headwater.model.subject_trie import SubjectTrie
+from headwater.threads import on_thread
 
 REMEMBERED = 4096
 """How many subjects are cached."""
+AT_ONCE = 500
+"""How many filters are inserted or removed in one turn of the event loop."""
 
 
 class SubjectTally:
@@ -25,6 +32,7 @@ class SubjectTally:
         self.filters = filters
         self._patterns = Patterns(filters)
         self.takes_all = self._patterns.takes_all
+        self.is_literal = not self.takes_all and all(map(is_literal, filters))
         self.stored = 0
         self.users = 0
         """How many consumers share it."""
@@ -49,37 +57,78 @@ class Tallies:
         """The tallies that count every message."""
         self._filtered: SubjectTrie[SubjectTally] = SubjectTrie()
         self._by_subject: dict[bytes, tuple[SubjectTally, ...]] = {}
+        self._unused: list[SubjectTally] = []
+        """The tallies that no consumer uses and that are still in the tree."""
+
+    async def prepare(self, filters: tuple[str, ...]) -> None:
+        """Build the tally of very many filters, so that `join` finds it; the caller must join it at once."""
+        if len(filters) <= AT_ONCE or filters in self._by_filters:
+            return
+        tally = await on_thread(SubjectTally, filters)
+        try:
+            await self._insert(tally)
+        except BaseException:
+            self._unused.append(tally)
+            raise
+        if filters in self._by_filters:
+            self._unused.append(tally)
+        else:
+            self._by_filters[filters] = tally
+
+    async def _insert(self, tally: SubjectTally) -> None:
+        if tally.takes_all:
+            return
+        for start in range(0, len(tally.filters), AT_ONCE):
+            for pattern in tally.filters[start : start + AT_ONCE]:
+                self._filtered.insert(pattern, tally)
+            await asyncio.sleep(0)
 
     def join(self, filters: tuple[str, ...]) -> SubjectTally:
         """Return the tally of these filters, for one more consumer."""
         tally = self._by_filters.get(filters)
         if tally is None:
             tally = self._by_filters[filters] = SubjectTally(filters)
+            if not tally.takes_all:
+                for pattern in filters:
+                    self._filtered.insert(pattern, tally)
+        tally.users += 1
+        if tally.users == 1:
             if tally.takes_all:
                 self._of_all += (tally,)
-            else:
-                for pattern in set(filters):
-                    self._filtered.insert(pattern, tally)
             self._forget(tally)
-        tally.users += 1
         return tally
 
     def leave(self, tally: SubjectTally) -> None:
-        """Release a tally that one consumer does not use any more."""
+        """Release a tally that one consumer does not use any more; `tidy` removes what is left of it."""
         tally.users -= 1
         if tally.users:
             return
         del self._by_filters[tally.filters]
         if tally.takes_all:
             self._of_all = tuple(each for each in self._of_all if each is not tally)
+        elif len(tally.filters) <= AT_ONCE:
+            self._remove(tally, tally.filters)
         else:
-            for pattern in set(tally.filters):
-                self._filtered.remove(pattern, tally)
+            self._unused.append(tally)
         self._forget(tally)
+
+    async def tidy(self) -> None:
+        """Remove the filters that no consumer uses any more from the tree."""
+        while self._unused:
+            tally = self._unused[0]
+            for start in range(0, len(tally.filters), AT_ONCE):
+                self._remove(tally, tally.filters[start : start + AT_ONCE])
+                await asyncio.sleep(0)
+            if tally in self._unused:
+                self._unused.remove(tally)
+
+    def _remove(self, tally: SubjectTally, filters: Iterable[str]) -> None:
+        for pattern in filters:
+            self._filtered.remove(pattern, tally)
 
     def _forget(self, tally: SubjectTally) -> None:
         """Remove the subjects that a tally matches from the cache."""
-        if not tally.takes_all and all(map(is_literal, tally.filters)):
+        if tally.is_literal:
             for pattern in tally.filters:
                 self._by_subject.pop(pattern.encode(), None)
         else:
@@ -93,7 +142,8 @@ class Tallies:
         if found is None:
             if len(self._by_subject) >= REMEMBERED:
                 self._by_subject.clear()
-            found = self._by_subject[subject] = (*self._of_all, *self._filtered.match(subject))
+            filtered = (tally for tally in self._filtered.match(subject) if tally.users)
+            found = self._by_subject[subject] = (*self._of_all, *filtered)
         return found
 
     def of_any(self, subjects: Iterable[bytes]) -> set[SubjectTally]:

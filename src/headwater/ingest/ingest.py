@@ -69,9 +69,10 @@ class StreamSink:
             while self._held:
                 pattern = costly_pattern(self._held[0])
                 if pattern:
-                    await self.stream.publishing.prepare(pattern.decode(errors="replace"))
                     for _ in range(GIVEN_WAY):
                         await asyncio.sleep(0)
+                    # Last, so that nothing is removed between this and the offer.
+                    await self.stream.publishing.prepare(pattern.decode(errors="replace"))
                 stop = next((n for n, item in enumerate(self._held) if n and costly_pattern(item)), None)
                 items, self._held = self._held[:stop], self._held[stop:] if stop else []
                 self.stream.publishing.offer(items)

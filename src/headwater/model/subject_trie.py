@@ -46,14 +46,17 @@ class SubjectTrie(Generic[T]):
         branch.values.add(value)
 
     def remove(self, pattern: str, value: T) -> None:
-        """Remove a value that was inserted."""
+        """Remove a value, if it was inserted."""
         path = _path(pattern)
         if path is None:
             return
         branches = [self._root]
         for token in path:
-            branches.append(branches[-1].following[token])
-        branches[-1].values.remove(value)
+            found = branches[-1].following.get(token)
+            if found is None:
+                return
+            branches.append(found)
+        branches[-1].values.discard(value)
         while path and not branches[-1].values and not branches[-1].following:
             branches.pop()
             del branches[-1].following[path.pop()]

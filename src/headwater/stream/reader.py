@@ -110,17 +110,26 @@ class Reader:
     async def pending(self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None) -> int:
         """Return how many live messages match from a sequence on, up to another if one is given."""
         ledger = self._store.ledger
-        last_seq = ledger.last_seq
-        stop_seq = last_seq if stop_seq is None else min(stop_seq, last_seq)
+        stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
         if not patterns or ">" in patterns:
             return ledger.live_between(start_seq, stop_seq)
         if start_seq <= ledger.first_seq:
             subjects = await ledger.subjects.matched(*patterns)
+            # In one turn with the counts, which include what was stored while the subjects were looked for.
+            last_seq = ledger.last_seq
             found = sum(ledger.subjects.count.get(subject, 0) for subject in subjects)
             if stop_seq == last_seq:
                 return found
-            return found - sum([len(rows) async for _, rows in self._runs(stop_seq + 1, patterns, last_seq)])
+            return found - await self._count_on(subjects, stop_seq + 1, last_seq)
         return sum([len(rows) async for _, rows in self._runs(start_seq, patterns, stop_seq)])
+
+    async def _count_on(self, subjects: set[bytes], start_seq: int, stop_seq: int) -> int:
+        """Return how many live messages between two sequences are on these subjects."""
+        counted = 0
+        async for run, rows in self._runs(start_seq, (), stop_seq):
+            found = run.subjects
+            counted += sum(found[row] in subjects for row in rows)
+        return counted
 
     async def _runs(
         self, start_seq: int, patterns: Sequence[str] = (), stop_seq: int | None = None

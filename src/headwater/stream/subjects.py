@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,8 +21,8 @@ from headwater.stream.selection import select, slices
 
 HISTORY_LIMIT = 64
 """Up to this `max_msgs_per_subject` the sequences of each subject are kept in memory."""
-
-
+_PREPARE_TRIES = 4
+"""How often subjects are looked for again because the newest message was removed meanwhile."""
 History = tuple[tuple[int, int], ...]
 """Sequences and sizes; never changed in place, so that a dump need not copy each."""
 
@@ -53,8 +53,10 @@ class SubjectIndex:
         """A pattern and the subjects that it matched when they were looked for."""
         self._fresh: list[bytes] | None = None
         """Subjects of messages that were stored since then."""
-        self._newest_prepared: int | None = None
-        """The newest sequence on the subjects that were prepared, while none of those has lost a message."""
+        self._newest_prepared = 0
+        """The newest sequence on the subjects that were prepared; an upper bound if it is lost."""
+        self._is_newest_lost = False
+        """Whether that message was removed, and nothing newer has come since."""
 
     def __len__(self) -> int:
         return len(self.count)
@@ -90,7 +92,8 @@ class SubjectIndex:
 
     def forget(self, subject: bytes) -> None:
         """Drop a subject that has no message."""
-        self._newest_prepared = None
+        if self.last.get(subject) == self._newest_prepared:
+            self._is_newest_lost = True
         self.count.pop(subject, None)
         self.last.pop(subject, None)
         self.stale.discard(subject)
@@ -101,7 +104,8 @@ class SubjectIndex:
 
     def subtract(self, subject: bytes, left: int, gone: BitMap64) -> None:
         """Set the count of a subject to `left`, after these sequences were removed."""
-        self._newest_prepared = None
+        if self._fresh is not None and self._newest_prepared in gone:
+            self._is_newest_lost = True
         self.count[subject] = left
         if self.history is not None:
             entries = tuple([entry for entry in self.history[subject] if entry[0] not in gone])
@@ -130,53 +134,71 @@ class SubjectIndex:
         if self._fresh is not None:
             self._fresh += subjects
 
-    async def prepare(self, pattern: str) -> None:
+    async def prepare(self, pattern: str, settle: Callable[[bytes], Awaitable[int]] | None = None) -> None:
         """Look for what a pattern matches without holding up the event loop; `matching` then knows it.
 
-        One pattern is prepared at a time, until `unprepare`. Subjects that come in the meantime count.
+        One pattern is prepared at a time, until `unprepare`. Subjects that come in the meantime count. Where
+        the newest message was removed, it looks again: with `settle`, which returns the newest sequence of a
+        stale subject, `prepared_newest` is known afterwards unless messages are removed all the time.
         """
-        if self._prepared is not None and self._prepared[0] == pattern:
-            return
-        self._prepared, self._fresh, self._newest_prepared = None, [], 0
+        for _ in range(_PREPARE_TRIES):
+            if self.prepared_newest(pattern) is not None:
+                return
+            await self._look_for(pattern, settle)
+
+    async def _look_for(self, pattern: str, settle: Callable[[bytes], Awaitable[int]] | None) -> None:
+        self._prepared, self._fresh, self._newest_prepared, self._is_newest_lost = None, [], 0, False
         found = await select((pattern,), self.count)
+        bounds: list[tuple[int, bytes]] = []
         for some in slices(list(found)):
-            newest = max([self.last.get(subject, 0) for subject in some])
-            if self._newest_prepared is not None:
-                self._newest_prepared = max(self._newest_prepared, newest)
+            settled = [subject for subject in some if subject not in self.stale] if self.stale else some
+            self._raise_newest(max([self.last.get(subject, 0) for subject in settled], default=0))
+            if self.stale:
+                bounds += [(self.last[subject], subject) for subject in some if subject in self.stale]
             await asyncio.sleep(0)
-        if self.stale:
-            self._newest_prepared = None
-        self._prepared = pattern, found
+        for bound, subject in sorted(bounds, reverse=True):
+            if bound <= self._newest_prepared:
+                break
+            if settle is None:
+                self._newest_prepared, self._is_newest_lost = bound, True
+                break
+            self._raise_newest(await settle(subject))
+        if self._fresh is not None:  # otherwise everything was removed meanwhile
+            self._prepared = pattern, found
+
+    def _raise_newest(self, seq: int) -> None:
+        if seq > self._newest_prepared:
+            self._newest_prepared, self._is_newest_lost = seq, False
 
     def unprepare(self) -> None:
         """Forget what was prepared."""
-        self._prepared = self._fresh = self._newest_prepared = None
+        self._prepared = self._fresh = None
+        self._newest_prepared, self._is_newest_lost = 0, False
 
     def prepared_newest(self, pattern: str) -> int | None:
         """Return the newest sequence on subjects that a prepared pattern matches; None if it is not known."""
-        if self._prepared is None or self._prepared[0] != pattern or self._newest_prepared is None:
+        if self._prepared is None or self._prepared[0] != pattern:
             return None
-        fresh = self._take_fresh(Filter(pattern), self._prepared[1])
-        newest = max([self.last.get(subject, 0) for subject in fresh], default=0)
-        self._newest_prepared = max(self._newest_prepared, newest)
-        return self._newest_prepared
+        self._take_fresh(Filter(pattern), self._prepared[1])
+        return None if self._is_newest_lost else self._newest_prepared
 
-    def _take_fresh(self, chosen: Filter, found: set[bytes]) -> set[bytes]:
-        """Have those of the fresh subjects among the prepared ones that match, and return them."""
+    def _take_fresh(self, chosen: Filter, found: set[bytes]) -> None:
+        """Have those of the fresh subjects among the prepared ones that match."""
         fresh = set(chosen.among(self._fresh or ()))
         found |= fresh
         self._fresh = []
-        return fresh
+        stale = fresh & self.stale
+        self._raise_newest(max([self.last.get(subject, 0) for subject in fresh - stale], default=0))
+        bound = max([self.last[subject] for subject in stale], default=0)
+        if bound > self._newest_prepared:
+            self._newest_prepared, self._is_newest_lost = bound, True
 
     def matching(self, pattern: str) -> Iterator[bytes]:
         """Return the subjects held that the pattern matches."""
         chosen = Filter(pattern)
         if self._prepared is not None and self._prepared[0] == pattern:
             found = self._prepared[1]
-            fresh = self._take_fresh(chosen, found)
-            if self._newest_prepared is not None and fresh:
-                newest = max([self.last.get(subject, 0) for subject in fresh])
-                self._newest_prepared = max(self._newest_prepared, newest)
+            self._take_fresh(chosen, found)
             return (subject for subject in found if subject in self.count)
         if chosen.is_literal:
             literal = pattern.encode()

@@ -13,6 +13,7 @@ from headwater.stream.committer import Committer
 from headwater.stream.older_messages import OlderMessages
 from headwater.stream.publishing.acceptor import Acceptor, Item
 from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.reader import Reader
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
 from headwater.wire.pub_ack import PubAcks
@@ -29,6 +30,7 @@ class StreamPublishing:
         self._sequencer = acceptor.sequencer
         self._committer = committer
         self._acks = acks
+        self._reader = Reader(store)
         self._older = OlderMessages(store, acceptor.mapped, self._offer, committer.promise)
         self.congestion: Error | None = None
         """Why messages are refused although nothing has failed: too much waits for a disk that hangs."""
@@ -112,7 +114,7 @@ class StreamPublishing:
 
     async def prepare(self, pattern: str) -> None:
         """Find the subjects of a pattern that a message refers to, before that message is offered."""
-        await self._store.ledger.subjects.prepare(pattern)
+        await self._store.ledger.subjects.prepare(pattern, self._reader.last_on)
 
     def unprepare(self) -> None:
         """Forget what `prepare` found."""
