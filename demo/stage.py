@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 
 WAIT_S = 120.0
 console = Console(highlight=False, soft_wrap=True)

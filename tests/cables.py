@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 
 PIECE = 1 << 16
 SEGMENT = 1460

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headwater.bus.embedded import CONFIG_NAME, free_port
+from headwater.bus.embedded import CONFIG_NAME
+from headwater.bus.free_port import free_port
 
 READY_ROUNDS = 6000
 READY_WORDS = "headwater is ready"

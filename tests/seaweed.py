@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.objects.address import BucketAddress
 
 ACCESS_KEY, SECRET_KEY = "headwater-tests", "not-a-secret-of-anyone"

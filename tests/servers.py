@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headwater.bus.embedded import find_server, free_port
+from headwater.bus.embedded import find_server
+from headwater.bus.free_port import free_port
 
 READY_ROUNDS = 2000
 FORGOTTEN_ROUNDS = 500

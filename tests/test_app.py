@@ -17,7 +17,7 @@ from nats.aio.client import Client
 
 from engines import RunningEngine, engine
 from headwater.app import serve
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.control.store_lock import StoreLock
 from headwater.errors import BusError, DiskError, StoreLockedError
 from headwater.settings import Settings

@@ -16,7 +16,7 @@ from nats.aio.client import Client
 
 from engines import READY_WORDS, RunningEngine
 from headwater.app import serve
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.bus.leaf import LeafConnection
 from headwater.model.times import SECOND, format_time
 from headwater.seat import open_pages, prefixes

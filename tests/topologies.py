@@ -6,17 +6,17 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from headwater.bus.free_port import reserve
 from headwater.site.layout import SiteFolders
 from headwater.site.run_record import read_record
 from headwater.site.site_file import read_topology
@@ -38,14 +38,9 @@ def free_ports(count: int, run: int = 1) -> list[int]:
     They lie below those that the kernel gives to outgoing connections, so that none of these takes one.
     """
     found: list[int] = []
-    with ExitStack() as stack:
-        while len(found) < count:
-            first = random.randrange(12_000, 32_000)
-            try:
-                for port in range(first, first + run):
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
+    while len(found) < count:
+        first = random.randrange(12_000, 32_000)
+        if all(reserve(port) for port in range(first, first + run)):
             found.append(first)
     return found
 

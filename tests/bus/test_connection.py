@@ -12,7 +12,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from headwater.bus.connection import Connection, Denial, NoRespondersError, denial
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.bus.options import ConnectOptions
 from headwater.cli.session import flushed
 from headwater.errors import BusError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headwater.bus.connection import Connection
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.bus.options import ConnectOptions
 from headwater.bus.preflight import check_version, preflight
 from headwater.errors import BusError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.cli.main import main
 from headwater.cli.serve import run_until_signalled
 

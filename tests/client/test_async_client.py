@@ -10,7 +10,7 @@ import pytest
 import headwater
 from client.clients import fill, jetstream_of
 from headwater import AsyncClient, CatchUpError, Error, Phase, connect
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.client.jetstream_api import UnreachableError
 from servers import nats_server
 from waits import until

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 
 READY_WITHIN_S = 120.0
 STOPS_WITHIN_S = 60.0

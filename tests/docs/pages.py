@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from topologies import PORTS, free_ports
 
 ROOT = Path(__file__).parent.parent.parent

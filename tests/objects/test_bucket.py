@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError, Problem

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 
 READY_ROUNDS = 1200
 HOME = Path(pyspark.__file__).parent

@@ -17,7 +17,7 @@ import psutil
 from doors import Asker
 from engines import READY_WORDS, RunningEngine
 from headwater.bus.connection import Connection
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.control.catalog import Catalog
 from headwater.replication import handover
 from identities import Certificates, make_certificates, make_operator, new_key, public, write_seed

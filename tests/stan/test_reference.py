@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from doors import connected
-from headwater.bus.embedded import free_port
+from headwater.bus.free_port import free_port
 from headwater.errors import BusError
 from headwater.wire import stan_messages as wire
 from headwater.wire.stan_messages import FIRST, LAST_RECEIVED, SEQUENCE, TIME_DELTA

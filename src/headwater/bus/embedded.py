@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
 import re
@@ -21,12 +20,12 @@ from pathlib import Path
 from headwater import private_file
 from headwater.backoff import Backoff
 from headwater.bus import permissions
+from headwater.bus.free_port import HOST, free_port
 from headwater.bus.launcher import bound_to_us
 from headwater.errors import BusError, DiskError
 from headwater.wire.frames import MAX_SIZE
 
 logger = logging.getLogger(__name__)
-HOST = "127.0.0.1"
 CONFIG_NAME = "nats-server.conf"
 READY_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5.0
@@ -34,10 +33,6 @@ ADDED_BYTES = 128 << 10
 """The most bytes that headers and JSON add to a message's data."""
 _POLL_S = 0.005
 _PORT_TRIES = 50
-_FIRST_PORT = 10_000
-_USUALLY_GIVEN_OUT_FROM = 32_768
-# Consecutive, so that none is returned twice in a row; from a random start, so that processes do not collide.
-_ports = itertools.count(secrets.randbelow(_USUALLY_GIVEN_OUT_FROM))
 _LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
 _LEVEL = re.compile(r"\[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
 _ANYONE = "client"
@@ -123,32 +118,6 @@ def _users(options: EmbeddedOptions, *, is_open: bool) -> list[dict[str, object]
     away: dict[str, object] = {} if is_open else {"allowed_connection_types": ["WEBSOCKET"]}
     engine: dict[str, object] = {"user": options.user, "password": options.password}
     return [engine, {**replicator, **away}, {**anyone, **away}]
-
-
-def free_port() -> int:
-    """Return a free loopback port outside of the kernel's ephemeral range.
-
-    An ephemeral port may be taken before a server listens on it, or while it restarts: even a client that
-    reconnects to it may get it as its own.
-    """
-    room = _given_out_from() - _FIRST_PORT
-    for _ in range(_PORT_TRIES):
-        port = _FIRST_PORT + next(_ports) % room
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind((HOST, port))
-            return port
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _given_out_from() -> int:
-    """Return the first ephemeral port of the kernel, if there is enough room below it."""
-    try:
-        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        first = _USUALLY_GIVEN_OUT_FROM
-    return max(first, _FIRST_PORT + _PORT_TRIES)
 
 
 class EmbeddedServer:
