@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from headwater.errors import DiskError
 from headwater.model import headers as header_block
 from headwater.model.message import Message
+from headwater.model.run import Run
 from headwater.model.times import format_time
-from stream.streams import SECOND, Workshop, everything, headers, publish, seqs_of
+from headwater.stream.stream import Stream
+from stream.streams import SECOND, Workshop, config_of, everything, headers, publish, seqs_of
 from table.samples import columns_of
 
 
@@ -71,6 +75,34 @@ async def test_the_last_message_of_a_subject_that_expires_leaves_a_marker_which_
         workshop.clock.advance(6 * SECOND)
         assert await stream.retention.expire(workshop.clock.now_ns()) == 2
         assert (await stream.reading.state()).messages == 0
+
+
+async def test_a_kill_while_a_message_is_being_removed_costs_it_no_end(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that is taken meanwhile still knows when the message expires."""
+    config = config_of(allow_msg_ttl=True)
+    killed = workshop.directory / "killed"
+    async with workshop.stream(config) as stream:
+        await publish(stream, (b"a", b"1", headers(Nats_TTL="5")), (b"b", b"2"))
+        await stream.folder.fold()
+        workshop.clock.advance(5 * SECOND)
+        view = stream._store.view
+        run_at = view.run_at
+
+        async def after_a_checkpoint(seq: int) -> Run | None:
+            monkeypatch.setattr(view, "run_at", run_at)
+            await stream.checkpoint()
+            shutil.copytree(stream.directory, killed / config.name)
+            return await run_at(seq)
+
+        monkeypatch.setattr(view, "run_at", after_a_checkpoint)
+        assert await stream.retention.expire(workshop.clock.now_ns()) == 1
+    again = await Stream.open(killed / config.name, config, created_ns=0, services=workshop.services)
+    assert await seqs_of(again) == [1, 2]
+    assert await again.retention.expire(workshop.clock.now_ns()) == 1
+    assert await seqs_of(again) == [2]
+    await again.close()
 
 
 async def test_what_cannot_be_read_when_it_is_due_leaves_once_it_can(

@@ -77,3 +77,15 @@ def test_a_cleared_index_has_nothing_due() -> None:
     index.never.add(2)
     index.clear()
     assert (index.next_ns(), index.pop_due(100, 10), len(index.never)) == (None, [], 0)
+
+
+def test_a_round_in_progress_is_part_of_a_dump_and_what_it_leaves_is_due_again() -> None:
+    index = ExpiryIndex()
+    for seq in (1, 2, 3):
+        index.add(seq, 10 * seq)
+    assert index.pop_due(20, 10) == [1, 2]
+    restored = ExpiryIndex()
+    restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(index.dump())))
+    assert restored.pop_due(30, 10) == [1, 2, 3]
+    index.end_round([2])
+    assert index.pop_due(30, 10) == [2, 3]

@@ -122,8 +122,7 @@ class Expirer:
         finally:
             # What could not be read stays due. A rebuilt index has all of them.
             if generation == self._store.generation:
-                for seq in due:
-                    self._store.ledger.expiry.add(seq, now_ns)
+                self._store.ledger.expiry.end_round(due)
         return gone
 
     async def _expire_first(self, due: list[int], generation: int) -> int:

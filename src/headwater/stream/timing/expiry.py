@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyroaring import BitMap64
@@ -17,6 +17,8 @@ class ExpiryIndex:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
         self._prune_at = PRUNE_LEAST
+        self._taken: dict[int, int] = {}
+        """The sequences that a round is removing, with their times: a checkpoint must keep them."""
         self.never = BitMap64()
 
     def __len__(self) -> int:
@@ -39,20 +41,34 @@ class ExpiryIndex:
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ns: int, limit: int) -> list[int]:
-        """Pop at most `limit` sequences that are due; some may be removed from the stream already."""
+        """Pop at most `limit` sequences that are due; some may be removed from the stream already.
+
+        Call `end_round` with those that could not be removed.
+        """
         due: list[int] = []
         while self._heap and self._heap[0][0] <= now_ns and len(due) < limit:
-            due.append(heapq.heappop(self._heap)[1])
+            expires_ns, seq = heapq.heappop(self._heap)
+            due.append(seq)
+            self._taken[seq] = expires_ns
         return due
+
+    def end_round(self, left: Iterable[int]) -> None:
+        """Have these sequences be due again, of those that were popped."""
+        taken, self._taken = self._taken, {}
+        for seq in left:
+            if seq in taken:
+                self.add(seq, taken[seq])
 
     def clear(self) -> None:
         """Forget everything."""
         self._heap.clear()
+        self._taken.clear()
         self.never.clear()
 
     def dump(self) -> dict[str, Any]:
         """Return what a checkpoint must keep."""
-        return {"heap": list(self._heap), "never": self.never.serialize()}
+        taken = [(expires_ns, seq) for seq, expires_ns in self._taken.items()]
+        return {"heap": self._heap + taken, "never": self.never.serialize()}
 
     def restore(self, dumped: dict[str, Any]) -> None:
         """Take back what `dump` returned."""
