@@ -162,3 +162,25 @@ async def test_what_is_no_total_is_taken_from_no_source(workshop: Workshop) -> N
         with pytest.raises(ApiError):
             await copy(stream, (subject, block, b"no total"))
         assert stream.replica.cursor("up") == b""
+
+
+async def test_a_refused_increment_between_two_others_counts_nothing_and_stops_nothing(
+    tmp_path: Path,
+) -> None:
+    workshop = Workshop(tmp_path)
+    async with workshop.stream(config_of(allow_msg_counter=True, max_msg_size=200)) as stream:
+        large = (b"c", b"", headers(Nats_Incr="1", Note="x" * 200))
+        await publish(stream, add(1), large, add(1))
+        answers = workshop.answers.take()
+        assert [answers[reply].get("val") for reply in (b"r0", b"r1", b"r2")] == ["1", None, "2"]
+        assert answers[b"r1"]["error"]["description"] == "message size exceeds maximum allowed"
+    workshop.close()
+
+
+async def test_an_increment_follows_one_of_a_fast_batch_in_the_same_read(workshop: Workshop) -> None:
+    async with workshop.stream(config_of(allow_msg_counter=True, allow_batched=True)) as stream:
+        block = headers(Nats_Incr="1")
+        fast = b"_INBOX.x.b1.10.fail.1.0.$FI"
+        stream.publishing.offer([(b"c", fast, block, b""), (b"c", b"r1", block, b"")])
+        await stream.publishing.settled()
+        assert [m.data for m in await everything(stream)] == [body_of(1), body_of(2)]

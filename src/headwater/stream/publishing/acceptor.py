@@ -145,16 +145,28 @@ class Acceptor:
         if isinstance(verdict, Duplicate):
             self._acknowledge(reply, verdict.seq, {"duplicate": True})
             return
-        more: dict[str, object] = {}
         if self._counters is not None and verdict.increment is not None:
-            standing = self._counters.add(subject, verdict.increment)
-            data = body_of(standing.total)
-            verdict = verdict._replace(headers=standing.noted(verdict.headers))
-            self._admission.check_size(verdict.headers, data)
-            more["val"] = str(standing.total)
+            total = self._count_up(self._counters, pending, subject, verdict, now)
+            self._acknowledge(reply, self._ledger.last_seq, {"val": str(total)})
+            return
         self._room.check(self._ledger.overhead.of(subject, verdict.headers, data))
         self.sequencer.store_one(pending, subject, data, now, verdict)
-        self._acknowledge(reply, self._ledger.last_seq, more)
+        self._acknowledge(reply, self._ledger.last_seq)
+
+    def _count_up(
+        self, counters: CounterTotals, pending: PendingGroup, subject: bytes, verdict: Admitted, now: int
+    ) -> int:
+        """Store an increment of a counter and return the new total; one that is refused counts nothing."""
+        assert verdict.increment is not None
+        if not counters.remembers(subject):
+            self.sequencer.flush(pending)  # the message that holds the total may be among those
+        standing = counters.standing(subject).plus(verdict.increment)
+        data, headers = body_of(standing.total), standing.noted(verdict.headers)
+        self._admission.check_size(headers, data)
+        self._room.check(self._ledger.overhead.of(subject, headers, data))
+        counters.remember(subject, standing)
+        self.sequencer.store_one(pending, subject, data, now, verdict._replace(headers=headers))
+        return standing.total
 
     def mapped(self, subject: bytes) -> bytes:
         """Return the subject that the stream's transform maps a subject to."""

@@ -46,15 +46,18 @@ class CounterTotals:
         self._store = store
         self._standings: dict[bytes, tuple[int, CounterTotal]] = {}
 
-    def add(self, subject: bytes, increment: int) -> CounterTotal:
-        """Return the standing after this increment, which the next sequence will hold."""
-        standing = self.standing(subject).plus(increment)
+    def remembers(self, subject: bytes) -> bool:
+        """Return whether the standing of a subject is known without reading a message."""
+        seq, remembered = self._store.ledger.subjects.last.get(subject, 0), self._standings.get(subject)
+        return not seq or (remembered is not None and remembered[0] == seq)
+
+    def remember(self, subject: bytes, standing: CounterTotal) -> None:
+        """Remember what the next message of the stream holds, which is on this subject."""
         self._standings.pop(subject, None)
         if len(self._standings) >= _REMEMBERED:
             # The oldest is in the stream by now, where it can be read back.
             del self._standings[next(iter(self._standings))]
         self._standings[subject] = (self._store.ledger.last_seq + 1, standing)
-        return standing
 
     def standing(self, subject: bytes) -> CounterTotal:
         """Return what the newest message of a subject holds, nothing counted if there is none."""
