@@ -78,6 +78,22 @@ async def test_a_fold_committed_during_a_replay_is_not_folded_again(tmp_path: Pa
         assert [message.data for message in await everything(stream)] == [b"1", b"2"]
 
 
+async def test_a_table_opened_again_during_a_replay_is_the_one_that_is_read_afterwards(
+    workshop: Workshop,
+) -> None:
+    """Readers that kept the old one would miss each message that is folded from then on."""
+    async with workshop.stream() as stream:
+        store = stream._store
+        await publish(stream, (b"a", b"1"))
+        replayed = store.replay()
+        store.replace_table(store.open_table())
+        store.adopt(replayed)
+        stream._acceptor.configure()
+        await publish(stream, (b"a", b"2"))
+        await stream.folder.fold()
+        assert [message.data for message in await everything(stream)] == [b"1", b"2"]
+
+
 async def test_a_stream_that_never_was_starts_at_its_first_sequence(workshop: Workshop) -> None:
     for first_seq, wanted in ((0, (0, 0)), (100, (100, 99))):
         async with workshop.stream(name=f"S{first_seq}", first_seq=first_seq) as stream:

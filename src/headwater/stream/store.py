@@ -174,6 +174,8 @@ class Store:
         """Use this ledger and head from now on."""
         self.ledger = replayed.ledger
         self.view = replayed.view
+        # The table may have been opened again since the replay began.
+        self.view.table = self.table
         self.head = replayed.view.head
         # A fold may have been committed since the replay began.
         self.head.release_through(self.table.transaction(FOLD) or 0)
