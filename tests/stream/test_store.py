@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from errno import EIO
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, DiskError
 from headwater.model.run import Run
 from headwater.model.stream import Storage
 from headwater.stream.store import FOLD
 from stream.streams import SECOND, Workshop, config_of, everything, headers, publish
+from waits import until
 
 
 @pytest.mark.parametrize("storage", list(Storage))
@@ -125,6 +129,39 @@ async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
         monkeypatch.setattr(store.view, "run_at", removing)
         await store.build_history()
         assert store.ledger.subjects.history == {b"a": ((3, 34), (4, 32)), b"b": ((2, 33),)}
+
+
+async def test_history_has_no_message_that_was_read_and_then_refused(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sequence is another message's by then, which a limit would remove in its place."""
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"1"), (b"a", b"2"))
+        await stream.folder.fold()
+        store: Any = stream._store
+        view, log, is_read = store.view, store.log, threading.Event()
+        run_at, sync = view.run_at, log.sync
+
+        def refused() -> None:
+            log.sync = sync
+            assert is_read.wait(60)
+            raise DiskError(store.directory, "sync", EIO)
+
+        async def failing(seq: int) -> Run | None:
+            if seq == 1:
+                log.sync = refused
+                stream.publishing.offer([(b"a", b"", b"", b"refused")])
+            if seq == 4:
+                is_read.set()
+                await until(lambda: store.generation > 1 and stream.publishing.is_storing)
+                await publish(stream, (b"b", b"3"))
+            return cast("Run | None", await run_at(seq))
+
+        monkeypatch.setattr(view, "run_at", failing)
+        await stream.reconfigure(config_of(max_msgs_per_subject=2))
+        assert set(store.ledger.subjects.history) == {b"a", b"b"}
+        await publish(stream, *[(b"a", b"") for _ in range(5)])
+        assert [m.seq for m in await everything(stream)] == [3, 7, 8]
 
 
 async def test_a_memory_stream_counts_sizes_as_nats_server_does_in_memory(workshop: Workshop) -> None:

@@ -284,7 +284,24 @@ class Store:
             seq = int(run.seqs[-1]) + 1
 
     async def build_history(self) -> None:
-        """Make the ledger keep the sequences of each subject, found by reading the stream once."""
+        """Make the ledger keep the sequences of each subject, found by reading the stream once.
+
+        If changes are undone meanwhile, what was read may have been among them. Then it begins again, unless
+        the rebuilt ledger has its history already.
+        """
+        while self.ledger.subjects.history is None:
+            generation, history = self.generation, await self._read_history()
+            if generation == self.generation:
+                # It also has messages that were removed during the walk.
+                is_live = self.ledger.is_live
+                self.ledger.subjects.history = {
+                    subject: kept
+                    for subject, entries in history.items()
+                    if (kept := tuple([e for e in entries if is_live(e[0])]))
+                }
+
+    async def _read_history(self) -> dict[bytes, list[tuple[int, int]]]:
+        """Return the sequences and sizes of the messages of each subject, up to the last one."""
         history: dict[bytes, list[tuple[int, int]]] = {}
         seq = self.ledger.first_seq
         while seq <= self.ledger.last_seq:
@@ -296,13 +313,7 @@ class Store:
                 seq = int(seqs[-1]) + 1
             if known == self.ledger.last_seq:
                 break  # otherwise a message arrived during the last read
-        # It also has messages that were removed during the walk.
-        is_live = self.ledger.is_live
-        self.ledger.subjects.history = {
-            subject: kept
-            for subject, entries in history.items()
-            if (kept := tuple([e for e in entries if is_live(e[0])]))
-        }
+        return history
 
     async def on_thread(self, call: Callable[..., _T], *args: object) -> _T:
         """Return what a blocking call returns."""
