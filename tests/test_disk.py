@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 import pytest
 
+from headwater import disk as module
 from headwater.disk import IOV_MAX, OPEN_FILES, RealDisk
 from headwater.errors import DiskError
 
@@ -304,3 +305,23 @@ def test_a_link_holds_the_same_even_where_there_are_none(
 def test_a_link_that_the_disk_refuses_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DiskError):
         RealDisk().link(tmp_path / "gone", tmp_path / "two")
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_not_kept_open(
+    tmp_path: Path, disk: RealDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    real = module._ReadFile
+
+    class ReplacedWhileOpened(real):  # type: ignore[valid-type, misc]
+        """An open file, whose path another thread gives to a new file before it is used."""
+
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
+            monkeypatch.setattr(module, "_ReadFile", real)
+            disk.write_atomic(path, b"new")
+
+    monkeypatch.setattr(module, "_ReadFile", ReplacedWhileOpened)
+    assert disk.read(path, 0, 3) == b"old", "the file that was there when it was opened"
+    assert disk.read(path, 0, 3) == b"new"

@@ -118,6 +118,8 @@ class RealDisk:
         self._sync = sync
         self._open_files: OrderedDict[Path, _ReadFile] = OrderedDict()
         """Files open for reading, the most recently used last."""
+        self._forgotten = 0
+        """How often files were removed from these, since a file may be replaced while it is opened."""
         self._lock = threading.Lock()
 
     def open_append(self, path: Path) -> RealAppendFile:
@@ -219,8 +221,11 @@ class RealDisk:
             if file is not None:
                 self._open_files.move_to_end(path)
                 return file
+            forgotten = self._forgotten
         file = _ReadFile(path)
         with self._lock:
+            if self._forgotten != forgotten:
+                return file  # It may have been replaced since, so it is read once and not kept.
             self._open_files[path] = file
             if len(self._open_files) > OPEN_FILES:
                 self._open_files.popitem(last=False)
@@ -230,6 +235,7 @@ class RealDisk:
         """Close the cached files at or below this path, since another file may be created there."""
         below = f"{path}{os.sep}"
         with self._lock:
+            self._forgotten += 1
             for opened in [p for p in self._open_files if p == path or str(p).startswith(below)]:
                 del self._open_files[opened]
 
