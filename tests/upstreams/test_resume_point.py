@@ -96,6 +96,51 @@ async def test_what_is_removed_while_a_copy_is_planned_is_a_gap(
         assert await gaps(door, "M") == [(3, 5, "retention")]
 
 
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("kind", ["mirror", "source"])
+async def test_an_origin_that_rolls_over_at_every_plan_leaves_no_unreported_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folded: bool, kind: str
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"], max_msgs=4)
+        upstream = {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+        await create(door, name="M", **upstream)
+        await publish(door, "o", 2)
+        await copied(door, copier, "M", 2)
+        await publish(door, "o", 4, start=2)
+        if folded:
+            await door.domain.stream("O").checkpoint()
+        plan, plans, last_seq = plan_local, 0, 6
+
+        async def publish_around(*args: Any) -> list[Work]:
+            """Have the origin drop a message before each plan, and another one after it."""
+            nonlocal plans, last_seq
+            plans += 1
+            rolls = plans <= 3 * upstreams.PLANS
+            if rolls:
+                await publish(door, "o", 1, start=last_seq)
+            works = await plan(*args)
+            if rolls:
+                await publish(door, "o", 1, start=last_seq + 1)
+                last_seq += 2
+            return works
+
+        monkeypatch.setattr(upstreams, "plan_local", publish_around)
+
+        async def kept() -> set[int]:
+            return {int(message.data.split()[1]) + 1 for message in await held(door, "M")}
+
+        async def caught_up() -> bool:
+            return plans > 3 * upstreams.PLANS and last_seq in await kept()
+
+        await copier.until(caught_up)
+        found = await kept()
+        assert (await fare(door, "M"))["headwater"]["gaps"]["sequences"] == last_seq - len(found)
+        missed = {seq for first, last, _ in await gaps(door, "M") for seq in range(first, last + 1)}
+        assert not found & missed
+        assert len(found) > 6, "some were copied in between"
+
+
 async def test_a_purge_at_the_origin_while_behind_is_a_gap(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])

@@ -127,6 +127,15 @@ async def plan_local(
     return [_work(upstream, extent, start_seq, stop_seq, tail=tail)]
 
 
+def beginning_at(works: Sequence[Work], first_seq: int, expected: bytes) -> list[Work]:
+    """Return what is left of consecutive ranges from a sequence on, for a target with this cursor."""
+    left = [work for work in works if work.stop_seq >= first_seq]
+    if not left:
+        return []
+    begun = msgspec.structs.replace(left[0], start_seq=max(left[0].start_seq, first_seq), expected=expected)
+    return [begun, *left[1:]]
+
+
 def _has_passed(upstream: Upstream, extent: OriginRange, start_seq: int) -> bool:
     """Return whether the cursor has moved past the start since the start was looked up.
 

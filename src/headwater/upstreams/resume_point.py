@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from headwater.clock import Clock
 from headwater.model.cursor import LOST, Cursor
@@ -41,14 +42,23 @@ class Resumption:
         if lost := await self._origins.first_lost(upstream.source, cursor, extent):
             return await self._rejoined(upstream, expected, extent, lost, noting)
         upstream.identity = extent.identity
-        known = cursor.seq
-        if upstream.mirrored and not cursor.identity:
-            known = upstream.target.reading.durable_seq
-        begun = bool(cursor.identity or known)
+        known, begun = _known(upstream, cursor)
         seq = known + 1 if begun else await self._first(upstream, extent)
         if begun and seq < extent.first_seq and noting and extent.takes_out:
             await self._pass_gap(upstream, expected, seq, extent)
         return max(seq, min(extent.first_seq, extent.last_seq + 1))
+
+    async def pass_removed(self, upstream: Upstream, extent: OriginRange, seq: int, first_seq: int) -> bytes:
+        """Return the cursor at which messages from `first_seq` on may follow; it passes those before.
+
+        They were removed from the origin after it was checked, from `seq` on. No replicator may be copying
+        the upstream.
+        """
+        expected = upstream.target.replica.cursor(upstream.id)
+        _, begun = _known(upstream, Cursor.decode(expected))
+        if begun:
+            await self._pass_gap(upstream, expected, seq, replace(extent, first_seq=first_seq))
+        return upstream.target.replica.cursor(upstream.id)
 
     def _after_loss(self, upstream: Upstream, cursor: Cursor, extent: OriginRange) -> int:
         """Return the start sequence that was set after the cursor was lost; refuse to guess one."""
@@ -128,3 +138,11 @@ class Resumption:
             {gaps_name(upstream.id): gaps.encode()},
             seq if upstream.mirrored else 0,
         )
+
+
+def _known(upstream: Upstream, cursor: Cursor) -> tuple[int, bool]:
+    """Return through which sequence the target has copied, and whether it has begun to."""
+    known = cursor.seq
+    if upstream.mirrored and not cursor.identity:
+        known = upstream.target.reading.durable_seq
+    return known, bool(cursor.identity or known)

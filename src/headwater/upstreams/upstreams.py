@@ -46,7 +46,7 @@ from headwater.upstreams.leases import NOTHING, Leases, Planned
 from headwater.upstreams.origin_by_consumers import OriginUnansweredError
 from headwater.upstreams.origins import Origins, prefix
 from headwater.upstreams.pending_upstreams import LOOK_NS, PendingUpstreams, next_look_ns
-from headwater.upstreams.planner import SLOT_BYTES, OriginRange, plan_local, plan_remote
+from headwater.upstreams.planner import SLOT_BYTES, OriginRange, beginning_at, plan_local, plan_remote
 from headwater.upstreams.resume_point import Resumption
 from headwater.upstreams.staging import StagingSweep
 from headwater.upstreams.upstream import Upstream, upstreams_of
@@ -377,6 +377,11 @@ class Upstreams:
             if not (extent.takes_out and origin.reading.first_seq > start_seq):
                 break
             # Messages were removed since the origin was checked: the next check records them as a gap.
+        else:
+            # They are removed faster than they are planned. So the gap ends where this plan can begin.
+            first_seq = origin.reading.first_seq
+            cursor = await self._resumption.pass_removed(upstream, extent, start_seq, first_seq)
+            works = beginning_at(works, first_seq, cursor)
         return Planned(extent.identity, works)
 
     async def _look(
