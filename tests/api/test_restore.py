@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from control.copiers import copying, count_is, create, held, publish
 from doors import Asker, Door, Wanted, normal, opened_door
 from headwater.api.transfers import Patience
 
@@ -218,3 +219,29 @@ async def test_several_streams_are_restored_at_once(ask: Asker) -> None:
         *(restored(ask, {"name": f"T{n}", "subjects": [f"t{n}.>"]}, content) for n in range(5))
     )
     assert [answer["state"]["messages"] for answer in answers] == [36] * 5
+
+
+async def test_a_restored_stream_copies_on_behind_what_its_archive_holds_of_each_source(
+    tmp_path: Path,
+) -> None:
+    async with copying(tmp_path) as (door, copier):
+        for name in ("o", "p"):
+            await create(door, name=name.upper(), subjects=[name])
+            await publish(door, name, 20)
+        sources = [{"name": "O"}, {"name": "P", "filter_subject": "p"}]
+        await create(door, name="A", sources=sources)
+        await copier.until(count_is(door, "A", 40))
+        content, config = await archived(door.asker, "A"), (await door.asker.ask("STREAM.INFO.A"))["config"]
+        await door.asker.ask("STREAM.DELETE.A")
+        answer = await restored(door.asker, config, content)
+        assert "error" not in answer
+        for name in ("o", "p"):
+            await publish(door, name, 5, start=20)
+        await copier.until(lambda: _has_all(door))
+        assert sorted(m.data for m in await held(door, "A")) == sorted(
+            b"%b %d" % (name, number) for name in (b"o", b"p") for number in range(25)
+        )
+
+
+async def _has_all(door: Door) -> bool:
+    return {b"o 24", b"p 24"} <= {m.data for m in await held(door, "A")}

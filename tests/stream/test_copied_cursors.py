@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from headwater.model.copied import SourceLine
 from headwater.model.cursor import LOST, Cursor
+from headwater.model.message import Message
 from headwater.model.upstream import StreamSource
-from headwater.stream.copied_cursors import advanced, last_copied, said_by
+from headwater.stream.copied_cursors import advanced, copied_in, last_copied, said_by
+from table.samples import columns_of
 
 SOURCE = StreamSource(name="ORIGIN", opt_start_seq=4)
 
@@ -30,6 +32,13 @@ def test_of_a_chain_only_the_last_header_counts() -> None:
 def test_the_last_message_of_each_source_counts() -> None:
     copied = last_copied([block(5), block(1, "OTHER"), b"", block(9), block(2, "OTHER", "new")])
     assert copied == {"ORIGIN > >": Cursor("id", 9), "OTHER > >": Cursor("new", 2)}
+
+
+def test_columns_say_the_same_as_their_headers() -> None:
+    blocks = [block(5), b"", block(9), block(2, "OTHER")]
+    messages = [Message(seq, seq, b"foo", headers, b"") for seq, headers in enumerate(blocks, 1)]
+    assert copied_in(columns_of(messages)) == last_copied(blocks)
+    assert copied_in(columns_of([])) == {}
 
 
 def test_a_cursor_is_advanced_but_never_set_back() -> None:

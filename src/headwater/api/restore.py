@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,8 +17,10 @@ from headwater.api.stream_info import stream_info
 from headwater.control.restored_consumer import RestoredConsumer
 from headwater.errors import ApiError, Error, api_error
 from headwater.model.columns import Columns
+from headwater.model.cursor import Cursor
 from headwater.model.stream import StreamConfig
 from headwater.model.unique import unique_id
+from headwater.stream.copied_cursors import copied_in
 from headwater.stream.stream import Stream
 from headwater.table.archive import ArchiveReader
 from headwater.wire.frames import Frame
@@ -153,12 +155,22 @@ class Restore:
     async def _fill(self, stream: Stream) -> None:
         """Write the archive's messages to the stream."""
         reader = await self._in_thread(lambda: ArchiveReader(self))
-        parts = reader.parts()
+        parts, copied = reader.parts(), dict[str, Cursor]()
         while (part := await self._in_thread(lambda: next(parts, None))) is not None:
             await stream.publishing.load(part)
+            if self._config.sources:
+                copied |= copied_in(part)
         await stream.publishing.load(_NOTHING, last_seq=reader.manifest.last_seq)
+        await self._resume(stream, copied)
         if reader.consumers:
             self._consumers = checked(reader.consumers, stream, self._context.clock.now_ns())
+
+    async def _resume(self, stream: Stream, copied: Mapping[str, Cursor]) -> None:
+        """Have each source continue behind its last message in the archive, and copy none of them again."""
+        if self._config.sealed:
+            return
+        for name in {source.index_name for source in self._config.sources} & copied.keys():
+            await stream.replica.pass_over(name, b"", copied[name].encode(), {})
 
     async def _declare(self, stream: Stream) -> None:
         """Add the archive's consumers to the catalog."""

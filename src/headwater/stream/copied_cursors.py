@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from headwater.model.columns import Columns
 from headwater.model.copied import SOURCE_HEADER
 from headwater.model.cursor import LOST, Cursor
 
@@ -31,6 +34,12 @@ def said_by(headers: bytes) -> tuple[str, Cursor] | None:
 def last_copied(blocks: Iterable[bytes]) -> dict[str, Cursor]:
     """Return how far each source was copied, by the headers of the messages in order."""
     return dict(filter(None, map(said_by, blocks)))
+
+
+def copied_in(columns: Columns) -> dict[str, Cursor]:
+    """Return the same by the headers of the messages in these columns."""
+    ends, joined = np.cumsum(columns.header_lengths, dtype=np.int64).tolist(), bytes(columns.headers)
+    return last_copied(joined[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
 
 def advanced(encoded: bytes, found: Cursor) -> bytes:
