@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from doors import Wanted, opened_door
+from headwater.control.account import AccountLimits
 from headwater.errors import Error
 from headwater.stan import refusals
 from headwater.wire.stan_messages import PubMsg
-from stan_door import streaming
+from stan_door import stan_on, streaming
 
 
 async def test_a_stream_that_refuses_a_message_says_why_to_its_publisher(tmp_path: Path) -> None:
@@ -69,3 +71,25 @@ async def test_a_reply_subject_that_no_header_can_hold_is_refused(tmp_path: Path
         assert not (await client.publish("a", b"3")).error
         stored = [m.data async for many in running.door.domain.stream("a").reading.scan(1) for m in many]
         assert stored == [b"1", b"3"]
+
+
+async def test_what_a_full_account_refuses_is_not_acknowledged(tmp_path: Path) -> None:
+    wanted = Wanted(limits=AccountLimits(max_storage=20_000), leaf=True)
+    async with opened_door(tmp_path, wanted) as door, stan_on(door, stan_max_bytes=0) as running:
+        client = await running.client()
+        answers = [await client.publish("foo", b"x" * 3000) for _ in range(8)]
+        assert [answer.error for answer in answers] == [""] * 6 + ["resource limits exceeded for account"] * 2
+        assert (await door.domain.stream("foo").reading.state()).messages == 6
+
+
+async def test_what_is_too_large_with_its_reply_subject_is_not_acknowledged(tmp_path: Path) -> None:
+    """The reply subject is stored as a header, which may be longer than what the client sent."""
+    async with streaming(tmp_path) as running:
+        client = await running.client()
+        await client.publish("foo")
+        stream = running.door.domain.stream("foo")
+        stream._acceptor._admission.max_size = 1000
+        assert (await client.publish("foo", b"x" * 990)).error == ""
+        large = await client.publish("foo", b"x" * 990, reply="r")
+        assert large.error == "message size exceeds maximum allowed"
+        assert (await stream.reading.state()).messages == 2

@@ -104,7 +104,7 @@ class Publishing:
             stream = channel.stream
             self.in_msgs += len(batch.items)
             self.in_bytes += sum([len(item[3]) for item in batch.items])
-            if _may_refuse(stream.config):
+            if _may_refuse(stream.config) or stream.publishing.may_refuse(batch.items):
                 waiting = zip(batch.replies, batch.acks, strict=True)
                 stream.publishing.offer(
                     [self._asking(*both) for both in zip(batch.items, waiting, strict=True)]

@@ -168,6 +168,12 @@ class Acceptor:
         self.sequencer.store_one(pending, subject, data, now, verdict._replace(headers=headers))
         return standing.total
 
+    def may_refuse(self, items: Sequence[Item]) -> bool:
+        """Return whether one of these messages may be refused for its size, or for want of room."""
+        limit = self._admission.max_size
+        sizes = (len(headers) + len(data) for _, _, headers, data in items)
+        return self._room.is_limited or (limit is not None and max(sizes, default=0) > limit)
+
     def mapped(self, subject: bytes) -> bytes:
         """Return the subject that the stream's transform maps a subject to."""
         return subject if self._transform is None else self._transform.apply(subject) or subject

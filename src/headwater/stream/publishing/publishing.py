@@ -77,6 +77,10 @@ class StreamPublishing:
             self.refuse([item for item in items if item[1] not in answered], failure)
         self._committer.wake()
 
+    def may_refuse(self, items: Sequence[Item]) -> bool:
+        """Return whether one of these messages may be refused for its size, so that each needs its answer."""
+        return self._acceptor.may_refuse(items)
+
     def refuse(self, items: Sequence[Item], failure: Error) -> None:
         """Answer every publisher that the stream cannot store its message."""
         error = api_error("stream_store_failed", err=str(failure))

@@ -31,6 +31,11 @@ class AccountRoom:
         self._free = self._free_bytes(self._storage)
         self._size = self._ledger.size
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the account has a limit at all."""
+        return self._free_bytes(self._storage) is not None
+
     def fits(self, size: int) -> bool:
         """Return whether messages of this size may be stored."""
         return self._free is None or size <= self._free - (self._ledger.size - self._size)
