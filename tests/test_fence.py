@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import Catalog, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import StreamRow
 from headwater.errors import DiskError
 from headwater.fence import NO_FENCE, Fence
 from headwater.stan import records

@@ -19,7 +19,7 @@ Error
 ├── StoreLockedError            another engine owns the store
 │   Storage
 ├── ArchiveError                the bytes are not a complete archive [table.archive_part]
-├── CatalogError                the catalog cannot be used [control.catalog]
+├── CatalogError                the catalog cannot be used [control.catalog_file]
 ├── ConflictError               another writer changed the table first [table.delta_log]
 ├── CursorMovedError            another copy moved the cursor [stream.replica.importer]
 ├── CursorVersionError          a newer release wrote the cursor [model.cursor]

@@ -1,4 +1,4 @@
-"""The catalog keeps what it was told, whole, across restarts, and refuses what it does not understand."""
+"""The catalog keeps every declaration across restarts, and forgets those that were refused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from headwater.control import declaration
-from headwater.control.catalog import _MIGRATIONS, VERSION, Catalog, CatalogError, ConsumerRow, StreamRow
-from headwater.control.sqlite_file import open_database
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_file import CatalogError
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.disk import RealDisk
 from headwater.errors import DiskError, FencedError
 from rounds import choose_seed
@@ -79,30 +80,6 @@ def test_the_store_id_stays(tmp_path: Path) -> None:
     assert Catalog(tmp_path / "other.db").store_id != store_id
 
 
-def test_commits_are_synced_and_readers_do_not_block_the_writer(tmp_path: Path) -> None:
-    catalog = Catalog(tmp_path / "catalog.db")
-    assert catalog._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert catalog._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_a_catalog_of_a_newer_release_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "catalog.db"
-    Catalog(path).close()
-    with sqlite3.connect(path) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(CatalogError, match=rf"has version {VERSION + 1}.*knows up to {VERSION}.*newer"):
-        Catalog(path)
-    with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
-
-
-def test_a_file_that_is_no_catalog_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "catalog.db"
-    path.write_bytes(b"this is no database, whatever its name says" * 100)
-    with pytest.raises(CatalogError, match=r"cannot open the catalog .*catalog\.db"):
-        Catalog(path)
-
-
 def consumer(name: str, config: str = "{}") -> ConsumerRow:
     return ConsumerRow("$G", "a", name, config, 5)
 
@@ -161,7 +138,7 @@ def test_a_refused_consumer_that_cannot_be_forgotten_at_once_is_forgotten_later(
     home(tmp_path)
     catalog.create(row("a"))
     with monkeypatch.context() as patch:
-        patch.setattr(catalog, "_fence", UnreadableAfter(2))  # before and after the row is committed
+        patch.setattr(catalog._file, "_fence", UnreadableAfter(2))  # before and after the row is committed
         with pytest.raises(DiskError):
             catalog.declare_consumer(consumer("c"))
     assert [left.name for left in catalog.consumers("$G", "a")] == ["c"]
@@ -231,21 +208,6 @@ def test_a_refused_change_of_a_consumer_is_gone_after_a_restart(tmp_path: Path, 
     catalog.close()
 
 
-def test_a_full_disk_is_not_taken_for_a_damaged_catalog(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path) -> sqlite3.Connection:
-        db = open_database(path)
-        db.execute("PRAGMA max_page_count = 1")
-        return db
-
-    monkeypatch.setattr("headwater.control.catalog.open_database", full)
-    with pytest.raises(DiskError, match=r"cannot write .*catalog.db: the disk is full"):
-        Catalog(tmp_path / "catalog.db")
-    monkeypatch.undo()
-    assert Catalog(tmp_path / "catalog.db").store_id
-
-
 def test_a_deletion_is_recorded_with_the_row_and_forgotten_when_done(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "catalog.db")
     catalog.create(row("a"))
@@ -255,34 +217,6 @@ def test_a_deletion_is_recorded_with_the_row_and_forgotten_when_done(tmp_path: P
     assert catalog.deletions() == {"id-$G-a"}
     catalog.forget_deletion("id-$G-a")
     assert catalog.deletions() == set()
-
-
-def test_a_catalog_of_version_0_1_0_gets_checksums(tmp_path: Path) -> None:
-    path = tmp_path / "catalog.db"
-    with sqlite3.connect(path) as db:
-        for script in _MIGRATIONS[:2]:
-            db.executescript(script)
-        db.execute("INSERT INTO store VALUES ('id', 'abc')")
-        db.execute("INSERT INTO streams VALUES ('$G', 'a', '{}', 17, 'id-$G-a', 'a')")
-        db.execute("INSERT INTO consumers VALUES ('$G', 'a', 'c', '{}', 5)")
-        db.execute("PRAGMA user_version = 2")
-    catalog = Catalog(path)
-    assert catalog.store_id == "abc"
-    assert catalog.streams("$G") == [StreamRow("$G", "a", "{}", 17, "id-$G-a", "a", 1)]
-    assert catalog.consumers("$G", "a") == [consumer("c")]
-
-
-def test_a_changed_row_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "catalog.db"
-    catalog = Catalog(path)
-    catalog.create(row("a"))
-    catalog.close()
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE streams SET config = '{}'")
-    with pytest.raises(
-        CatalogError, match=r"a row of streams \('\$G', 'a'\) is not what was written.*store repair"
-    ):
-        Catalog(path)
 
 
 def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(tmp_path: Path) -> None:
@@ -321,14 +255,6 @@ def _content(catalog: Catalog) -> object:
     streams = catalog.streams("$G")
     consumers = [catalog.consumers("$G", row.name) for row in streams]
     return catalog.store_id, streams, consumers, catalog.deletions()
-
-
-def test_a_version_below_zero_is_damage(tmp_path: Path) -> None:
-    Catalog(tmp_path / "catalog.db").close()
-    with sqlite3.connect(tmp_path / "catalog.db") as db:
-        db.execute("PRAGMA user_version = -5")
-    with pytest.raises(CatalogError, match="is damaged: it has version -5"):
-        Catalog(tmp_path / "catalog.db")
 
 
 class Later:

@@ -18,7 +18,7 @@ import pytest
 from doors import Door, Replies, Wanted, opened_door
 from headwater import bounded
 from headwater.bus.connection import NoRespondersError
-from headwater.control.catalog import ConsumerRow
+from headwater.control.catalog_rows import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress
 from headwater.delivery.consumer import Consumer
 from headwater.delivery.consumers import StreamConsumers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import StreamRow
+from headwater.control.catalog_rows import StreamRow
 from headwater.control.directories import Directories, IdentityError
 from headwater.disk import RealDisk
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import Catalog, CatalogError, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_file import CatalogError
+from headwater.control.catalog_rows import StreamRow
 from headwater.control.open_mark import SUFFIX, OpenMark
 from headwater.disk import RealDisk
 from headwater.stan import records

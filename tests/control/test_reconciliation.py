@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from headwater.control import declaration
-from headwater.control.catalog import Catalog, ConsumerRow, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.control.declaration import CONSUMERS, DECLARED, ConsumerFile, Identity
 from headwater.control.reconciliation import Reconciliation, consumer_steps
 from headwater.disk import RealDisk

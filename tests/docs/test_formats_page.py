@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control import catalog, declaration, ownership
+from headwater.control import catalog_schema, declaration, ownership
 from headwater.delivery import change
 from headwater.log import batch, checkpoint, segment
 from headwater.model import cursor, gaps
@@ -17,7 +17,7 @@ from headwater.table import archive, bucket_tables, mending, parquet, remote_tab
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "formats.md"
 VERSIONS = {
-    "`catalog.db`": catalog.VERSION,
+    "`catalog.db`": catalog_schema.VERSION,
     "`epoch`": ownership.VERSION,
     "`stan.<account>.db`": records.VERSION,
     "`identity.json`": declaration.IDENTITY_VERSION,

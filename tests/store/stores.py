@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from doors import opened_domain, services
-from headwater.control.catalog import Catalog, ConsumerRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import ConsumerRow
 from headwater.control.domain import Domain
 from headwater.disk import RealDisk
 from headwater.model.message import Message

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import CatalogError
+from headwater.control.catalog_file import CatalogError
 from headwater.control.domain import Domain
 from headwater.errors import CorruptionError
 from headwater.model.message import Message

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import CatalogError
+from headwater.control.catalog_file import CatalogError
 from headwater.control.domain import Domain
 from store import stores
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.catalog import ConsumerRow, StreamRow
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.store.finding import Finding, Kind
 from headwater.store.shadow import services
 from headwater.store.stream_check import StreamCheck

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.control import declaration
-from headwater.control.catalog import Catalog, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import StreamRow
 from headwater.control.declaration import Identity
 from headwater.store.finding import Kind
 from headwater.store.survey import CatalogView, compare, read_catalog, read_homes

@@ -15,7 +15,8 @@ from headwater.bounded import ends
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.account import NO_LIMITS, AccountLimits
-from headwater.control.catalog import Catalog, ConsumerRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress, check_address, check_create
 from headwater.control.restored_consumer import RestoredConsumer
 from headwater.delivery.advisories import ConsumerAdvisories

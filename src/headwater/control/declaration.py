@@ -1,9 +1,11 @@
 """Declarations, stored a second time next to the data of each stream, so that a lost catalog can be rebuilt.
 
-``` <home>/identity.json                                    the owner of the directory; never changes
-<home>/declared.json                                    the stream's config, with a revision
-<home>/consumers/<name>.<created>.<revision>.json       the config of each recorded consumer <home>/unfinished
-the stream is being created; no client was answered yet ```
+```
+<home>/identity.json                                 the owner of the directory; never changes
+<home>/declared.json                                 the stream's config, with a revision
+<home>/consumers/<name>.<created>.<revision>.json    the config of each recorded consumer
+<home>/unfinished                                    the stream is being created; no client was answered yet
+```
 
 All files except `unfinished` are sealed. Of the catalog's row and the file next to the data, the higher
 revision is valid.

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headwater.control import declaration
-from headwater.control.catalog import REPAIR, StreamRow
+from headwater.control.catalog_file import REPAIR
+from headwater.control.catalog_rows import StreamRow
 from headwater.control.declaration import IDENTITY, UNFINISHED, Declaration, Identity
 from headwater.disk import Disk
 from headwater.errors import DiskError, Error
@@ -165,3 +166,12 @@ class Directories:
             return declaration.read_declaration(self._disk, path)
         except (SealError, DiskError):
             return None
+
+
+class AccountDirectories(NamedTuple):
+    """The directories of the streams of one account."""
+
+    homes: Directories
+    """With each stream's identity and declaration, and with a file stream's data."""
+    in_memory: Directories
+    """With the data of memory streams."""

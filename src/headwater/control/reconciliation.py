@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headwater.control import declaration
-from headwater.control.catalog import Catalog, ConsumerRow, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.control.declaration import CONSUMERS, DECLARED, ConsumerFile, Declaration, Identity
 from headwater.disk import Disk
 from headwater.errors import DiskError

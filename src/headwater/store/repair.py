@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater.control import declaration
-from headwater.control.catalog import Catalog, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import StreamRow
 from headwater.control.declaration import CONSUMERS, DECLARED, IDENTITY, Identity
 from headwater.control.reconciliation import Reconciliation
 from headwater.disk import Disk

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from headwater.control import declaration
-from headwater.control.catalog import ConsumerRow, StreamRow
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.control.declaration import CONSUMERS
 from headwater.delivery.state import ConsumerState
 from headwater.disk import Disk

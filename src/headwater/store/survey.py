@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater.control import declaration
-from headwater.control.catalog import Catalog, CatalogError, ConsumerRow, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_file import CatalogError
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.control.declaration import DECLARED, IDENTITY, UNFINISHED, Declaration, Identity
 from headwater.disk import Disk
 from headwater.errors import DiskError

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headwater.control.catalog import StreamRow
+from headwater.control.catalog_rows import StreamRow
 from headwater.disk import Disk
 from headwater.errors import Error
 from headwater.store import stan_check

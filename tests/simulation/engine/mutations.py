@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pyroaring import BitMap64
 
-from headwater.control import catalog
+from headwater.control import catalog_file
 from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
 from headwater.disk import RealAppendFile, RealDisk
@@ -212,14 +212,14 @@ def silent_gap() -> None:
 
 def unsynced_catalogue() -> None:
     """Confirm creations and deletions before the catalogue is synced."""
-    open_database: Callable[..., Any] = vars(catalog)["open_database"]
+    open_database: Callable[..., Any] = vars(catalog_file)["open_database"]
 
     def hasty(path: Any) -> Any:
         db = open_database(path)
         db.execute("PRAGMA synchronous=OFF")
         return db
 
-    _replace(catalog, "open_database", hasty)
+    _replace(catalog_file, "open_database", hasty)
 
 
 def unchecked_batches() -> None:

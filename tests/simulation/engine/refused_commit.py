@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from headwater.control.catalog import Catalog, ConsumerRow, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from simulation.engine.shim import Fault, Op, Shim
 
 Rows = list[str]
@@ -100,7 +101,7 @@ def heal_at_next_statement(catalog: Catalog, shim: Shim) -> None:
                 shim.heal()
                 raise
 
-    catalog._db = Healing(catalog._db)  # type: ignore[assignment]
+    catalog._file._db = Healing(catalog._file._db)  # type: ignore[assignment]
 
 
 def main() -> None:

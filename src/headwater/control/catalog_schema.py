@@ -1,0 +1,73 @@
+"""The tables of the catalog, the scripts that migrate older ones, and the checksum of a row."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headwater.checksum import crc32
+
+# The script at index n migrates a catalog of version n to version n + 1. A published script is never edited:
+# a change of the schema is a new script.
+MIGRATIONS = (
+    """
+    CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE streams (
+        account    TEXT NOT NULL,
+        name       TEXT NOT NULL,
+        config     TEXT NOT NULL,
+        created_ns INTEGER NOT NULL,
+        identity   TEXT NOT NULL UNIQUE,
+        directory  TEXT NOT NULL,
+        PRIMARY KEY (account, name)
+    );
+    """,
+    """
+    CREATE TABLE consumers (
+        account    TEXT NOT NULL,
+        stream     TEXT NOT NULL,
+        name       TEXT NOT NULL,
+        config     TEXT NOT NULL,
+        created_ns INTEGER NOT NULL,
+        PRIMARY KEY (account, stream, name),
+        FOREIGN KEY (account, stream) REFERENCES streams (account, name) ON DELETE CASCADE
+    );
+    """,
+    # Checksums are filled in by CatalogFile.
+    """
+    ALTER TABLE store ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE streams ADD COLUMN revision INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE streams ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE consumers ADD COLUMN revision INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE consumers ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE deletions (
+        identity TEXT PRIMARY KEY,
+        account  TEXT NOT NULL,
+        name     TEXT NOT NULL,
+        crc      INTEGER NOT NULL
+    );
+    """,
+)
+VERSION = len(MIGRATIONS)
+SUMMED = 3
+"""The version from which on rows have checksums."""
+COLUMNS = {
+    "store": "key, value",
+    "streams": "account, name, config, created_ns, identity, directory, revision",
+    "consumers": "account, stream, name, config, created_ns, revision",
+    "deletions": "identity, account, name",
+}
+
+
+def row_sum(table: str, values: object) -> int:
+    """Return the checksum of a row."""
+    return crc32(msgspec.msgpack.encode([table, values]))
+
+
+def put(table: str, values: tuple[object, ...], *, replace: bool = True) -> tuple[str, tuple[object, ...]]:
+    """Return the statement that adds a row with its checksum; with `replace` also over a row of its key."""
+    marks = ", ".join("?" * (len(values) + 1))
+    insert = "INSERT OR REPLACE" if replace else "INSERT"
+    return (
+        f"{insert} INTO {table} ({COLUMNS[table]}, crc) VALUES ({marks})",
+        (*values, row_sum(table, values)),
+    )
