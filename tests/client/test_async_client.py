@@ -64,6 +64,10 @@ async def test_an_empty_origin_that_was_seen_is_caught_up_with(tmp_path: Path, k
 async def test_a_plain_server_is_waited_for_until_all_is_copied(tmp_path: Path) -> None:
     async with jetstream_of("nats-server", tmp_path) as client:
         await fill(client, 50)
+        # A server that has just begun to copy reports a lag of zero until the first message has arrived.
+        async with asyncio.timeout(60):
+            while not (await client.stream("COPY")).messages:
+                await asyncio.sleep(0.01)
         assert (await client.catch_up("COPY")).messages == 50
 
 

@@ -15,11 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from headwater.replication import supervisor
-from headwater.replication.supervisor import (
-    Supervisor,
-    environment,
-    record_of,
-)
+from headwater.replication.supervisor import Supervisor, environment, record_of
 from headwater.settings import Settings
 from waits import until
 
@@ -32,7 +28,7 @@ LINE = {
     "event": "copied",
     "messages": 3,
 }
-# Notes how it was started, says something, and lives on until it is told to end.
+# Notes how it was started, says something, and lives on until it is asked to end.
 SCRIPT = """
 import json, os, pathlib, signal, sys, time
 here = pathlib.Path(__file__).parent
@@ -115,8 +111,8 @@ async def test_secrets_are_neither_in_the_environment_nor_among_the_arguments(
 async def test_a_replicator_that_dies_is_started_again(
     stand_in: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watched = stand_in.supervisor()
     with patch.object(supervisor, "FIRST_WAIT_S", 0.01):
+        watched = stand_in.supervisor()
         watched.ensure()
         await until(lambda: len(stand_in.starts) == 1)
         assert watched.pid is not None
@@ -126,11 +122,11 @@ async def test_a_replicator_that_dies_is_started_again(
     assert "ended with status -9" in caplog.text
 
 
-async def test_why_it_cannot_run_is_told_until_it_runs_again(stand_in: StandIn) -> None:
+async def test_why_it_cannot_run_is_reported_until_it_runs_again(stand_in: StandIn) -> None:
     (stand_in.directory / "fail").touch()
-    watched = stand_in.supervisor()
-    assert watched.problem == ""
     with patch.object(supervisor, "FIRST_WAIT_S", 0.01):
+        watched = stand_in.supervisor()
+        assert watched.problem == ""
         watched.ensure()
         await until(lambda: "Java 17 is missing" in watched.problem)
         (stand_in.directory / "fail").unlink()
@@ -145,16 +141,16 @@ async def test_a_program_that_cannot_be_started_is_a_problem_too(tmp_path: Path)
     await watched.stop()
 
 
-async def test_one_that_does_not_end_when_told_is_killed(stand_in: StandIn) -> None:
+async def test_one_that_does_not_end_when_asked_is_killed(stand_in: StandIn) -> None:
     (stand_in.directory / "stubborn").touch()
-    watched = stand_in.supervisor()
+    with patch.object(supervisor, "STOP_TIMEOUT_S", 0.05):
+        watched = stand_in.supervisor()
     watched.ensure()
     await until(lambda: len(stand_in.starts) == 1)
     await asyncio.sleep(0.3)
     pid = watched.pid
     assert pid is not None
-    with patch.object(supervisor, "STOP_TIMEOUT_S", 0.05):
-        await watched.stop()
+    await watched.stop()
     assert not is_alive(pid)
 
 
@@ -173,7 +169,7 @@ async def test_what_it_says_is_in_our_log_under_its_own_name(
     assert noise.levelname == "DEBUG"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 async def test_a_replicator_dies_with_an_engine_that_was_killed(stand_in: StandIn) -> None:
     engine = f"""
 import asyncio, sys
@@ -206,7 +202,7 @@ def test_the_environment_holds_what_a_replicator_needs_and_none_of_our_own_varia
 
 
 @pytest.mark.parametrize("line", ["", "plain words", "{}", "[1]", '{"level": "loud", "time": 1}', "7"])
-def test_a_line_that_is_no_record_is_told_apart(line: str) -> None:
+def test_a_line_that_is_no_record_is_recognized(line: str) -> None:
     assert record_of(line) is None
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwater.site import child
-from headwater.site.child import Child, ChildError, greets
-from servers import nats_server
+from headwater.site.child import Child, ChildError
 from waits import until
 
 LOOP = "import time; print('here', flush=True); time.sleep(600)"
@@ -72,9 +71,3 @@ async def test_a_child_that_does_not_listen_is_killed(
     await process.start()
     await process.stop()
     assert process.pid is None
-
-
-async def test_a_server_greets_and_others_do_not() -> None:
-    async with nats_server() as server:
-        assert await greets("127.0.0.1", server.port)
-    assert not await greets("127.0.0.1", server.port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 import secrets
@@ -11,13 +10,13 @@ import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater.bus.credentials import authorization, connect_fields
-from headwater.bus.lifeline import Info, Lifeline
+from headwater.bus.credentials import authorization
+from headwater.bus.handshake import Info, client_hello
+from headwater.bus.lifeline import Lifeline
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.bus.permissions import INTERNAL_PREFIX
 from headwater.bus.sink_guard import drop_internal_replies, flush_guarded
 from headwater.errors import BusError, Error
-from headwater.version import VERSION
 from headwater.wire import frames
 from headwater.wire.frames import Event, Frame, FrameParser, Sink
 
@@ -216,19 +215,7 @@ class Connection:
 
     def hello(self, info: Info, address: Address) -> bytes:
         """Return CONNECT and PING."""
-        fields = {
-            "verbose": False,
-            "pedantic": False,
-            "lang": "python",
-            "version": VERSION,
-            "protocol": 1,
-            "headers": True,
-            "no_responders": True,
-            "echo": True,
-            "name": self._options.name,
-            **connect_fields(self._options, address, info.get("nonce", "")),
-        }
-        return frames.connect(json.dumps(fields).encode())
+        return client_hello(info, self._options, address)
 
     def listening(self, address: Address) -> str:
         """Return the line of server config that opens the client port."""

@@ -13,7 +13,6 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,8 +20,10 @@ from headwater import private_file
 from headwater.backoff import Backoff
 from headwater.bus import permissions
 from headwater.bus.free_port import HOST, free_port
-from headwater.bus.launcher import bound_to_us
+from headwater.bus.handshake import greets
 from headwater.errors import BusError, DiskError
+from headwater.process.child_keeper import ChildKeeper
+from headwater.process.child_process import ChildProcess
 from headwater.wire.frames import MAX_SIZE
 
 logger = logging.getLogger(__name__)
@@ -131,11 +132,13 @@ class EmbeddedServer:
         self._config = options.directory / CONFIG_NAME
         self._text = ""
         """The configuration we wrote last, so that another engine's is never removed."""
-        self._process: asyncio.subprocess.Process | None = None
+        self._process = ChildProcess(STOP_TIMEOUT_S, self._on_line)
+        waits = Backoff(options.restart_wait_s, options.restart_wait_max_s, options.restart_wait_max_s)
+        self._keeper = ChildKeeper(
+            "embedded nats-server", self._process, self._relaunch, waits, self._on_ended
+        )
         self._last_words: deque[str] = deque(maxlen=20)
-        self._reading: asyncio.Task[None] | None = None
-        self._keeping: asyncio.Task[None] | None = None
-        self._stopping = False
+        """The last lines that the current process has logged."""
         self._attached: Callable[[], Awaitable[None]] | None = None
         """Returns once the engine answers; None until `open` is called."""
         self._is_open = False
@@ -154,7 +157,7 @@ class EmbeddedServer:
     @property
     def pid(self) -> int | None:
         """Return the process id of the running server."""
-        return self._process.pid if self._process is not None else None
+        return self._process.pid
 
     async def start(self) -> None:
         """Return once the server accepts the engine's connections; keep it running from then on."""
@@ -164,7 +167,7 @@ class EmbeddedServer:
         self.leaf_port = free_port()
         self.options.directory.mkdir(parents=True, exist_ok=True)
         await self._launch()
-        self._keeping = asyncio.create_task(self._keep(), name="embedded nats-server")
+        self._keeper.begin()
 
     async def open(self, attached: Callable[[], Awaitable[None]]) -> None:
         """Return once all clients may connect, now that the engine answers.
@@ -178,9 +181,7 @@ class EmbeddedServer:
         assert self._attached is not None
         await self._attached()
         self._write_config(is_open=True)
-        assert self._process is not None
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGHUP)
+        self._process.signal(signal.SIGHUP)
         if not await _admitted(self.port):
             raise BusError(f"nats-server did not accept clients within {READY_TIMEOUT_S:g} s.")
 
@@ -190,11 +191,7 @@ class EmbeddedServer:
 
     async def stop(self) -> None:
         """End the server; kill it if it does not end in time."""
-        self._stopping = True
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
-        await self._end()
+        await self._keeper.stop()
         private_file.remove(self._config, self._text)
 
     async def _launch(self) -> None:
@@ -205,56 +202,42 @@ class EmbeddedServer:
         self._last_words.clear()
         self._is_open = False
         self._write_config(is_open=False)
-        self._process = await asyncio.create_subprocess_exec(
-            *bound_to_us([self._path, "-c", str(self._config)]),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C must reach the engine only, which then ends the server
-        )
-        self._reading = asyncio.create_task(self._relay(self._process))
+        await self._process.start([self._path, "-c", str(self._config)])
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
-                while not await _greets(self.leaf_port):
-                    if self._process.returncode is not None:
-                        await self._reading
+                while not await greets(HOST, self.leaf_port):
+                    if not self._process.is_running:
+                        await self._process.ended()
                         raise BusError(self._why())
                     await asyncio.sleep(_POLL_S)
         except BaseException as error:
-            await self._end()
+            await self._process.end()
             if isinstance(error, TimeoutError):
                 raise BusError(f"nats-server did not get ready in {READY_TIMEOUT_S:g} s.") from None
             raise
 
     def _why(self) -> str:
-        assert self._process is not None
         said = next((line for line in reversed(self._last_words) if "[FTL]" in line or "[ERR]" in line), "")
         found = _LEVEL.search(said)
         reason = found[2] if found else " ".join(self._last_words) or "it logged nothing"
-        return f"nats-server ended with status {self._process.returncode}: {reason}."
+        return f"nats-server ended with status {self._process.status}: {reason}."
 
-    async def _keep(self) -> None:
-        """Restart the server whenever it dies."""
-        longest_s = self.options.restart_wait_max_s
-        waits = Backoff(self.options.restart_wait_s, longest_s, settled_s=longest_s)
-        while True:
-            assert self._process is not None
-            began = asyncio.get_running_loop().time()
-            status = await self._process.wait()
-            logger.error("the embedded nats-server died with status %s; restarting it", status)
-            await asyncio.sleep(waits.next_s(asyncio.get_running_loop().time() - began))
-            try:
-                await self._launch()
-                if self._attached is not None:
-                    await self._open_while_alive()
-            except (BusError, DiskError) as error:
-                problem = error.problem if isinstance(error, BusError) else error
-                logger.error("cannot restart nats-server: %s", problem)
+    def _on_ended(self, wait_s: float) -> None:
+        logger.error("the embedded nats-server died with status %s; restarting it", self._process.status)
+
+    async def _relaunch(self) -> None:
+        """Launch the server again, and open it if it was open."""
+        try:
+            await self._launch()
+            if self._attached is not None:
+                await self._open_while_alive()
+        except (BusError, DiskError, OSError) as error:
+            problem = error.problem if isinstance(error, BusError) else error
+            logger.error("cannot restart nats-server: %s", problem)
 
     async def _open_while_alive(self) -> None:
         """Open a restarted server, unless it dies before the engine is attached."""
-        assert self._process is not None
-        opening, dying = asyncio.ensure_future(self._open()), asyncio.ensure_future(self._process.wait())
+        opening, dying = asyncio.ensure_future(self._open()), asyncio.ensure_future(self._process.ended())
         try:
             await asyncio.wait({opening, dying}, return_when=asyncio.FIRST_COMPLETED)
             if opening.done():
@@ -263,36 +246,17 @@ class EmbeddedServer:
             opening.cancel()
             dying.cancel()
 
-    async def _end(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        if process.returncode is None:
-            process.terminate()
-            try:
-                async with asyncio.timeout(STOP_TIMEOUT_S):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-        if self._reading is not None:
-            await asyncio.gather(self._reading, return_exceptions=True)
-
-    async def _relay(self, process: asyncio.subprocess.Process) -> None:
-        """Copy the server's log lines into our own log."""
-        assert process.stderr is not None
-        while raw := await process.stderr.readline():
-            line = raw.decode(errors="replace").rstrip()
-            self._last_words.append(line)
-            found = _LEVEL.search(line)
-            level, text = (found[1], found[2]) if found else ("ERR", line)
-            # The server logs a slow consumer as information. For us it is a warning, since it may be the
-            # engine.
-            quiet = logging.WARNING if "Slow Consumer" in text else logging.DEBUG
-            self._is_open = self._is_open or _OPENED in text
-            if _EXPECTED_WARNING in text or (_FULL in text and not self._is_open):
-                level = "DBG"
-            logger.log(_LEVELS.get(level, quiet), "nats-server: %s", text)
+    def _on_line(self, line: str) -> None:
+        """Copy a line of the server's log into our own log."""
+        self._last_words.append(line)
+        found = _LEVEL.search(line)
+        level, text = (found[1], found[2]) if found else ("ERR", line)
+        # The server logs a slow consumer as information. For us it is a warning, since it may be the engine.
+        quiet = logging.WARNING if "Slow Consumer" in text else logging.DEBUG
+        self._is_open = self._is_open or _OPENED in text
+        if _EXPECTED_WARNING in text or (_FULL in text and not self._is_open):
+            level = "DBG"
+        logger.log(_LEVELS.get(level, quiet), "nats-server: %s", text)
 
 
 async def _usable(port: int) -> None:
@@ -330,20 +294,6 @@ async def _admits(port: int) -> bool:
     try:
         writer.write(b'CONNECT {"verbose":false,"name":"headwater probe"}\r\nPING\r\n')
         return (await reader.readline()).startswith(b"INFO") and await reader.readline() == b"PONG\r\n"
-    except OSError:
-        return False
-    finally:
-        writer.close()
-
-
-async def _greets(port: int) -> bool:
-    """Return whether a server on this port sends INFO."""
-    try:
-        reader, writer = await asyncio.open_connection(HOST, port)
-    except OSError:
-        return False
-    try:
-        return (await reader.read(4)).startswith(b"INFO")
     except OSError:
         return False
     finally:

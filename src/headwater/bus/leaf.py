@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headwater.bus.credentials import authorization, connect_fields
+from headwater.bus.handshake import Info
 from headwater.bus.interest import Interest
-from headwater.bus.lifeline import Info, Lifeline
+from headwater.bus.lifeline import Lifeline
 from headwater.bus.options import LEAF_PORT, Address, ConnectOptions
 from headwater.bus.sink_guard import flush_guarded
 from headwater.errors import BusError

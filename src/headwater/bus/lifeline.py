@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from headwater.backoff import wait_s
 from headwater.bus.credentials import tls_context
+from headwater.bus.handshake import Info, needs_tls, tls_name
 from headwater.bus.link import SocketLink
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.errors import BusError
@@ -21,7 +22,6 @@ logger = logging.getLogger(__name__)
 _MAX_SERVERS = 256
 FIRST_POLL_S = 0.005
 
-Info = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -221,19 +221,14 @@ class Lifeline:
         """Connect and read the server's INFO, encrypted if either side requires it."""
         options = self._options
         assert self._greeting is not None
-        hostname = options.tls_hostname or address.tls_name or address.host
+        hostname = tls_name(options, address)
         first = tls_context(options) if options.tls_first else None
         await asyncio.get_running_loop().create_connection(
             lambda: link, address.host, address.port, ssl=first, server_hostname=hostname if first else None
         )
         self.info = await self._unless_lost(link, self._greeting)
-        wanted = options.wants_tls or address.tls
-        if first is not None:
-            return
-        if self.info.get("tls_required") or (wanted and self.info.get("tls_available")):
+        if first is None and needs_tls(self.info, options, address):
             await link.start_tls(tls_context(options), hostname)
-        elif wanted:
-            raise BusError(f"The server at {address} offers no TLS.", "tls { cert_file: …, key_file: … }")
 
     async def _unless_lost(self, link: SocketLink, waiter: asyncio.Future[T]) -> T:
         either: set[asyncio.Future[Any]] = {waiter, link.lost}

@@ -7,14 +7,11 @@ import time
 
 from nats.aio.client import Client as NatsClient
 
-from headwater.client.catch_up import STALLED_S, CatchUp, CatchUpError
+from headwater.client.catch_up import STALLED_S, CatchUp, CatchUpError, ask_waits
 from headwater.client.connection_settings import ConnectionSettings
 from headwater.client.jetstream_api import JetStreamApi, connected_client
 from headwater.client.stream_info import StreamInfo, stream_info
 from headwater.errors import Error
-
-ASK_S = 0.5
-"""Longest pause between two requests of a wait."""
 
 
 class AsyncClient:
@@ -59,7 +56,7 @@ class AsyncClient:
         unreachable is waited for.
         """
         began = asked = time.monotonic()
-        wait, pause_s = CatchUp(began, stalled_after), ASK_S / 10
+        wait, waits = CatchUp(began, stalled_after), ask_waits()
         while True:
             info = await self.stream(stream)
             if not info.upstreams:
@@ -70,8 +67,9 @@ class AsyncClient:
             is_late = within is not None and now - began >= within
             if wait.is_hopeless(info.upstreams, now) or is_late:
                 raise CatchUpError(stream, reasons, now - began)
+            pause_s = waits.next_s()
             await asyncio.sleep(pause_s if within is None else min(pause_s, began + within - now))
-            pause_s, asked = min(pause_s * 2, ASK_S), time.monotonic()
+            asked = time.monotonic()
 
     async def close(self) -> None:
         """Close the connection."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headwater.backoff import Backoff
 from headwater.client.stream_info import UpstreamInfo
 from headwater.errors import Error
 from headwater.model.progress import Phase
@@ -19,6 +20,13 @@ GONE_S = 12.0
 STALLED_S = 120.0
 """A copy that the engine reports as stalled for this long is not waited for."""
 _STREAM_NOT_FOUND = 10059
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.5
+
+
+def ask_waits() -> Backoff:
+    """Return the pauses between the requests of one wait."""
+    return Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
 
 
 class CatchUpError(Error):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from headwater.backoff import wait_s
+
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 300.0
 
@@ -27,8 +29,9 @@ class Reopening:
         self._asked.set()
 
     async def _run(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        attempts = 0
         while True:
+            pause_s = wait_s(attempts + 1, FIRST_PAUSE_S, LONGEST_PAUSE_S)
             # However often a client asks, a broken stream must not take all of the disk's time.
             await asyncio.sleep(FIRST_PAUSE_S)
             try:
@@ -39,7 +42,7 @@ class Reopening:
             self._asked.clear()
             if not await self._attempt():
                 return
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            attempts += 1
 
     async def close(self) -> None:
         """Return once no attempt is running."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from headwater.backoff import Backoff
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import ObjectInfo, Objects
 
@@ -30,7 +31,9 @@ class Outage:
         self._error: ObjectError | None = None
         self._since_s = 0.0
         self._retry_at_s = 0.0
+        self._waits = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._pause_s = FIRST_PAUSE_S
+        """How long to wait between two requests that try the store."""
 
     @property
     def error(self) -> ObjectError | None:
@@ -53,9 +56,9 @@ class Outage:
         with self._lock:
             is_new = self._error is None
             if is_new:
-                self._since_s, self._pause_s = self._clock(), FIRST_PAUSE_S
-            else:
-                self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
+                self._since_s = self._clock()
+                self._waits.reset()
+            self._pause_s = self._waits.next_s()
             self._error = error
             self._retry_at_s = self._clock() + self._pause_s
         if is_new:

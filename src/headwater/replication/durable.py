@@ -12,6 +12,7 @@ from typing import Any
 from headwater.errors import BusError
 from headwater.model.times import format_time
 from headwater.model.upstream import StreamSource, hash8
+from headwater.replication.hidden_consumer import filter_fields
 from headwater.wire.ack_subject import parse_ack_subject
 
 PREFIX = "HEADWATER_"
@@ -51,10 +52,7 @@ def create_request(stream: str, name: str, filters: tuple[str, ...], start_seq: 
         config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": start_seq}
     else:
         config["deliver_policy"] = "all"
-    if len(filters) == 1:
-        config["filter_subject"] = filters[0]
-    elif filters:
-        config["filter_subjects"] = list(filters)
+    config |= filter_fields(filters)
     return {"stream_name": stream, "config": config}
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headwater.backoff import Backoff
-from headwater.bus.launcher import bound_to_us
+from headwater.process.child_keeper import ChildKeeper
+from headwater.process.child_process import ChildProcess
 from headwater.replication.java import MISSING, java_path
 from headwater.settings import Settings
 
@@ -24,7 +23,6 @@ LONGEST_WAIT_S = 30.0
 SETTLED_S = 60.0
 """A replicator that ran for this long did not fail because of its start."""
 STOP_TIMEOUT_S = 15.0
-MAX_LINE = 1 << 20
 _PREFIX = "HEADWATER_"
 
 
@@ -42,14 +40,18 @@ class Supervisor:
         """Why there is no replicator now, in one sentence; empty if there is one or none is needed."""
         self._command = [*program, "replicator", "--engine", f"{store_id}={handover}"]
         self._environment = environment(settings, os.environ)
-        self._process: asyncio.subprocess.Process | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self._process = ChildProcess(STOP_TIMEOUT_S, self._on_line)
+        waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
+        self._keeper = ChildKeeper("replicator", self._process, self._launch, waits, self._on_ended)
+        self._cannot_start = ""
+        """Why the last start failed; empty if it did not."""
+        self._last_words = ""
+        """The last error that the current process has logged."""
 
     @property
     def pid(self) -> int | None:
         """Return the process id of the running replicator."""
-        running = self._process is not None and self._process.returncode is None
-        return self._process.pid if self._process is not None and running else None
+        return self._process.pid
 
     def look_for_java(self) -> None:
         """Report a missing Java now, and not only once there is something to copy."""
@@ -59,71 +61,41 @@ class Supervisor:
 
     def ensure(self) -> None:
         """Have a replicator running from now on; returns at once."""
-        if self._keeping is None:
-            self._keeping = asyncio.create_task(self._keep(), name="replicator")
+        self._keeper.begin()
 
     async def stop(self) -> None:
         """End the replicator; kill it if it does not end in time."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._keeper.stop()
 
-    async def _keep(self) -> None:
-        """Start the replicator, and restart it whenever it ends."""
-        loop = asyncio.get_running_loop()
-        waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
-        while True:
-            began = loop.time()
-            try:
-                self.problem = await self._run()
-            except OSError as error:
-                self.problem = f"cannot start the replicator: {error}"
-            wait_s = waits.next_s(ran_s=loop.time() - began)
-            logger.error("%s; restarting it in %g s", self.problem, wait_s)
-            await asyncio.sleep(wait_s)
-
-    async def _run(self) -> str:
-        """Run one replicator until it ends, and return why it ended."""
-        self._process = process = await asyncio.create_subprocess_exec(
-            *bound_to_us([*self._command, "--parent", str(os.getpid())]),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._environment,
-            limit=MAX_LINE,
-            start_new_session=True,  # Ctrl-C must reach the engine only, which then ends the replicator
-        )
+    async def _launch(self) -> None:
+        self._last_words = self._cannot_start = ""
         try:
-            last_words = await self._relay(process)
-            status = await process.wait()
-        except BaseException:
-            await _end(process)
-            raise
-        return f"the replicator ended with status {status}: {last_words or 'it logged nothing'}"
+            command = [*self._command, "--parent", str(os.getpid())]
+            await self._process.start(command, environment=self._environment)
+        except OSError as error:
+            self._cannot_start = f"cannot start the replicator: {error}"
 
-    async def _relay(self, process: asyncio.subprocess.Process) -> str:
-        """Copy the replicator's log lines into the engine's log, and return its last one."""
-        assert process.stderr is not None
-        last_words = ""
-        while True:
-            try:
-                raw = await process.stderr.readline()
-            except ValueError:  # a line longer than the limit
-                continue
-            if not raw:
-                return last_words
-            line = raw.decode(errors="replace").strip()
-            said = record_of(line)
-            if said is None:
-                if line.startswith("headwater: "):
-                    last_words = line.removeprefix("headwater: ")
-                logger.debug("replicator: %s", line)
-                continue
-            level, name, event, fields = said
-            if level >= logging.ERROR:
-                last_words = event
-            self.problem = ""
-            logging.getLogger(name).log(level, "%s", event, extra=fields)
+    def _on_ended(self, wait_s: float) -> None:
+        words = self._last_words or "it logged nothing"
+        self.problem = (
+            self._cannot_start or f"the replicator ended with status {self._process.status}: {words}"
+        )
+        logger.error("%s; restarting it in %g s", self.problem, wait_s)
+
+    def _on_line(self, line: str) -> None:
+        """Copy a line of the replicator's log into the engine's log."""
+        line = line.strip()
+        said = record_of(line)
+        if said is None:
+            if line.startswith("headwater: "):
+                self._last_words = line.removeprefix("headwater: ")
+            logger.debug("replicator: %s", line)
+            return
+        level, name, event, fields = said
+        if level >= logging.ERROR:
+            self._last_words = event
+        self.problem = ""
+        logging.getLogger(name).log(level, "%s", event, extra=fields)
 
 
 def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
@@ -149,15 +121,3 @@ def record_of(line: str) -> tuple[int, str, str, dict[str, Any]] | None:
         return level, fields.pop("logger"), fields.pop("event"), fields
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Return once the process has ended; kill it, with its children, if it does not end in time."""
-    if process.returncode is None:
-        process.terminate()
-        try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
-                await process.wait()
-        except TimeoutError:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from headwater.backoff import Backoff
-from headwater.bus.launcher import bound_to_us
 from headwater.errors import Error
+from headwater.process.child_keeper import ChildKeeper
+from headwater.process.child_process import ChildProcess
 
+logger = logging.getLogger(__name__)
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
 FIRST_WAIT_S = 0.5
@@ -40,15 +43,16 @@ class Child:
         self._command = list(command)
         self._environment = dict(environment) if environment is not None else None
         self._is_ready = is_ready
-        self._process: asyncio.subprocess.Process | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self._process = ChildProcess(STOP_TIMEOUT_S)
+        waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
+        self._keeper = ChildKeeper(f"keep {name}", self._process, self._restart, waits)
         self._began_at = 0
+        """Where the output of the current process begins in the log."""
 
     @property
     def pid(self) -> int | None:
         """Return the process id, if there is a process."""
-        running = self._process is not None and self._process.returncode is None
-        return self._process.pid if self._process is not None and running else None
+        return self._process.pid
 
     @property
     def said(self) -> str:
@@ -63,81 +67,38 @@ class Child:
     async def start(self) -> None:
         """Return once the process is ready. From then on it is restarted when it dies."""
         await self._launch()
-        assert self._process is not None
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
                 while not await self._is_ready(self):
-                    if self._process.returncode is not None:
-                        status = self._process.returncode
+                    if not self._process.is_running:
+                        status = self._process.status
                         raise ChildError(f"{self.name} ended with status {status}: {self._last_words()}")
                     await asyncio.sleep(_POLL_S)
         except BaseException as error:
-            await self._end()
+            await self._process.end()
             if isinstance(error, TimeoutError):
                 problem = f"{self.name} was not ready in {READY_TIMEOUT_S:g} s: {self._last_words()}"
                 raise ChildError(problem) from None
             raise
-        self._keeping = asyncio.create_task(self._keep(), name=f"keep {self.name}")
+        self._keeper.begin()
 
     async def stop(self) -> None:
         """Stop the process; kill it if it does not stop in time."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
-        await self._end()
+        await self._keeper.stop()
 
     async def _launch(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._began_at = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *bound_to_us(self._command),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment,
-                start_new_session=True,  # Ctrl-C must reach only this process, which stops all in order
-            )
+            await self._process.start(self._command, environment=self._environment, output=log)
 
-    async def _keep(self) -> None:
-        """Restart the process whenever it dies, with back-off."""
-        loop = asyncio.get_running_loop()
-        waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
-        while True:
-            assert self._process is not None
-            began = loop.time()
-            await self._process.wait()
-            await asyncio.sleep(waits.next_s(ran_s=loop.time() - began))
-            self.restarts += 1
-            await self._launch()
-
-    async def _end(self) -> None:
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        process.terminate()
+    async def _restart(self) -> None:
+        self.restarts += 1
         try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+            await self._launch()
+        except OSError as error:
+            logger.error("cannot restart %s: %s", self.name, error)
 
     def _last_words(self) -> str:
         lines = self.said[-_LAST_WORDS:].strip().splitlines()
         return f"{lines[-1]} (more in {self.log})" if lines else f"it said nothing (see {self.log})"
-
-
-async def greets(host: str, port: int) -> bool:
-    """Return whether a nats-server sends INFO on a port."""
-    try:
-        reader, writer = await asyncio.open_connection(host, port)
-    except OSError:
-        return False
-    try:
-        async with asyncio.timeout(5):
-            return (await reader.read(4)).startswith(b"INFO")
-    except (OSError, TimeoutError):
-        return False
-    finally:
-        writer.close()

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.bus.embedded import find_server
+from headwater.bus.handshake import greets
 from headwater.errors import Error
 from headwater.site.api_client import api_client
-from headwater.site.child import Child, greets
+from headwater.site.child import Child
 from headwater.site.declaring import Outcome, declare
 from headwater.site.layout import SiteFolders
 from headwater.site.links import LinkWatch, links_of

@@ -14,13 +14,13 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.errors import ApiError
 from headwater.model.unique import unique_id
+from headwater.replication.hidden_consumer import hidden_consumer
 from headwater.upstreams.origin_by_consumers import answer_of, request
 from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
 
 EVERY_NS = 2_000_000_000
 """How long a count is used before the origin is asked again."""
-_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +63,13 @@ class FilteredLag:
         stream, filters = upstream.source.name, upstream.filters
         external = upstream.source.external
         deliver = external.deliver if external is not None else ""
-        config = {
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": start_seq,
-            "ack_policy": "none",
-            "max_deliver": 1,
-            "replay_policy": "instant",
+        config = hidden_consumer(
             # No client subscribes to this subject.
-            "deliver_subject": f"{deliver or '_INBOX.headwater.lag'}.{unique_id()}",
-            "idle_heartbeat": _SECOND,
-            "inactive_threshold": 10 * _SECOND,
-            "num_replicas": 0,
-            "direct": True,
-        }
-        config |= {"filter_subject": filters[0]} if len(filters) == 1 else {"filter_subjects": list(filters)}
+            f"{deliver or '_INBOX.headwater.lag'}.{unique_id()}",
+            filters,
+            deliver_policy="by_start_sequence",
+            opt_start_seq=start_seq,
+        )
         asked = {"stream_name": stream, "config": config}
         made = answer_of(await request(self._connection, f"{api}.CONSUMER.CREATE.{stream}", asked))
         # No reply is awaited: if the request is lost, the origin removes the inactive consumer by itself.

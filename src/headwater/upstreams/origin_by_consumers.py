@@ -15,12 +15,12 @@ from headwater.model import headers as header_block
 from headwater.model.unique import unique_id
 from headwater.replication import durable
 from headwater.replication.exports import unanswered
+from headwater.replication.hidden_consumer import hidden_consumer
 from headwater.upstreams.planner import OriginRange
 from headwater.wire.frames import Frame
 
 ASK_S = 3.0
 """How long a remote origin may take to answer."""
-_SECOND = 1_000_000_000
 _IDENTITY = b"Nats-Stream-Identity"
 UNKNOWN = "unknown"
 """The identity of a stream whose server does not report one: its re-creation cannot be detected."""
@@ -87,23 +87,16 @@ async def seq_at(connection: Connection, api: str, stream: str, deliver: str, st
 
 
 async def _place(
-    connection: Connection, api: str, stream: str, deliver: str, policy: str, **more: str
+    connection: Connection, api: str, stream: str, deliver: str, policy: str, **more: Any
 ) -> tuple[int, str, str]:
     """Return the sequence before the one a consumer begins with, the stream's identity, the ack policy."""
-    config: dict[str, Any] = {
-        "name": f"HEADWATER_{unique_id()}",
-        "sourcing": True,
-        "deliver_policy": policy,
-        "ack_policy": "none",
-        "max_deliver": 1,
-        "replay_policy": "instant",
-        "deliver_subject": f"{deliver}.{unique_id()}",
-        "idle_heartbeat": _SECOND,
-        "inactive_threshold": 10 * _SECOND,
-        "num_replicas": 0,
-        "direct": True,
+    config = hidden_consumer(
+        f"{deliver}.{unique_id()}",
+        name=f"HEADWATER_{unique_id()}",
+        sourcing=True,
+        deliver_policy=policy,
         **more,
-    }
+    )
     frame, made = await _made(connection, api, {"stream_name": stream, "config": config})
     # No reply is awaited: if the request is lost, the origin removes the inactive consumer by itself.
     connection.publish(f"{api}.CONSUMER.DELETE.{stream}.{made['name']}".encode(), b"")

@@ -15,8 +15,7 @@ from headwater.cli.render import show_json
 from headwater.cli.session import Json
 from headwater.cli.stream.streams import chosen
 from headwater.cli.stream.upstream_progress import is_known
-from headwater.client.async_client import ASK_S
-from headwater.client.catch_up import CatchUp, CatchUpError
+from headwater.client.catch_up import CatchUp, CatchUpError, ask_waits
 from headwater.client.stream_info import upstream_infos
 from headwater.errors import Error
 from headwater.model.times import SECOND
@@ -67,7 +66,7 @@ def catch_up(caller: Caller, stream: str | None, within: int, progress: bool) ->
 async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Json:
     """Return the stream's info once it has caught up."""
     began = asked = time.monotonic()
-    wait, most, said, pause_s = CatchUp(began), 0, "", ASK_S / 10
+    wait, most, said, waits = CatchUp(began), 0, "", ask_waits()
     with Meter(f"Catching up {name}", shown=shown) as meter:
         while True:
             info = await session.request(f"STREAM.INFO.{name}")
@@ -87,8 +86,8 @@ async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Js
                 meter.say(f"waiting for {'; '.join(reasons)}")
             if wait.is_hopeless(upstreams, now) or (seconds and now - began > seconds):
                 raise CatchUpError(name, reasons, now - began)
-            await asyncio.sleep(pause_s)
-            pause_s, asked = min(pause_s * 2, ASK_S), time.monotonic()
+            await asyncio.sleep(waits.next_s())
+            asked = time.monotonic()
 
 
 def _kind(reasons: list[str]) -> str:

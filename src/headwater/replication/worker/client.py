@@ -9,7 +9,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from headwater.bus.credentials import connect_fields, tls_context
+from headwater.bus.credentials import tls_context
+from headwater.bus.handshake import client_hello, needs_tls, tls_name
 from headwater.bus.options import Address, ConnectOptions
 from headwater.errors import BusError
 from headwater.model import headers as header_block
@@ -17,7 +18,6 @@ from headwater.model.unique import unique_id
 from headwater.replication.exports import unanswered
 from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
 from headwater.replication.worker.receive_buffer import ReceiveBuffer
-from headwater.version import VERSION
 from headwater.wire import frames
 from headwater.wire.frames import Frame, FrameParser, ProtocolError, Sink
 
@@ -205,16 +205,16 @@ class BlockingClient:
         self._socket: socket.socket = plain
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            name = self._options.tls_hostname or address.tls_name or address.host
+            name = tls_name(self._options, address)
             first = self._options.tls_first
             if first:
                 self._socket = tls_context(self._options).wrap_socket(plain, server_hostname=name)
             info, rest = self._greeting()
-            if not first and (self._options.wants_tls or address.tls or info.get("tls_required")):
-                if rest or not (info.get("tls_required") or info.get("tls_available")):
-                    raise BusError(f"{address} offers no TLS")
+            if not first and needs_tls(info, self._options, address):
+                if rest:
+                    raise BusError(f"the server at {address} sent more than INFO before TLS")
                 self._socket = tls_context(self._options).wrap_socket(plain, server_hostname=name)
-            self._send(frames.connect(self._hello(address, str(info.get("nonce", "")))))
+            self._send(client_hello(info, self._options, address))
             self._parser = FrameParser()
             deadline = time.monotonic() + timeout_s
             while not self._greeted(rest, deadline):
@@ -237,21 +237,6 @@ class BlockingClient:
         if not line.startswith(b"INFO "):
             raise BusError("the peer is not a nats-server")
         return json.loads(line[5:]), rest
-
-    def _hello(self, address: Address, nonce: str) -> bytes:
-        return json.dumps(
-            {
-                "name": self._options.name,
-                "lang": "python",
-                "version": VERSION,
-                "protocol": 1,
-                "verbose": False,
-                "pedantic": False,
-                "headers": True,
-                "no_responders": True,
-                **connect_fields(self._options, address, nonce),
-            }
-        ).encode()
 
     def _greeted(self, rest: bytes, deadline: float) -> bool:
         """Read once; return whether the server has answered the first PING."""

@@ -9,7 +9,9 @@ from headwater.errors import BusError
 from headwater.model import headers as header_block
 from headwater.model.columns import columns_of
 from headwater.model.message import Message
+from headwater.model.times import SECOND
 from headwater.replication.exports import unanswered_flow, undelivered
+from headwater.replication.hidden_consumer import hidden_consumer
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
 from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox, UnsuitableError
@@ -24,7 +26,6 @@ FIRST_WORD_S = 3.0
 """How long to wait for the first delivery if there is another way to read."""
 UNBOUND_S = 0.5
 """How long to wait if the consumer reported no interest, which may not have reached it yet."""
-_SECOND = 1_000_000_000
 
 
 class PushReader:
@@ -112,24 +113,14 @@ class PushReader:
             pass
 
     def _create(self, deliver_subject: str, start_seq: int) -> dict[str, Any]:
-        config: dict[str, Any] = {
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": start_seq,
-            "ack_policy": "none",
-            "ack_wait": 22 * 3600 * _SECOND,
-            "max_deliver": 1,
-            "replay_policy": "instant",
-            "flow_control": True,
-            "idle_heartbeat": _SECOND,
-            "deliver_subject": deliver_subject,
-            "inactive_threshold": 10 * _SECOND,
-            "num_replicas": 0,
-            "direct": True,
-        }
-        if len(self._filters) == 1:
-            config["filter_subject"] = self._filters[0]
-        elif self._filters:
-            config["filter_subjects"] = list(self._filters)
+        config = hidden_consumer(
+            deliver_subject,
+            self._filters,
+            deliver_policy="by_start_sequence",
+            opt_start_seq=start_seq,
+            ack_wait=22 * 3600 * SECOND,
+            flow_control=True,
+        )
         asked = {"stream_name": self._stream, "config": config}
         try:
             answer = self._client.request(f"{self._api}.CONSUMER.CREATE.{self._stream}", asked)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.bus.launcher import bound_to_us
+from headwater.process.launcher import bound_to_us
 from waits import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
@@ -37,7 +37,7 @@ def test_a_program_that_is_not_there_fails() -> None:
 
 PARENT = """
 import subprocess, sys, time
-from headwater.bus.launcher import bound_to_us
+from headwater.process.launcher import bound_to_us
 sleeper = "import time; print('up', flush=True); time.sleep(600)"
 child = subprocess.Popen(bound_to_us([sys.executable, "-c", sleeper]))
 print(child.pid, flush=True)
