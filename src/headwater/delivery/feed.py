@@ -51,10 +51,9 @@ class Feed:
         return self._joined(first, wanted)
 
     def _resident(self, start_seq: int) -> Slice | None:
-        if start_seq > self._stream.reading.durable_seq:
-            return None
-        run = self._stream.reading.resident_run(start_seq)
-        return None if run is None else self._slice(run, start_seq)
+        durable_seq = self._stream.reading.durable_seq
+        run = self._stream.reading.resident_run(start_seq) if start_seq <= durable_seq else None
+        return None if run is None else self._slice(run, start_seq, durable_seq)
 
     def _joined(self, first: Slice, wanted: int) -> Slice:
         """Return a slice joined with the following ones, as far as they are short and in memory."""
@@ -75,10 +74,10 @@ class Feed:
 
     async def read(self, start_seq: int) -> Slice | None:
         """Return the next rows, from memory or disk; None at the end of what is durable."""
-        if start_seq > self._stream.reading.durable_seq:
-            return None
-        run = await self._stream.reading.run_at(start_seq)
-        return None if run is None else self._slice(run, start_seq)
+        # As of before the read: a file that enters the table meanwhile may be before the run that is found.
+        durable_seq = self._stream.reading.durable_seq
+        run = await self._stream.reading.run_at(start_seq) if start_seq <= durable_seq else None
+        return None if run is None else self._slice(run, start_seq, durable_seq)
 
     def resident_message(self, seq: int) -> Message | None:
         """Return a live message that is in memory."""
@@ -95,13 +94,13 @@ class Feed:
         found = row < len(run.seqs) and int(run.seqs[row]) == seq and self._stream.reading.is_live(seq)
         return run.message(row) if found else None
 
-    def _slice(self, run: Run, start_seq: int) -> Slice:
+    def _slice(self, run: Run, start_seq: int, durable_seq: int) -> Slice:
         # With filters the whole run is searched, since few messages may match.
         at_most = None if self._tally.filters else WINDOW
         rows = self._stream.reading.live_rows(run, start_seq, at_most)
         seqs = run.seqs
         reach = len(seqs) if at_most is None else min(int(seqs.searchsorted(start_seq)) + at_most, len(seqs))
-        last, durable_seq = int(seqs[reach - 1]), self._stream.reading.durable_seq
+        last = int(seqs[reach - 1])
         if last > durable_seq:
             rows = rows[seqs[rows] <= durable_seq]
         if self._tally.filters and len(rows):

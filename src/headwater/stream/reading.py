@@ -144,6 +144,8 @@ class StreamReading:
         """Yield live matching messages in order, many at a time."""
         while True:
             await self._committer.intact()
+            # A file that is not in the table yet would be passed over.
+            await self._store.adoptions.ended(self._store.ledger.last_seq)
             generation = self._store.generation
             async for messages in self._reader.scan(start_seq, filters, stop_seq):
                 if not await self._is_durable(generation):

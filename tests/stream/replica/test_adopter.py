@@ -12,8 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from headwater.delivery.feed import Feed
+from headwater.delivery.tallies import SubjectTally
 from headwater.errors import ApiError, DiskError, Error
 from headwater.model.adopted import Adopted
+from headwater.model.run import Run
 from headwater.stream import committer
 from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
@@ -242,3 +245,46 @@ async def test_a_full_stream_loses_its_oldest_messages_also_while_they_wait_to_e
         found = await held(stream)
         assert [m.seq for m in found] == list(range(12, 62))
         assert found[-1].data == b"newest"
+
+
+async def test_a_scan_waits_for_a_file_that_waits_to_enter_the_table(tmp_path: Path) -> None:
+    """A backup that is taken meanwhile would lack its messages."""
+    async with opened(tmp_path) as stream:
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        stream.publishing.offer([(b"t", b"", b"", b"behind it")])
+        await stream.publishing.promise()
+        scanning = asyncio.ensure_future(held(stream))
+        await asyncio.sleep(0.01)
+        table.is_refusing = False
+        await asyncio.wait_for(adopting, 60)
+        assert [m.seq for m in await scanning] == list(range(1, 52))
+
+
+async def test_a_consumer_skips_no_file_that_enters_the_table_while_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        await publish(stream, 2)
+        await stream.retention.purge()
+        await stream.folder.fold()
+        table = Held(stream)
+        file = staged(tmp_path, list(range(50)))
+        adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))
+        await asyncio.to_thread(table.tried.wait, 60)
+        stream.publishing.offer([(b"t", b"", b"", b"behind it")])
+        await stream.publishing.promise()
+        run_at = stream.reading.run_at
+
+        async def adopted_meanwhile(seq: int) -> Run | None:
+            run = await run_at(seq)
+            table.is_refusing = False
+            await asyncio.wait_for(adopting, 60)
+            return run
+
+        monkeypatch.setattr(stream.reading, "run_at", adopted_meanwhile)
+        found = await Feed(stream, SubjectTally(())).read(1)
+        assert found is not None
+        assert (list(found.rows), found.next_seq) == ([], 3)
