@@ -147,6 +147,28 @@ async def test_a_change_that_cannot_be_written_is_taken_back(
         assert consumer.config == before
 
 
+async def test_a_filter_that_cannot_be_written_costs_the_old_one_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
+        await create(door, stream, filter_subject="s.a")
+        is_writing, goes_on = threading.Event(), threading.Event()
+
+        def fail(row: ConsumerRow, created_ns: int) -> None:
+            is_writing.set()
+            assert goes_on.wait(60)
+            raise OSError("no space left")
+
+        monkeypatch.setattr(door.consumers._catalog, "declare_consumer", fail)
+        changing = asyncio.ensure_future(create(door, stream, filter_subject="s.b"))
+        await asyncio.to_thread(is_writing.wait, 60)
+        await door.asker.publish("s.a", b"wanted")
+        goes_on.set()
+        with pytest.raises(OSError, match="no space"):
+            await changing
+        assert [message[3] for message in await pulled(door, 1)] == [b"wanted"]
+
+
 async def test_a_deleted_consumer_stays_away(tmp_path: Path) -> None:
     async with opened(tmp_path) as (door, stream):
         await create(door, stream)

@@ -261,7 +261,7 @@ class Consumers:
         consumer = self._make(consumers, config, created_ns, state, only)
         try:
             if consumer.is_recorded:
-                await on_thread(self._declare, consumer)
+                await on_thread(self._declare, consumer, config)
             info = await consumer.info()
             self.of(stream)  # It may have been closed or deleted meanwhile.
         except BaseException:
@@ -323,28 +323,23 @@ class Consumers:
         kind = PushConsumer if config.is_push else PullConsumer
         return kind(config, created_ns, state, consumers, only=only or ())
 
-    def _declare(self, consumer: Consumer) -> None:
-        config = encode_config(consumer.config).decode()
-        row = ConsumerRow(self._folder, consumer.stream.name, consumer.name, config, consumer.created_ns)
+    def _declare(self, consumer: Consumer, config: ConsumerConfig) -> None:
+        text = encode_config(config).decode()
+        row = ConsumerRow(self._folder, consumer.stream.name, consumer.name, text, consumer.created_ns)
         try:
             self._catalog.declare_consumer(row, consumer.stream.created_ns)
         except IntegrityError:
             raise api_error("stream_not_found") from None  # deleted meanwhile
 
     async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
+        """Write the new config and then use it: a refused one must not release messages meanwhile."""
         old = consumer.config
+        if consumer.is_recorded:
+            await on_thread(self._declare, consumer, config)
         await consumers.tallies.prepare(config.filters)
         if consumers.get(consumer.name) is not consumer:
             raise api_error("stream_not_found")  # closed or deleted meanwhile
         consumer.reconfigure(config)
-        if consumer.is_recorded:
-            try:
-                await on_thread(self._declare, consumer)
-            except BaseException:
-                await consumers.tallies.prepare(old.filters)
-                if consumers.get(consumer.name) is consumer:
-                    consumer.reconfigure(old)
-                raise
         await consumers.tallies.tidy()
         if config.filters != old.filters:
             await consumers.drop_unneeded()
