@@ -11,6 +11,7 @@ import pytest
 
 from headwater.errors import ApiError, DiskError, Error, FencedError
 from headwater.stream import committer
+from headwater.table.table import ConflictError
 from simulation.disks import BreakableDisk, Fault
 from stream.streams import Workshop, config_of, everything, publish
 
@@ -246,6 +247,29 @@ async def test_a_stream_whose_store_was_taken_over_stores_and_answers_nothing_an
         with pytest.raises(ApiError):
             await stream.reading.state()
         assert not {line.split()[0] for line in disk.history[before:]} & {"write", "sync", "open", "rename"}
+
+
+async def test_a_table_is_not_opened_again_by_an_engine_whose_store_was_taken_over(
+    workshop: Workshop,
+) -> None:
+    """Opening removes files that are half written, and those may be the new owner's."""
+    owner = Owner()
+    workshop.services = replace(workshop.services, fence=owner)
+    async with workshop.stream() as stream:
+        await publish(stream, (b"a", b"one"))
+        await stream.folder.fold()
+        (file,) = stream._store.table.files
+        writing = (stream._store.table.directory / file.path).with_name("part-of-the-new-owner.tmp")
+        writing.write_bytes(b"half")
+        owner.is_deposed = True
+
+        def conflict() -> None:
+            raise ConflictError("the new owner has committed")
+
+        with pytest.raises(FencedError):
+            await stream._store.change_table(conflict)
+        assert writing.exists()
+        owner.is_deposed = False
 
 
 class Failing:

@@ -215,6 +215,8 @@ class Store:
 
     def open_table(self) -> Table:
         """Return the table as it is stored; blocking."""
+        # Opening removes what a crash left half written; it may be what another owner is writing by now.
+        self.fence.check()
         config, shelf = self.config, self._shelf()
         table = Table.open_on(shelf, compression=str(config.compression), name=config.name)
         table.commit_as(self.fence.epoch)
