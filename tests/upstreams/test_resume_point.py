@@ -315,3 +315,18 @@ async def test_a_cursor_that_moves_while_the_start_is_looked_up_is_not_set_back(
         with pytest.raises(CursorMovedError):
             await Resumption(origins, SystemClock()).next_seq(upstream, extent, noting=True)
         assert upstream.cursor.seq == 4
+
+
+@pytest.mark.parametrize("folded", [False, True])
+async def test_a_mirror_that_was_purged_beyond_its_end_continues_there(tmp_path: Path, folded: bool) -> None:
+    async with copying(tmp_path) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 20)
+        await create(door, name="M", mirror={"name": "O"})
+        await copied(door, copier, "M", 20)
+        assert (await door.asker.ask("STREAM.PURGE.M", {"seq": 30}))["purged"] == 20
+        await publish(door, "o", 20)
+        if folded:
+            await door.domain.stream("O").checkpoint()
+        await copied(door, copier, "M", 11)
+        assert [m.seq for m in await held(door, "M")] == list(range(30, 41))

@@ -143,6 +143,7 @@ class Resumption:
 def _known(upstream: Upstream, cursor: Cursor) -> tuple[int, bool]:
     """Return through which sequence the target has copied, and whether it has begun to."""
     known = cursor.seq
-    if upstream.mirrored and not cursor.identity:
-        known = upstream.target.reading.durable_seq
+    if upstream.mirrored:
+        # A purge may have moved the mirror's end beyond what was copied: it continues from there.
+        known = max(known, upstream.target.reading.durable_seq)
     return known, bool(cursor.identity or known)
