@@ -23,7 +23,7 @@ from headwater.model.upstream import hash8
 from headwater.store.copy_check import OpenedStream
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import shadow
-from headwater.stream.store import Services, Store
+from headwater.stream.store import UNCLAIMED, Services, Store
 from headwater.table.found_file import read_found
 from headwater.table.salvage import shown
 from headwater.table.table import Table
@@ -112,6 +112,11 @@ class StreamCheck:
         torn = self._home / "table" / "torn"
         if torn.is_dir() and any(torn.iterdir()):
             self._found.append(note(torn, "a commit or checkpoint was moved here because it was not whole"))
+        unclaimed = self._home / UNCLAIMED
+        if unclaimed.is_dir() and any(unclaimed.iterdir()):
+            self._found.append(
+                note(unclaimed, "staged files that a damaged log may have named are kept here")
+            )
         for number, file in enumerate(table.files, 1):
             progress(f"file {number} of {len(table.files)}")
             path = self._home / "table" / file.path

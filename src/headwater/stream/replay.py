@@ -143,10 +143,30 @@ class Replay:
             through = self._covered(seq)
             if through >= seq:
                 self._take_from_table(min(last_seq, through))
-            else:
+            elif not self._add_unnamed(seq, last_seq):
                 following = self._file_behind(seq)
                 end = last_seq if following is None else min(last_seq, following.first_seq - 1)
                 self._record_loss(seq, end)
+
+    def _add_unnamed(self, seq: int, last_seq: int) -> bool:
+        """Add files to the table that hold only what would be lost; return whether there are any.
+
+        A crash leaves a file in the table's folders that only the damaged batch named.
+        """
+        table = self.view.table
+        found = [each.file for each in table.unreferenced()]
+        inside = [file for file in found if seq <= file.first_seq and file.last_seq <= last_seq]
+        chosen: list[DataFile] = []
+        for file in sorted(inside, key=lambda each: each.first_seq):
+            if not chosen or file.first_seq > chosen[-1].last_seq:
+                chosen.append(file)
+        if chosen:
+            table.commit(add=chosen)
+            logger.warning(
+                "stream %s: %d files that its damaged log named were added to its table",
+                *(self._config.name, len(chosen)),
+            )
+        return bool(chosen)
 
     def _covered(self, seq: int) -> int:
         """Return up to where the table says which messages there are from here on, less if it does not."""

@@ -40,6 +40,8 @@ from headwater.wire.frames import MAX_SIZE
 
 ADOPTION = "headwater-adoption"
 """The application transaction in the table that names the last sequence of the last file adopted."""
+UNCLAIMED = "unclaimed"
+"""The directory of staged files that a damaged log may have named."""
 FOLD = "headwater-fold"
 """The application transaction in the table that names the last sequence folded."""
 
@@ -142,9 +144,28 @@ class Store:
 
     def _sweep_staging(self) -> None:
         """Remove files that transfers left: their receipts are refused since the engine restarted."""
-        if self.staging.exists():
-            for name in self.disk.list(self.staging):
-                self.disk.remove(self.staging / name)
+        names = self.disk.list(self.staging) if self.staging.exists() else []
+        if names and (self.forgiving or any(not damage.torn for damage in self.log.damage)):
+            self._set_aside(names)
+            return
+        for name in names:
+            self.disk.remove(self.staging / name)
+
+    def _set_aside(self, names: Sequence[str]) -> None:
+        """Move staged files to a directory that nothing removes: a damaged batch may have named them."""
+        kept = self.directory / UNCLAIMED
+        self.disk.mkdir(kept)
+        for name in names:
+            self.disk.rename(self.staging / name, kept / name)
+        self.disk.sync_dir(kept)
+        self.disk.sync_dir(self.staging)
+        what = f"{len(names)} staged files that its damaged log may have named are kept in {UNCLAIMED}/"
+        self.repaired.append(what)
+        logger.error(
+            "stream %s: %s; they may hold messages that are reported as lost. What the origin still has is "
+            "copied again. Read the rest with a Parquet reader, publish what is missing, and remove them",
+            *(self.config.name, what),
+        )
 
     def reload(self) -> None:
         """Rebuild ledger and head from checkpoint and log, which hold exactly what was made durable."""

@@ -31,8 +31,11 @@ def segment(directory: Path) -> Path:
     return sorted((directory / "T" / "log").glob("*.log"))[-1]
 
 
-async def damaged_log(directory: Path, damage: str, crashes: bool, more: bool) -> None:
-    """Leave a stream that adopted a file, with a flipped bit before that or in the batch that names it."""
+async def damaged_log(directory: Path, damage: str, crashes: bool, more: bool, step: str = "adopt") -> None:
+    """Leave a stream that adopted a file, with a flipped bit before that or in the batch that names it.
+
+    With `crashes` it crashed before that step of its table.
+    """
     async with opened(directory, WITH_SOURCE) as stream:
         await publish(stream, 3)
         sizes = [segment(directory).stat().st_size]
@@ -42,7 +45,7 @@ async def damaged_log(directory: Path, damage: str, crashes: bool, more: bool) -
         file = msgspec.structs.replace(staged(directory, list(range(ROWS))), copied=copied)
         with pytest.MonkeyPatch.context() as patch:
             if crashes:
-                patch.setattr(stream._store.table, "adopt", _crash)
+                patch.setattr(stream._store.table, step, _crash)
             try:
                 cursor = Cursor("id-1", 100 + ROWS - 1).encode()
                 await stream.replica.adopt(SOURCE.index_name, b"", [file], cursor, mirrored=False)
@@ -84,3 +87,44 @@ async def test_an_adoption_whose_batch_is_damaged_is_found_in_the_table_and_not_
             assert (await stream.reading.state()).lost is None
             assert Cursor.decode(stream.replica.cursor(SOURCE.index_name)) == Cursor("id-1", 149)
             await stream.checkpoint()
+
+
+async def test_an_adoption_whose_batch_is_damaged_is_found_though_no_commit_names_it(tmp_path: Path) -> None:
+    """The engine crashed when the file was in its folder and the table did not name it yet."""
+    await damaged_log(tmp_path, "adoption", True, False, "commit")
+    for _ in range(2):
+        async with opened(tmp_path, WITH_SOURCE) as stream:
+            assert [m.seq for m in await held(stream)] == list(range(1, 8 + ROWS))
+            assert (await stream.reading.state()).lost is None
+            assert Cursor.decode(stream.replica.cursor(SOURCE.index_name)) == Cursor("id-1", 149)
+            await stream.checkpoint()
+
+
+async def test_a_staged_file_that_a_damaged_batch_may_have_named_is_kept_and_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await damaged_log(tmp_path, "adoption", True, False)
+    home = tmp_path / "T"
+    (staged_before,) = (home / "staging").iterdir()
+    content = staged_before.read_bytes()
+    for _ in range(3):
+        async with opened(tmp_path, WITH_SOURCE) as stream:
+            state = await stream.reading.state()
+            assert state.lost is not None
+            assert len(state.lost.msgs) == ROWS
+            assert not list((home / "staging").iterdir())
+            assert (home / "unclaimed" / staged_before.name).read_bytes() == content
+            await stream.checkpoint()
+    assert "1 staged files that its damaged log may have named are kept in unclaimed/" in caplog.text
+
+
+async def test_staged_files_are_swept_where_the_log_is_only_torn(tmp_path: Path) -> None:
+    async with opened(tmp_path, WITH_SOURCE) as stream:
+        await publish(stream, 3)
+        staged(tmp_path, list(range(ROWS)))
+    with segment(tmp_path).open("ab") as file:
+        file.write(b"\0" * 10)
+    async with opened(tmp_path, WITH_SOURCE) as stream:
+        assert (await stream.reading.state()).lost is None
+    assert not list((tmp_path / "T" / "staging").iterdir())
+    assert not (tmp_path / "T" / "unclaimed").exists()
