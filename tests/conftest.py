@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 import swallowed as swallowed_assertions
 import workers
+from journal_cluster import JournalCluster, journal_cluster
 from rounds import SEED_VARIABLE, choose_seed
 from seaweed import SeaweedServer, seaweed
 
@@ -63,3 +64,10 @@ def seaweed_server() -> Iterator[SeaweedServer]:
     """Run one S3 server for all tests of this process that want one; each takes a bucket of its own."""
     with seaweed() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def journal_servers() -> Iterator[JournalCluster]:
+    """Run one cluster of three nats-servers for all tests that want one; each takes a journal of its own."""
+    with journal_cluster() as cluster:
+        yield cluster

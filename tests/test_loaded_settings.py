@@ -54,8 +54,11 @@ def test_every_setting_can_be_given_by_its_variable() -> None:
         partners = {"nats_url": "nats://h", "user": "u", "password": "p", "tls_cert": "/c", "tls_key": "/k"}
         if row.name == "password_file":
             del partners["password"]
-        if row.name in ("tables_endpoint", "tables_region"):
+        value = "nats://h" if row.name == "journal" else value
+        if row.name in ("tables_endpoint", "tables_region") or row.name.startswith("journal"):
             partners["tables"] = "s3://bucket/tables"
+        if row.name.startswith("journal"):
+            partners["journal"] = "nats://h"
         environ = {variable_of(r): partners[r.name] for r in rows() if r.name in partners}
         loaded = load(environ={**environ, variable_of(row): value})
         assert str(getattr(loaded.settings, row.name)) == value
@@ -133,6 +136,8 @@ def test_secrets_never_show_in_repr_or_in_an_error() -> None:
     assert "hush" not in repr(settings)
     assert "hush" not in str(settings)
     assert "nats://(hidden)@h:4222" in repr(settings)
+    journaled = Settings(journal="nats://me:pw@a,b/LAKE", tables="s3://b/p")
+    assert "nats://(hidden)@a,b/LAKE" in repr(journaled)
     assert settings.password == "hush2"
     assert "hush" not in repr(Settings(nats_url="ann:hush@a:4222,ann:hush@b:4222"))
 

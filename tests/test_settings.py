@@ -28,6 +28,9 @@ def test_a_settings_value_cannot_be_changed() -> None:
         ({"log_level": "loud"}, "log_level must be one of debug, info"),
         ({"user": "me"}, "user requires nats_url"),
         ({"nats_url": "nats://h", "user": "me"}, "user and password belong together"),
+        ({"journal": "nats://h/LAKE"}, "journal requires tables"),
+        ({"journal_lenient": True}, "journal_creds and journal_lenient require journal"),
+        ({"journal": "http://h", "tables": "s3://b/p"}, "journal: the address must begin with nats"),
         ({"nats_url": "nats://h", "tls_cert": Path("c")}, "tls_cert and tls_key belong together"),
     ],
 )

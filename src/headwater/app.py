@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,11 @@ from headwater.clock import SystemClock
 from headwater.control.catalog import Catalog
 from headwater.control.ownership import Ownership
 from headwater.control.reserve import Reserve
+from headwater.control.sqlite_file import NO_REPLICA
 from headwater.control.store_lock import StoreLock
+from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError, Error, StoreLockedError
+from headwater.journal.opened_head import CATALOG, OpenedHead, open_head, require_no_mark
 from headwater.objects.address import BucketAddress
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
@@ -36,7 +40,7 @@ from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
-from headwater.threads import ElasticThreads
+from headwater.threads import ElasticThreads, on_thread
 from headwater.web.page_server import PageServer
 
 logger = logging.getLogger(__name__)
@@ -78,12 +82,50 @@ async def _serve_store(settings: Settings, store: Path, announcements: Announcem
         async with _waiting_pages(settings):
             await lock.wait(lambda owner: announcements.waiting(store, owner))
     try:
+        if settings.journal is None:
+            require_no_mark(store)
         ownership, reserve = Ownership(store), Reserve(store)
-        async with reserve.spent():
-            await asyncio.to_thread(ownership.take)
-        await _until_lost(ownership, _serve(settings, store, ownership, reserve, announcements))
+        async with _open_head(settings, ownership, announcements) as head:
+            async with reserve.spent():
+                await asyncio.to_thread(
+                    ownership.take, head.epoch - 1 if head else 0, is_cache=head is not None
+                )
+            await _until_lost(ownership, _serve(settings, store, ownership, reserve, head, announcements))
     finally:
         lock.release()
+
+
+@asynccontextmanager
+async def _open_head(
+    settings: Settings, ownership: Ownership, announcements: Announcements
+) -> AsyncIterator[OpenedHead | None]:
+    """Own the journal of the store for the length of a block; without a journal there is nothing to do."""
+    if settings.journal is None:
+        yield None
+        return
+    over, loop, store = threading.Event(), asyncio.get_running_loop(), settings.store
+    assert store is not None
+
+    def on_owner(owner: str) -> None:
+        loop.call_soon_threadsafe(announcements.waiting, store, owner)
+
+    opening = asyncio.ensure_future(
+        on_thread(open_head, settings, ownership.last_epoch(), ownership.lose, on_owner, over.is_set)
+    )
+    try:
+        async with AsyncExitStack() as stack:
+            if settings.standby:
+                await stack.enter_async_context(_waiting_pages(settings))
+            head = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        over.set()
+        with suppress(Error):
+            await on_thread((await opening).close)
+        raise
+    try:
+        yield head
+    finally:
+        await on_thread(head.close)
 
 
 def _warn_if_open_to_all(store: Path) -> None:
@@ -110,7 +152,12 @@ async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> 
 
 
 async def _serve(
-    settings: Settings, store: Path, ownership: Ownership, reserve: Reserve, announcements: Announcements
+    settings: Settings,
+    store: Path,
+    ownership: Ownership,
+    reserve: Reserve,
+    head: OpenedHead | None,
+    announcements: Announcements,
 ) -> None:
     """Serve the streams of the store, which this engine owns, until cancelled."""
     async with AsyncExitStack() as stack:
@@ -121,20 +168,19 @@ async def _serve(
             announcements.ready(url, str(seat), time.monotonic() - began)
 
         if settings.seats:
-            parts = await _open_shared_parts(settings, ownership, reserve, stack)
+            parts = await _open_shared_parts(settings, ownership, reserve, stack, head)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
                     seats.create_task(_serve_with_retries(parts, seat, ready))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            await _serve_seat(
-                await _open_shared_parts(settings, ownership, reserve, stack), settings, server, ready
-            )
+            parts = await _open_shared_parts(settings, ownership, reserve, stack, head)
+            await _serve_seat(parts, settings, server, ready)
             return
         async with reserve.spent():
             embedded = await _start_embedded(settings, store, stack)
-        parts = await _open_shared_parts(_as_replicator(settings, embedded), ownership, reserve, stack)
+        parts = await _open_shared_parts(_as_replicator(settings, embedded), ownership, reserve, stack, head)
         await _serve_seat(parts, settings, _inside(embedded), ready, embedded)
 
 
@@ -188,21 +234,31 @@ def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
 
 
 async def _open_shared_parts(
-    settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
+    settings: Settings,
+    ownership: Ownership,
+    reserve: Reserve,
+    stack: AsyncExitStack,
+    head: OpenedHead | None = None,
 ) -> EngineParts:
     """Return what the seats share; each part is closed when the engine stops."""
     async with reserve.spent():
-        parts = _open_parts(settings, ownership, reserve, stack)
+        parts = _open_parts(settings, ownership, reserve, head, stack)
     keeping = asyncio.create_task(reserve.keep(), name="reserve")
     stack.callback(keeping.cancel)
     return parts
 
 
 def _open_parts(
-    settings: Settings, ownership: Ownership, reserve: Reserve, stack: AsyncExitStack
+    settings: Settings,
+    ownership: Ownership,
+    reserve: Reserve,
+    head: OpenedHead | None,
+    stack: AsyncExitStack,
 ) -> EngineParts:
     assert settings.store is not None
-    catalog = Catalog(settings.store / "catalog.db", fence=ownership)
+    disk: Disk = head.disk if head else RealDisk()
+    path = settings.store / CATALOG
+    catalog = Catalog(path, disk, ownership, replica=head.database(path) if head else NO_REPLICA)
     stack.callback(catalog.close)
     if catalog.epoch >= ownership.epoch:
         ownership.take(above=catalog.epoch)  # the epoch file was lost
@@ -215,16 +271,16 @@ def _open_parts(
     stack.callback(work_executor.shutdown)
     stack.callback(sync_executor.shutdown)
     owns = settings.replicator == "own"
-    path = settings.store / handover.NAME
+    config = settings.store / handover.NAME
     secret = handover.secret_for(settings)
-    handover.write(path, settings, secret)
-    supervisor = Supervisor(settings, path, catalog.store_id)
+    handover.write(config, settings, secret)
+    supervisor = Supervisor(settings, config, catalog.store_id)
     stack.push_async_callback(supervisor.stop)
     if owns:
         supervisor.look_for_java()
     return EngineParts(
         store=settings.store,
-        handover=path,
+        handover=config,
         secret=secret.encode(),
         has_seats=bool(settings.seats),
         catalog=catalog,
@@ -238,6 +294,8 @@ def _open_parts(
         need_replicator=supervisor.ensure if owns else lambda: None,
         replicator_problem=lambda: supervisor.problem,
         tables=tables,
+        disk=disk,
+        replica_of=head.database if head else lambda path: NO_REPLICA,
     )
 
 

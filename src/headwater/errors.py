@@ -12,6 +12,7 @@ Error
 │   └── UnsuitableError         the origin cannot be read this way [replication.worker.client]
 ├── CorruptionError             stored bytes whose checksum does not match
 ├── DiskError                   the disk refused an operation
+│   ├── JournalError            the journal did not do what was asked [journal.head_journal]
 │   └── ObjectError             the object store refused an operation [objects.object_error]
 ├── FencedError                 another engine has taken over the store
 ├── NewerFormatError            a newer release wrote the file
@@ -30,6 +31,7 @@ Error
 ├── StagedFileError             a receipt names a wrong staged file [upstreams.staging]
 ├── TablePlaceError             a table is not where the store expects it [table.bucket_tables]
 ├── UnfitBucketError            a bucket lacks what a store needs [objects.preflight]
+├── UnfitJournalError           a journal cannot hold the store [journal.head_journal]
 ├── UnknownChangeError          a stored consumer change has an unknown version [delivery.change]
 │   Requests
 ├── BadPullRequestError         a pull request is malformed [wire.pull_request]

@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,8 +28,9 @@ from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.housekeeper import Housekeeper
 from headwater.control.reserve import Reserve
+from headwater.control.sqlite_file import NO_REPLICA, Replica
 from headwater.delivery.outlet import Outlet
-from headwater.disk import RealDisk
+from headwater.disk import Disk, RealDisk
 from headwater.errors import SettingsError
 from headwater.fence import Fence
 from headwater.ingest.ingest import Ingest
@@ -86,6 +87,10 @@ class EngineParts:
     """Called when there is an upstream; starts the engine's own replicator."""
     replicator_problem: Callable[[], str]
     """Returns why there is no replicator, if that is known."""
+    disk: Disk = field(default_factory=RealDisk)
+    """The disk with the streams' files."""
+    replica_of: Callable[[Path], Replica] = lambda path: NO_REPLICA
+    """Returns where the transactions of a SQLite file of the store are copied to."""
     tables: BucketTables | None = None
     """The bucket for the tables of new streams, if they are not in the store."""
     secret: bytes = b""
@@ -192,15 +197,17 @@ async def _open_streaming(
     stack: AsyncExitStack,
 ) -> dict[str, Handler]:
     """Serve NATS Streaming clients too; return their monitoring pages."""
+    path = parts.store / f"stan.{directory_name(settings.streams_folder)}.db"
     door = await stack.enter_async_context(
         opened_stan(
             settings,
-            parts.store / f"stan.{directory_name(settings.streams_folder)}.db",
+            path,
             domain,
             ingest.connection,
             consumers.outlet if server.leaf else None,
             parts.clock,
             ingest.keep_pace,
+            parts.replica_of(path),
         )
     )
     consumers.on_listeners = door.on_interest
@@ -253,7 +260,7 @@ async def _open_domain(
     services = Services(
         settings=settings,
         clock=parts.clock,
-        file_disk=RealDisk(),
+        file_disk=parts.disk,
         memory_disk=RealDisk(sync=False),
         cache=parts.cache,
         sync_executor=parts.sync_executor,

@@ -15,6 +15,7 @@ from headwater.errors import SettingsError
 MIB = 1024 * 1024
 PREFIX = "HEADWATER_"
 _USERINFO = re.compile(r"[^/,]*@")
+_JOURNALS = ("nats", "tls", "s3", "gs", "az", "file")
 PROOFS = ("creds", "nkey", "user", "password", "password_file", "token")
 """The settings that are credentials."""
 
@@ -58,6 +59,19 @@ class Settings:
         "Store",
         1024 * MIB,
         low=0,
+    )
+    journal: str | None = _setting(
+        "Address of a journal that outlives the machine: nats://HOST,HOST,HOST/NAME for a stream with three "
+        "replicas, or s3://, gs://, az:// or file:// for objects. The store is then a cache; needs tables.",
+        "Store",
+    )
+    journal_creds: Path | None = _setting(
+        "File with a user's JWT and seed for the journal's NATS cluster.", "Store"
+    )
+    journal_lenient: bool = _setting(
+        "Accept a NATS journal with fewer than three replicas, or whose servers do not sync each write.",
+        "Store",
+        False,
     )
     standby: bool = _setting(
         "Wait as a standby while another engine serves the store, and take over when it stops.",
@@ -367,6 +381,14 @@ class Settings:
                     raise SettingsError(f"{name} requires nats_url: the embedded nats-server does not use it")
         if self.tables is None and (self.tables_endpoint is not None or self.tables_region is not None):
             raise SettingsError("tables_endpoint and tables_region require tables")
+        if self.journal is None and (self.journal_creds is not None or self.journal_lenient):
+            raise SettingsError("journal_creds and journal_lenient require journal")
+        if self.journal is not None and self.tables is None:
+            raise SettingsError(
+                "journal requires tables: a store outlives its machine only if its tables are not on its disk"
+            )
+        if self.journal is not None and self.journal.partition("://")[0] not in _JOURNALS:
+            raise SettingsError(f"journal: the address must begin with {', '.join(_JOURNALS)} and ://")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise SettingsError("tls_cert and tls_key belong together: set both or neither")
         if self.password is not None and self.password_file is not None:
@@ -404,13 +426,17 @@ def variable_of(setting: Field[Any]) -> str:
     return PREFIX + setting.name.upper()
 
 
+def _is_address(setting: Field[Any]) -> bool:
+    return setting.name.endswith("_url") or setting.name == "journal"
+
+
 def shown(setting: Field[Any], value: Any) -> str:
     """Return a value for people: secrets and credentials in addresses are hidden."""
     if value is None:
         return "none"
     if setting.metadata.get("secret"):
         return "(hidden)"
-    return _USERINFO.sub("(hidden)@", str(value)) if setting.name.endswith("_url") else str(value)
+    return _USERINFO.sub("(hidden)@", str(value)) if _is_address(setting) else str(value)
 
 
 def _check(setting: Field[Any], value: Any) -> None:

@@ -1,21 +1,30 @@
-"""What holds for every disk: the real one, the unsynced one of memory streams, and the one that breaks."""
+"""What holds for every disk: the real one, unsynced ones, journaled ones, and one that breaks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError
+from journals import Head, folder_journal
 from simulation.disks import BreakableDisk
 
 
-@pytest.fixture(params=["synced", "unsynced", "breakable"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+@pytest.fixture(params=["synced", "unsynced", "breakable", "journaled"])
+def disk(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Disk]:
     if request.param == "breakable":
-        return BreakableDisk(tmp_path)
-    return RealDisk(sync=request.param == "synced")
+        yield BreakableDisk(tmp_path)
+    elif request.param == "journaled":
+        head = Head(folder_journal(tmp_path_factory.mktemp("journal")), tmp_path)
+        yield head.disk
+        head.shipper.close()
+    else:
+        yield RealDisk(sync=request.param == "synced")
 
 
 def test_what_is_appended_is_read_back_whole_and_in_ranges(disk: Disk, tmp_path: Path) -> None:

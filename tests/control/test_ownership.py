@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.control.ownership import MAGIC, NAME, Owner, Ownership
+from headwater.control.ownership import CACHE_VERSION, MAGIC, NAME, VERSION, Owner, Ownership
 from headwater.errors import CorruptionError, DiskError, FencedError, NewerFormatError
 
 
@@ -86,15 +86,31 @@ def test_a_flipped_bit_in_the_record_is_noticed(tmp_path: Path) -> None:
             Owner.decode(bytes(damaged), tmp_path)
 
 
-def test_a_record_of_a_newer_release_is_refused_by_who_would_take_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headwater.control.ownership.VERSION", 2)
-    newer = Owner(7, 42, b"i" * 16, "host").encode()
-    monkeypatch.undo()
+def test_a_cache_of_a_journal_has_a_record_that_older_releases_refuse(tmp_path: Path) -> None:
+    ownership = Ownership(tmp_path)
+    ownership.take(is_cache=True)
+    assert Owner.decode((tmp_path / NAME).read_bytes(), tmp_path).version == CACHE_VERSION > VERSION
+    ownership.take()
+    assert Owner.decode((tmp_path / NAME).read_bytes(), tmp_path).version == CACHE_VERSION
+    ownership.check()
+
+
+async def test_an_owner_that_the_journal_deposed_has_lost_for_good(tmp_path: Path) -> None:
+    ownership = taken(tmp_path)
+    losing = asyncio.create_task(ownership.lost())
+    await asyncio.sleep(0)
+    error = ownership.lose("process 7 on b has it, with epoch 2")
+    assert await losing is error
+    for _ in range(2):
+        with pytest.raises(FencedError, match="process 7 on b"):
+            ownership.check()
+
+
+def test_a_record_of_a_newer_release_is_refused_by_who_would_take_over(tmp_path: Path) -> None:
+    newer = Owner(7, 42, b"i" * 16, "host", CACHE_VERSION + 1).encode()
     assert newer.startswith(MAGIC)
     (tmp_path / NAME).write_bytes(newer)
-    with pytest.raises(NewerFormatError, match="version 2, this Headwater knows up to 1"):
+    with pytest.raises(NewerFormatError, match="version 3, this Headwater knows up to 2"):
         Ownership(tmp_path).take()
     assert (tmp_path / NAME).read_bytes() == newer
 

@@ -9,6 +9,7 @@ import pytest
 
 from headwater.control import catalog_schema, declaration, ownership
 from headwater.delivery import change
+from headwater.journal import opened_head, record
 from headwater.log import batch, checkpoint, segment
 from headwater.model import cursor, gaps
 from headwater.stan import records
@@ -19,6 +20,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "internals" / "formats.md"
 VERSIONS = {
     "`catalog.db`": catalog_schema.VERSION,
     "`epoch`": ownership.VERSION,
+    "`epoch` in a cache of a journal": ownership.CACHE_VERSION,
+    "`journal`, the mark of a cache of a journal": opened_head.VERSION,
+    "a record of a journal": record.VERSION,
     "`stan.<account>.db`": records.VERSION,
     "`identity.json`": declaration.IDENTITY_VERSION,
     "`declared.json`, `consumers/*.json`": declaration.VERSION,

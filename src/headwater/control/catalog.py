@@ -18,6 +18,7 @@ from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.control.catalog_schema import put, row_sum
 from headwater.control.consumer_files import ConsumerFiles
 from headwater.control.declaration import ConsumerFile
+from headwater.control.sqlite_file import NO_REPLICA, Replica
 from headwater.disk import Disk, RealDisk
 from headwater.errors import Error
 from headwater.fence import NO_FENCE, Fence
@@ -38,6 +39,7 @@ class Catalog:
         fence: Fence = NO_FENCE,
         *,
         over_streams: bool = False,
+        replica: Replica = NO_REPLICA,
     ) -> None:
         """Open the catalog; create a missing one, but not over existing streams unless `over_streams`."""
         self._path = path
@@ -46,7 +48,11 @@ class Catalog:
         self._over_streams = over_streams
         self._consumer_files = ConsumerFiles(self._disk)
         self._file = CatalogFile(
-            path, fence, require_new=self._require_new, before_change=self._consumer_files.remove_leftover
+            path,
+            fence,
+            require_new=self._require_new,
+            before_change=self._consumer_files.remove_leftover,
+            replica=replica,
         )
 
     def _require_new(self) -> None:

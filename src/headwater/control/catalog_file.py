@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headwater.control.catalog_schema import COLUMNS, MIGRATIONS, SUMMED, VERSION, put, row_sum
 from headwater.control.open_mark import OpenMark
-from headwater.control.sqlite_file import open_database
+from headwater.control.sqlite_file import NO_REPLICA, Replica, open_database
 from headwater.errors import DiskError, Error, FencedError
 from headwater.fence import Fence, check_committed
 
@@ -37,6 +37,7 @@ class CatalogFile:
         *,
         require_new: Callable[[], None],
         before_change: Callable[[], None],
+        replica: Replica = NO_REPLICA,
     ) -> None:
         """Open the file, or create it if `require_new` does not raise.
 
@@ -44,6 +45,7 @@ class CatalogFile:
         """
         self._path = path
         self._fence = fence
+        self._replica = replica
         self._require_new = require_new
         self._before_change = before_change
         self._is_current = False
@@ -124,6 +126,7 @@ class CatalogFile:
                     self._db.execute(statement, key)
                 yield self._db
                 self._fence.check()
+                self._replica.ship(self._db)
                 self._commit()
                 self._mark.make(self._fence.epoch)
                 self._refused.clear()
@@ -137,6 +140,7 @@ class CatalogFile:
             self._db.execute("COMMIT")
         except sqlite3.Error:
             self._roll_back()
+            self._replica.undo()
             self._may_return = True
             with suppress(sqlite3.Error, Error):
                 self._overwrite_refused()
@@ -158,6 +162,7 @@ class CatalogFile:
             self._own()
             found = self._db.execute("SELECT value FROM store WHERE key = ?", (_REFUSALS,)).fetchone()
             self._db.execute(*put("store", (_REFUSALS, str(int(found[0]) + 1 if found else 1))))
+            self._replica.ship(self._db)
             self._db.execute("COMMIT")
         except BaseException:
             self._roll_back()

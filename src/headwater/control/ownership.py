@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 NAME = "epoch"
 MAGIC = b"\xf1HWEPO\r\n"
 VERSION = 1
+CACHE_VERSION = 2
+"""The version in a directory that is a cache of a journal: releases that know no journal must refuse it."""
 LOOK_S = 1.0
 """How often an engine that has nothing to acknowledge checks its ownership."""
 
@@ -53,11 +55,12 @@ class Owner(NamedTuple):
     pid: int
     instance: bytes
     host: str
+    version: int = VERSION
 
     def encode(self) -> bytes:
         """Return the record as bytes."""
         host = self.host.encode()[:80]
-        record = _RECORD.pack(MAGIC, VERSION, 0, self.epoch, self.pid, self.instance, host)
+        record = _RECORD.pack(MAGIC, self.version, 0, self.epoch, self.pid, self.instance, host)
         return record[:_CRC_AT] + _crc(record).to_bytes(4, "little") + record[_CRC_END:]
 
     @classmethod
@@ -68,9 +71,9 @@ class Owner(NamedTuple):
         _, version, crc, epoch, pid, instance, host = _RECORD.unpack_from(record)
         if crc != _crc(record[: _RECORD.size]):
             raise CorruptionError(path, _CRC_AT, "the checksum of the owner does not match")
-        if version > VERSION:
-            raise NewerFormatError(f"the record {path}", version, VERSION)
-        return cls(epoch, pid, instance, host.rstrip(b"\0").decode(errors="replace"))
+        if version > CACHE_VERSION:
+            raise NewerFormatError(f"the record {path}", version, CACHE_VERSION)
+        return cls(epoch, pid, instance, host.rstrip(b"\0").decode(errors="replace"), version)
 
 
 class Ownership:
@@ -79,6 +82,7 @@ class Ownership:
     def __init__(self, store: Path) -> None:
         self._store = store
         self._path = store / NAME
+        self._version = VERSION
         self._record = b""
         """Our own record, as it must be on disk."""
         self._lock = threading.Lock()
@@ -87,10 +91,14 @@ class Ownership:
         self._lost = asyncio.Event()
         self.epoch = 0
 
-    def take(self, above: int = 0) -> None:
-        """Return once this engine durably owns the store, with an epoch above all others and `above`."""
-        self.epoch = max(self._last_epoch(), above) + 1
-        owner = Owner(self.epoch, os.getpid(), uuid4().bytes, socket.gethostname())
+    def take(self, above: int = 0, *, is_cache: bool = False) -> None:
+        """Return once this engine durably owns the store, with an epoch above all others and `above`.
+
+        A directory that was taken as a cache of a journal stays one.
+        """
+        self._version = CACHE_VERSION if is_cache else self._version
+        self.epoch = max(self.last_epoch(), above) + 1
+        owner = Owner(self.epoch, os.getpid(), uuid4().bytes, socket.gethostname(), self._version)
         self._record = owner.encode()
         with _Writing(self._path):
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -109,7 +117,7 @@ class Ownership:
             finally:
                 os.close(directory)
 
-    def _last_epoch(self) -> int:
+    def last_epoch(self) -> int:
         """Return the epoch of the last owner, 0 if there is no readable record."""
         try:
             return Owner.decode(self._path.read_bytes(), self._path).epoch
@@ -129,7 +137,7 @@ class Ownership:
         # Opened each time: only that makes a network file system ask its server.
         found = self._read()
         if found != self._record:
-            raise self._lose(found)
+            raise self.lose(self._reason(found))
 
     def _read(self) -> bytes:
         try:
@@ -143,10 +151,11 @@ class Ownership:
                 return b""
             raise DiskError(self._path, "read", error.errno or 0) from error
 
-    def _lose(self, found: bytes) -> FencedError:
+    def lose(self, reason: str) -> FencedError:
+        """Return the error of this and every later check: the store has another owner."""
         with self._lock:
             if self._error is None:
-                self._error = FencedError(self._store, self.epoch, self._reason(found))
+                self._error = FencedError(self._store, self.epoch, reason)
                 if self._loop is not None and not self._loop.is_closed():
                     self._loop.call_soon_threadsafe(self._lost.set)
         return self._error

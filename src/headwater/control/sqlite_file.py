@@ -11,6 +11,7 @@ import logging
 import os
 import sqlite3
 from pathlib import Path
+from typing import Protocol
 
 from headwater.control.wal_file import WalState, state_of, wal_path
 
@@ -34,6 +35,31 @@ _NETWORK = (
 
 
 logger = logging.getLogger(__name__)
+
+
+class Replica(Protocol):
+    """A copy of a SQLite file outside this machine, changed with every transaction."""
+
+    def ship(self, db: sqlite3.Connection) -> None:
+        """Return once the copy durably has the open transaction, which is committed next."""
+        ...
+
+    def undo(self) -> None:
+        """Have the copy forget the last transaction, because it could not be committed."""
+        ...
+
+
+class NoReplica:
+    """The copy of a file that has none."""
+
+    def ship(self, db: sqlite3.Connection) -> None:
+        """Do nothing."""
+
+    def undo(self) -> None:
+        """Do nothing."""
+
+
+NO_REPLICA = NoReplica()
 
 
 def open_database(path: Path) -> sqlite3.Connection:

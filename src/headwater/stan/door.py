@@ -17,6 +17,7 @@ from headwater.bounded import ends
 from headwater.bus.connection import Connection, NoRespondersError
 from headwater.clock import Clock
 from headwater.control.domain import Domain
+from headwater.control.sqlite_file import NO_REPLICA, Replica
 from headwater.delivery.outlet import Outlet
 from headwater.delivery.timers import Timers
 from headwater.errors import SettingsError
@@ -74,13 +75,14 @@ async def opened(
     outlet: Outlet | None,
     clock: Clock,
     keep_pace: Callable[[Stream], None],
+    replica: Replica = NO_REPLICA,
 ) -> AsyncIterator[StanDoor]:
     """Serve NATS Streaming clients during a block; the state is stored in the file at `path`."""
     assert settings.stan is not None
     limits = StoreLimits.from_settings(settings)
     if not settings.stan_partitioning:
         await check_alone(connection, settings.stan)
-    kept = await on_thread(Records, path, domain.fence)
+    kept = await on_thread(Records, path, domain.fence, replica)
     journal, timers = Journal(kept), Timers(clock)
     try:
         server_id = _identify(kept, settings.stan)

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from headwater.checksum import crc32
 from headwater.control.open_mark import OpenMark
-from headwater.control.sqlite_file import open_database
+from headwater.control.sqlite_file import NO_REPLICA, Replica, open_database
 from headwater.errors import Error, FencedError, NewerFormatError
 from headwater.fence import NO_FENCE, Fence, check_committed
 from headwater.stan.clients import Client
@@ -168,8 +168,9 @@ class SubscriptionRow:
 class Records:
     """The records file. Changes are durable when `write` returns. Thread-safe."""
 
-    def __init__(self, path: Path, fence: Fence = NO_FENCE) -> None:
+    def __init__(self, path: Path, fence: Fence = NO_FENCE, replica: Replica = NO_REPLICA) -> None:
         self._path = path
+        self._replica = replica
         self._fence = fence
         self._is_current = False
         """Whether the file has this version's schema."""
@@ -219,7 +220,8 @@ class Records:
                     self._db.execute(statement, values)
                 self._own()
                 self._fence.check()
-                self._db.execute("COMMIT")
+                self._replica.ship(self._db)
+                self._commit()
                 self._mark.make(self._fence.epoch)
             except BaseException:
                 # SQLite rolls some failed commits back by itself.
@@ -227,6 +229,13 @@ class Records:
                     self._db.execute("ROLLBACK")
                 raise
         check_committed(self._fence)
+
+    def _commit(self) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            self._replica.undo()
+            raise
 
     def _own(self) -> None:
         """Write this engine's epoch with every change; refuse if a later owner has written its own."""

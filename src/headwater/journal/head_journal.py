@@ -1,0 +1,77 @@
+"""What a journal promises: records at dense positions, each written once by one engine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from errno import EIO
+from pathlib import Path
+from typing import Protocol
+
+from headwater.errors import DiskError, Error
+
+
+class JournalError(DiskError):
+    """The journal did not do what was asked; after an append the outcome is unknown.
+
+    It is a DiskError, because the callers that can retry treat both alike.
+    """
+
+    def __init__(self, address: str, operation: str, reason: str) -> None:
+        Error.__init__(self, f"cannot {operation} the journal {address}: {reason}")
+        self.path = Path(address)
+        self.operation = operation
+        self.errno = EIO
+
+
+class TakenError(Exception):
+    """The journal has a record at this position, or claims so: look at it before believing it."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"position {position} is taken")
+        self.position = position
+
+
+class UnfitJournalError(Error):
+    """The journal cannot hold a store; the message names the remedy."""
+
+
+class HeadJournal(Protocol):
+    """Records at positions 1, 2, 3, …; every failure is a `JournalError`, and one thread at a time calls."""
+
+    @property
+    def address(self) -> str:
+        """Return where the journal is, without credentials."""
+        ...
+
+    @property
+    def copies(self) -> int:
+        """Return how many copies of a record are kept, as far as the journal says."""
+        ...
+
+    def append(self, position: int, record: bytes) -> None:
+        """Return once the record is durably at this position, which must be the next one.
+
+        If another record is there, or was there and was trimmed, raise `TakenError`. Of all callers for one
+        position, one succeeds.
+        """
+        ...
+
+    def get(self, position: int) -> bytes | None:
+        """Return the record at this position, None if there is none."""
+        ...
+
+    def last(self, known: int = 0) -> int:
+        """Return the highest position, 0 if nothing was ever appended; `known` is one that was reached."""
+        ...
+
+    def read(self, first: int, last: int) -> Iterator[bytes]:
+        """Yield the records of these positions in order; raise if one is missing."""
+        ...
+
+    def trim(self, below: int, keep: Collection[int]) -> None:
+        """Remove the records below a position that are not in `keep`; one that stays does no harm."""
+        ...
+
+    def close(self) -> None:
+        """Release what the journal uses here."""
+        ...

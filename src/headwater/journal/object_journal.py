@@ -1,0 +1,100 @@
+"""A journal in a bucket: one object for each record, created only if there is none at its position."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from headwater.journal.head_journal import JournalError, TakenError
+from headwater.objects import preflight
+from headwater.objects.object_error import ObjectError, Problem
+from headwater.objects.objects import Objects
+
+FOLDER = "records"
+COPIES = 3
+"""What object stores keep of an object, or the equivalent; none of them says so in an answer."""
+READERS = 16
+
+
+class ObjectJournal:
+    """The objects below one prefix, named after their positions."""
+
+    def __init__(self, objects: Objects) -> None:
+        """Open the prefix; the bucket is tested first, since not all have conditional writes."""
+        self._objects = objects
+        preflight.check(objects)
+        self._threads = ThreadPoolExecutor(READERS, "journal")
+
+    @property
+    def address(self) -> str:
+        return self._objects.address
+
+    @property
+    def copies(self) -> int:
+        return COPIES
+
+    def append(self, position: int, record: bytes) -> None:
+        try:
+            self._objects.put_if_absent(_key(position), record)
+        except ObjectError as error:
+            if error.problem in (Problem.EXISTS, Problem.CHANGED):
+                raise TakenError(position) from error
+            raise self._error("append to", error) from error
+
+    def get(self, position: int) -> bytes | None:
+        try:
+            return self._objects.get(_key(position))
+        except ObjectError as error:
+            if error.problem is Problem.MISSING:
+                return None
+            raise self._error("read", error) from error
+
+    def last(self, known: int = 0) -> int:
+        try:
+            found = known or max(self._positions(), default=0)
+        except ObjectError as error:
+            raise self._error("list", error) from error
+        # A listing may lack the newest objects.
+        while self._exists(found + 1):
+            found += 1
+        return found
+
+    def read(self, first: int, last: int) -> Iterator[bytes]:
+        positions = iter(range(first, last + 1))
+        while chunk := list(islice(positions, 4 * READERS)):
+            for position, record in zip(chunk, self._threads.map(self.get, chunk), strict=True):
+                if record is None:
+                    raise JournalError(self.address, "read", f"the record at position {position} is missing")
+                yield record
+
+    def trim(self, below: int, keep: Collection[int]) -> None:
+        try:
+            gone = [n for n in self._positions() if n < below and n not in keep]
+            list(self._threads.map(lambda position: self._objects.delete(_key(position)), gone))
+        except ObjectError as error:
+            raise self._error("trim", error) from error
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+    def _positions(self) -> list[int]:
+        names = [info.key.rpartition("/")[2] for info in self._objects.list(FOLDER)]
+        return [int(name) for name in names if name.isascii() and name.isdigit()]
+
+    def _exists(self, position: int) -> bool:
+        try:
+            self._objects.head(_key(position))
+        except ObjectError as error:
+            if error.problem is Problem.MISSING:
+                return False
+            raise self._error("read", error) from error
+        return True
+
+    def _error(self, operation: str, error: ObjectError) -> JournalError:
+        reason = f"{error.problem.value} ({error.detail})" if error.detail else error.problem.value
+        return JournalError(self.address, operation, reason)
+
+
+def _key(position: int) -> str:
+    return f"{FOLDER}/{position:020d}"

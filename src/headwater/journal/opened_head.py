@@ -1,0 +1,177 @@
+"""The head of a store in a journal: opened from the settings, taken over, and shipped until it is closed.
+
+A file `journal` in the directory names the journal. A directory with streams and without that file is a store
+of its own, and is never overwritten. With the file, the directory is a cache.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from headwater.bus.options import ConnectOptions
+from headwater.disk import RealDisk
+from headwater.errors import FencedError, SettingsError
+from headwater.journal.head_journal import HeadJournal, JournalError
+from headwater.journal.jetstream_journal import JetStreamJournal, JetStreamPlace
+from headwater.journal.journaled_database import JournaledDatabase
+from headwater.journal.journaled_disk import JournaledDisk
+from headwater.journal.object_journal import ObjectJournal
+from headwater.journal.rebuilding import Rebuilding
+from headwater.journal.shipper import Shipper
+from headwater.journal.takeover import Takeover
+from headwater.model.sealed import seal, unseal
+from headwater.objects.address import SCHEMES, BucketAddress
+from headwater.objects.bucket import Bucket
+from headwater.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+MARK = "journal"
+VERSION = 1
+CATALOG = "catalog.db"
+DEFAULT_NAME = "HEADWATER"
+REQUEST_RETRY_S = 2.0
+PATIENCE_S = 20.0
+"""How long a starting engine tries a journal that does not answer."""
+RETRY_S = 0.5
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class JournalMark(msgspec.Struct, frozen=True):
+    """The journal that a directory is a cache of."""
+
+    id: str
+    address: str
+
+
+class OpenedHead:
+    """A store's head that this engine owns."""
+
+    def __init__(self, disk: JournaledDisk, shipper: Shipper, journal: HeadJournal, epoch: int) -> None:
+        self.disk = disk
+        self._shipper = shipper
+        self._journal = journal
+        self.epoch = epoch
+
+    @property
+    def copies(self) -> int:
+        """Return how many copies the journal keeps."""
+        return self._journal.copies
+
+    def database(self, path: Path) -> JournaledDatabase:
+        """Return how a SQLite file of the store is shipped."""
+        return JournaledDatabase(self.disk, path)
+
+    def close(self) -> None:
+        """Ship what is left, and let another engine take over."""
+        self._shipper.close()
+        self._journal.close()
+
+
+def require_no_mark(store: Path) -> None:
+    """Refuse a directory that is a cache of a journal: an engine without it would store beside it."""
+    mark = read_mark(store)
+    if mark is not None:
+        raise SettingsError(f"store: {store} is a cache of the journal {mark.address}: pass it as --journal")
+
+
+def read_mark(store: Path) -> JournalMark | None:
+    """Return which journal a directory is a cache of, None if it is a store of its own."""
+    path = store / MARK
+    return unseal(path.read_bytes(), JournalMark, VERSION) if path.exists() else None
+
+
+def open_journal(settings: Settings) -> HeadJournal:
+    """Return the journal that the settings name, once it has passed its tests."""
+    assert settings.journal is not None
+    if settings.journal.partition("://")[0] in SCHEMES:
+        address = BucketAddress(
+            settings.journal.rstrip("/"), settings.tables_endpoint, settings.tables_region
+        )
+        return ObjectJournal(Bucket(address, retry_s=REQUEST_RETRY_S))
+    servers, name = servers_of(settings.journal)
+    options = ConnectOptions(
+        servers=servers,
+        name="headwater journal",
+        creds_file=str(settings.journal_creds or ""),
+        tls_ca=str(settings.tls_ca or ""),
+    )
+    return JetStreamJournal(JetStreamPlace(options, name, settings.journal_lenient))
+
+
+def servers_of(address: str) -> tuple[tuple[str, ...], str]:
+    """Return the servers of `nats://[user:password@]host,host,host/NAME`, and the name of the journal."""
+    scheme, _, rest = address.partition("://")
+    hosts, _, name = rest.partition("/")
+    login, at, hosts = hosts.rpartition("@")
+    if name and not _NAME.fullmatch(name):
+        raise SettingsError(f"journal: {name!r} is no name of a journal: use letters, digits, - and _")
+    return tuple(f"{scheme}://{login}{at}{host}" for host in hosts.split(",")), name or DEFAULT_NAME
+
+
+def open_head(
+    settings: Settings,
+    epoch: int,
+    lose: Callable[[str], FencedError],
+    on_owner: Callable[[str], None],
+    is_over: Callable[[], bool],
+) -> OpenedHead:
+    """Return the head of a store once this engine owns it and the directory has all of it; blocking.
+
+    Our epoch will be above `epoch`. If another engine takes over later, `lose` is called with the reason. A
+    journal that does not answer is tried for a while; a standby tries it until `is_over`.
+    """
+    until = time.monotonic() + PATIENCE_S
+    _require_cache(settings)
+    while True:
+        try:
+            return _try_open(settings, epoch, lose, on_owner if settings.standby else None, is_over)
+        except JournalError as error:
+            if is_over() or (time.monotonic() > until and not settings.standby):
+                raise
+            logger.warning("%s; trying again", error)
+            time.sleep(RETRY_S)
+
+
+def _require_cache(settings: Settings) -> None:
+    """Refuse a directory with streams that did not come from a journal: they would be overwritten."""
+    store = settings.store
+    assert store is not None
+    if read_mark(store) is None and Rebuilding(store).leftovers():
+        raise SettingsError(
+            f"store: {store} holds a store of its own: a journal needs an empty directory at first"
+        )
+
+
+def _try_open(
+    settings: Settings,
+    epoch: int,
+    lose: Callable[[str], FencedError],
+    on_owner: Callable[[str], None] | None,
+    is_over: Callable[[], bool],
+) -> OpenedHead:
+    store = settings.store
+    assert store is not None
+    journal = open_journal(settings)
+
+    def mark(journal_id: str) -> None:
+        content = seal(JournalMark(journal_id, journal.address), VERSION)
+        RealDisk().write_atomic(store / MARK, content)
+
+    try:
+        found = read_mark(store)
+        taken = Takeover(journal, store, epoch, found.id if found else "", mark, is_over).run(on_owner)
+        contents = taken.rebuilding.contents
+        shipper = Shipper(journal, taken.appender, contents, taken.records, taken.keep, lose)
+        disk = JournaledDisk(store, shipper, taken.rebuilding.lengths(contents.names()))
+    except BaseException:
+        journal.close()
+        raise
+    shipper.start()
+    return OpenedHead(disk, shipper, journal, taken.appender.epoch)

@@ -1,0 +1,207 @@
+"""Ships the changes of a store's head to its journal: in order, in groups, from one thread.
+
+1. A change is queued, in the order in which it was made on the disk.
+2. The thread appends what is queued as one record, of up to about 1 MiB.
+3. Whoever waits for a change to be durable is woken.
+
+A change stays queued until the journal has it, also if its caller gave up waiting. So the journal always
+holds a state that the disk went through. While there is nothing to ship, an empty record is a sign of life.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+
+from headwater.errors import DiskError, Error, FencedError
+from headwater.journal.appender import Appender, DeposedError
+from headwater.journal.contents import Contents
+from headwater.journal.head_journal import HeadJournal, JournalError
+from headwater.journal.record import PIECE_BYTES, ChangePiece, RecordKind
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 1.0
+"""How often an engine that changes nothing shows that it is there."""
+PATIENCE_S = 20.0
+"""How long a sync waits for the journal; the election of a new leader takes up to 10 s."""
+RECORD_BYTES = PIECE_BYTES + (128 << 10)
+"""A record is closed when its pieces have this much data."""
+TRIM_RECORDS, TRIM_BYTES = 256, 16 << 20
+"""Trim when so many records, or bytes of them, are not needed any more."""
+SLACK_BYTES, SLACK_RECORDS = 32 << 20, 4000
+"""How much more than the files themselves the journal may hold before old files are written again."""
+REWRITES = 64
+"""How many files are written again at a time."""
+MOST_PIECES = 4096
+PIECE_OVERHEAD = 48
+LAST_S = 5.0
+"""How long an engine that ends waits for its journal."""
+
+
+class Shipper:
+    """The queue of changes and the thread that empties it; any thread may queue and wait."""
+
+    def __init__(
+        self,
+        journal: HeadJournal,
+        appender: Appender,
+        contents: Contents,
+        records: dict[int, int],
+        keep: Collection[int],
+        on_fenced: Callable[[str], FencedError],
+    ) -> None:
+        """`records` are the sizes of the records by their positions; those in `keep` are never removed."""
+        self._journal = journal
+        self._appender = appender
+        self._contents = contents
+        self._records = dict(sorted(records.items()))
+        self._bytes = sum(records.values())
+        self._dead = self._dead_bytes = 0
+        """Records that may be trimmed."""
+        self._floor = 0
+        """The floor that the last record states: only below it may anything be removed."""
+        self._rewritten = 0
+        """How many pieces were queued when old files were last written again."""
+        self._keep = set(keep)
+        self._on_fenced = on_fenced
+        self._queue: deque[ChangePiece] = deque()
+        self._changed = threading.Condition()
+        self._queued = self._shipped = 0
+        """How many pieces were queued and shipped since the start."""
+        self._error: Error | None = None
+        """Why the last attempt failed; None while all is well."""
+        self._fenced: FencedError | None = None
+        self._closing = False
+        self.rewrite: Callable[[str], bool] = lambda path: False
+        """Queues the whole content of a file, if the file still exists."""
+        self._thread = threading.Thread(target=self._run, name="journal shipper", daemon=True)
+
+    def start(self) -> None:
+        """Ship from now on."""
+        self._thread.start()
+
+    def queue(self, pieces: Sequence[ChangePiece]) -> None:
+        """Queue the pieces of one change, behind all that are queued."""
+        with self._changed:
+            self._queue.extend(pieces)
+            self._queued += len(pieces)
+            self._changed.notify_all()
+
+    def flush(self, patience_s: float | None = None) -> None:
+        """Return once everything that was queued is durable; raise if the journal does not take it."""
+        until = time.monotonic() + (PATIENCE_S if patience_s is None else patience_s)
+        with self._changed:
+            wanted = self._queued
+            while self._shipped < wanted:
+                if self._fenced is not None:
+                    raise self._fenced
+                left_s = until - time.monotonic()
+                if left_s <= 0 or not self._thread.is_alive():
+                    raise self._refusal()
+                self._changed.wait(left_s)
+            if self._fenced is not None:
+                raise self._fenced
+
+    def close(self) -> None:
+        """Ship what is queued, if the journal takes it soon, and leave a record that this engine ended."""
+        with suppress(Error):
+            self.flush(LAST_S)
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(2 * LAST_S)
+
+    def _refusal(self) -> DiskError:
+        if isinstance(self._error, DiskError):
+            return self._error
+        return JournalError(self._journal.address, "append to", "it does not answer")
+
+    def _run(self) -> None:
+        try:
+            while (pieces := self._take()) is not None:
+                self._ship(RecordKind.CHANGES, pieces)
+                self._tidy()
+            if not self._queue:
+                self._ship(RecordKind.CLOSED, ())
+        except DeposedError as error:
+            self._lose(error.owner)
+        except JournalError as error:
+            logger.warning("the journal is left without a last record: %s", error)
+        except Exception as error:
+            logger.exception("nothing is shipped to the journal any more")
+            self._lose(f"the journal failed here: {error!r}")
+
+    def _lose(self, reason: str) -> None:
+        fenced = self._on_fenced(reason)
+        with self._changed:
+            self._fenced = fenced
+            self._changed.notify_all()
+
+    def _take(self) -> tuple[ChangePiece, ...] | None:
+        """Return the next pieces, none after a while without changes, None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closing, BEAT_S)
+            if self._closing:
+                return None
+            taken: list[ChangePiece] = []
+            size = 0
+            while self._queue and len(taken) < MOST_PIECES:
+                size += _size(self._queue[0])
+                if taken and size > RECORD_BYTES:
+                    break
+                taken.append(self._queue.popleft())
+            return tuple(taken)
+
+    def _ship(self, kind: RecordKind, pieces: tuple[ChangePiece, ...]) -> None:
+        position = self._appender.last + 1
+        floor = min(self._contents.floor(position), position)
+        size = self._appender.append(kind, pieces, floor, self._is_over)
+        if self._error is not None:
+            logger.info("the journal %s works again", self._journal.address)
+        self._floor = floor
+        self._records[position] = size
+        self._bytes += size
+        self._contents.apply(position, pieces)
+        with self._changed:
+            self._error = None
+            self._shipped += len(pieces)
+            self._changed.notify_all()
+
+    def _is_over(self, error: DiskError) -> bool:
+        """Return whether to give up appending: only at the end. Until then the outcome must be found out."""
+        if self._error is None:
+            logger.error("%s; nothing is acknowledged until it works again", error)
+        self._error = error
+        return self._closing
+
+    def _tidy(self) -> None:
+        """Remove records that are not needed, and write old files again if they keep too many of those."""
+        while self._records and (first := next(iter(self._records))) < self._floor:
+            self._dead_bytes += self._records.pop(first)
+            self._dead += 1
+        if self._dead >= TRIM_RECORDS or self._dead_bytes >= TRIM_BYTES:
+            self._trim()
+        is_large = self._bytes > 2 * self._contents.live_bytes + SLACK_BYTES
+        is_long = len(self._records) > 2 * self._contents.live_records + SLACK_RECORDS
+        if (is_large or is_long) and self._shipped >= self._rewritten:
+            for path in self._contents.oldest(REWRITES):
+                self.rewrite(path)
+            self._rewritten = self._queued
+
+    def _trim(self) -> None:
+        try:
+            self._journal.trim(self._floor, self._keep)
+        except DiskError as error:
+            logger.warning("%s; it is trimmed later", error)
+            return
+        self._bytes -= self._dead_bytes
+        self._dead = self._dead_bytes = 0
+
+
+def _size(piece: ChangePiece) -> int:
+    return len(piece.data) + len(piece.path) + PIECE_OVERHEAD

@@ -1,0 +1,49 @@
+"""A journal of objects when its bucket fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakable_objects import BreakableObjects, ObjectFault
+from headwater.journal.head_journal import JournalError, TakenError
+from headwater.journal.object_journal import ObjectJournal
+from headwater.objects.preflight import UnfitBucketError
+from journals import folder
+
+
+def test_each_request_that_fails_names_the_journal(tmp_path: Path) -> None:
+    objects = BreakableObjects(folder(tmp_path / "journal"))
+    journal = ObjectJournal(objects)
+    objects.break_always(ObjectFault.REFUSED)
+    for call in (
+        lambda: journal.append(1, b"x"),
+        lambda: journal.get(1),
+        lambda: journal.last(),
+        lambda: journal.last(1),
+        lambda: journal.trim(2, ()),
+    ):
+        with pytest.raises(JournalError, match="the object store cannot be reached"):
+            call()
+    journal.close()
+
+
+def test_a_late_append_is_found_at_its_position(tmp_path: Path) -> None:
+    objects = BreakableObjects(folder(tmp_path / "journal"))
+    journal = ObjectJournal(objects)
+    objects.break_at(1, ObjectFault.LATE, "write")
+    with pytest.raises(JournalError):
+        journal.append(1, b"x")
+    assert journal.get(1) == b"x"
+    with pytest.raises(TakenError):
+        journal.append(1, b"x")
+    journal.close()
+
+
+def test_a_bucket_that_is_away_is_not_an_empty_journal(tmp_path: Path) -> None:
+    objects = BreakableObjects(folder(tmp_path / "journal"))
+    objects.break_always(ObjectFault.REFUSED)
+    with pytest.raises(Exception, match="cannot be reached") as refused:
+        ObjectJournal(objects)
+    assert not isinstance(refused.value, UnfitBucketError)

@@ -1,0 +1,100 @@
+"""Who owns a store: an engine that is alive, one that ended, one that is silent, and a wrong journal."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import StoreLockedError
+from headwater.journal import shipper, takeover
+from headwater.journal.head_journal import HeadJournal, UnfitJournalError
+from headwater.journal.takeover import Takeover
+from journals import Head, eventually, folder_journal, taken_over
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipper, "BEAT_S", 0.02)
+    monkeypatch.setattr(takeover, "LOOK_S", 0.02)
+
+
+def attempt(journal: HeadJournal, store: Path, expected: str = "") -> Takeover:
+    store.mkdir(exist_ok=True)
+    return Takeover(journal, store, 0, expected, lambda journal_id: None, lambda: False)
+
+
+def test_a_store_with_an_owner_that_is_alive_is_in_use(tmp_path: Path) -> None:
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    with pytest.raises(StoreLockedError, match=r"is in use by the engine with process id \d+ on "):
+        attempt(folder_journal(tmp_path / "journal"), tmp_path / "b").run(None)
+    assert not head.lost
+    head.shipper.close()
+
+
+def test_a_standby_waits_and_takes_over_when_the_owner_ends(tmp_path: Path) -> None:
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    head.disk.write_atomic(head.store / "x", b"1")
+    standby = attempt(folder_journal(tmp_path / "journal"), tmp_path / "b")
+    owners: list[str] = []
+    epochs: list[int] = []
+    waiting = threading.Thread(target=lambda: epochs.append(standby.run(owners.append).appender.epoch))
+    waiting.start()
+    eventually(lambda: _require(bool(owners)))
+    assert not epochs
+    head.shipper.close()
+    waiting.join(60)
+    assert (epochs, len(owners)) == ([2], 1)
+    assert (tmp_path / "b" / "x").read_bytes() == b"1"
+
+
+def test_a_silent_owner_is_deposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(takeover, "SILENCE_S", 0.2)
+    first = taken_over(folder_journal(tmp_path / "journal"), _made(tmp_path / "a"))
+    taken = attempt(folder_journal(tmp_path / "journal"), tmp_path / "b").run(None)
+    assert (first.appender.epoch, taken.appender.epoch) == (1, 2)
+
+
+def test_an_epoch_is_above_that_of_the_directory(tmp_path: Path) -> None:
+    journal = folder_journal(tmp_path / "journal")
+    taken = Takeover(journal, _made(tmp_path / "a"), 41, "", lambda journal_id: None, lambda: False)
+    assert taken.run(None).appender.epoch == 42
+
+
+def test_an_empty_journal_does_not_replace_a_directory_that_came_from_one(tmp_path: Path) -> None:
+    store = _made(tmp_path / "a")
+    (store / "catalog.db").write_bytes(b"x")
+    with pytest.raises(UnfitJournalError, match="is empty, but"):
+        attempt(folder_journal(tmp_path / "journal"), store, "an id").run(None)
+    assert (store / "catalog.db").read_bytes() == b"x"
+
+
+def test_the_journal_of_another_store_is_refused(tmp_path: Path) -> None:
+    Head(folder_journal(tmp_path / "journal"), tmp_path / "a").shipper.close()
+    store = _made(tmp_path / "b")
+    (store / "catalog.db").write_bytes(b"x")
+    with pytest.raises(UnfitJournalError, match="belongs to another store"):
+        attempt(folder_journal(tmp_path / "journal"), store, "another id").run(None)
+    assert (store / "catalog.db").read_bytes() == b"x"
+
+
+def test_a_lost_record_is_not_overlooked(tmp_path: Path) -> None:
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    head.disk.write_atomic(head.store / "x", b"1")
+    head.shipper.close()
+    (tmp_path / "journal" / "records" / f"{2:020d}").unlink()
+    with pytest.raises(Exception, match="position 2 is missing"):
+        taken_over(folder_journal(tmp_path / "journal"), _made(tmp_path / "b"))
+
+
+def _made(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _require(holds: bool) -> None:
+    from headwater.errors import DiskError
+
+    if not holds:
+        raise DiskError(Path("later"), "see", 5)
