@@ -34,6 +34,7 @@ from headwater.disk import Disk, RealDisk
 from headwater.errors import SettingsError
 from headwater.fence import Fence
 from headwater.ingest.ingest import Ingest
+from headwater.journal.head_journal import JournalPeer
 from headwater.model.names import directory_name
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
@@ -91,6 +92,10 @@ class EngineParts:
     """The disk with the streams' files."""
     replica_of: Callable[[Path], Replica] = lambda path: NO_REPLICA
     """Returns where the transactions of a SQLite file of the store are copied to."""
+    copies: int = 1
+    """How many copies of the head are kept, as far as its journal says."""
+    peers: Callable[[], list[JournalPeer]] = list
+    """Returns the servers that keep these copies, beside the one that leads."""
     tables: BucketTables | None = None
     """The bucket for the tables of new streams, if they are not in the store."""
     secret: bytes = b""
@@ -174,6 +179,7 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             server_name=settings.server_name or socket.gethostname(),
             cluster_name=settings.cluster or "",
             domain_name=name,
+            peers=parts.peers,
         )
         api.start()
         stack.push_async_callback(api.stop)
@@ -278,7 +284,7 @@ async def _open_domain(
         store=parts.store,
         catalog=parts.catalog,
         services=services,
-        limits=AccountLimits.of(settings),
+        limits=AccountLimits.of(settings, parts.copies),
     )
     await domain.open_all()
     stack.push_async_callback(domain.close)

@@ -73,7 +73,9 @@ def test_each_stream_has_to_stay_within_its_share(
 def test_as_many_replicas_may_be_asked_for_as_the_settings_say() -> None:
     limits = AccountLimits.of(Settings(max_replicas=3))
     limits.check_replicas(StreamConfig(name="S", num_replicas=3))
-    for refused, replicas in ((limits, 4), (AccountLimits(), 2)):
+    kept = AccountLimits.of(Settings(), copies=3)
+    kept.check_replicas(StreamConfig(name="S", num_replicas=3))
+    for refused, replicas in ((limits, 4), (AccountLimits(), 2), (kept, 5)):
         with pytest.raises(ApiError) as error:
             refused.check_replicas(StreamConfig(name="S", num_replicas=replicas))
         assert error.value.err_code == 10074

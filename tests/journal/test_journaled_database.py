@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from breakable_objects import BreakableObjects, ObjectFault
-from headwater.control.catalog import Catalog, StreamRow
+from headwater.control.catalog import Catalog
+from headwater.control.catalog_rows import StreamRow
 from headwater.errors import DiskError
 from headwater.journal import shipper
 from headwater.journal.journaled_database import PAGE, JournaledDatabase, changed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headwater.api.advisories import Advisories
 from headwater.api.context import ApiContext
 from headwater.api.direct import DirectGets
@@ -12,6 +14,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
+from headwater.journal.head_journal import JournalPeer
 from headwater.upstreams.upstreams import Upstreams
 
 
@@ -30,6 +33,7 @@ class Api:
         server_name: str,
         domain_name: str = "",
         cluster_name: str = "",
+        peers: Callable[[], list[JournalPeer]] = list,
         patience: Patience | None = None,
     ) -> None:
         advisories = Advisories(connection, clock, domain.account, server_name, domain_name)
@@ -45,6 +49,7 @@ class Api:
             upstreams=upstreams,
             domain_name=domain_name,
             cluster_name=cluster_name,
+            peers=peers,
         )
         self._domain = domain
         self._advisories = advisories

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headwater.api.advisories import Advisories
@@ -11,6 +12,7 @@ from headwater.clock import Clock
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.errors import ApiError
+from headwater.journal.head_journal import JournalPeer
 from headwater.upstreams.upstreams import Upstreams
 
 
@@ -36,6 +38,8 @@ class ApiContext:
     upstreams: Upstreams
     domain_name: str = ""
     cluster_name: str = ""
+    peers: Callable[[], list[JournalPeer]] = list
+    """Returns the servers that keep copies of the store's journal, beside the one that leads."""
     counters: RequestCounts = field(default_factory=RequestCounts)
 
     def count(self, error: ApiError | None) -> None:

@@ -45,6 +45,7 @@ ADVICE = Advice(
         10058: "change it with `headwater stream edit`, or choose another name",
         10059: "`headwater stream ls` lists the streams; --js-domain selects another domain",
         10065: "`headwater stream find --subject SUBJECT` shows which",
+        10074: "start the engine with a --journal that keeps more copies, or with --max-replicas",
         10076: "start nats-server with --js, or select a domain with --js-domain",
         10130: "remove it first, or restore under another name with --config",
         10148: "change it with `headwater consumer edit`, or choose another name",

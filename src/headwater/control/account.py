@@ -27,8 +27,8 @@ class AccountLimits:
     max_replicas: int = 1
 
     @classmethod
-    def of(cls, settings: Settings) -> AccountLimits:
-        """Return the limits in the settings."""
+    def of(cls, settings: Settings, copies: int = 1) -> AccountLimits:
+        """Return the limits in the settings, for a store of which a journal keeps so many copies."""
         return cls(
             max_memory=settings.max_memory_bytes,
             max_storage=settings.max_storage_bytes,
@@ -38,7 +38,7 @@ class AccountLimits:
             memory_max_stream_bytes=settings.memory_max_stream_bytes,
             storage_max_stream_bytes=settings.storage_max_stream_bytes,
             max_bytes_required=settings.max_bytes_required,
-            max_replicas=settings.max_replicas,
+            max_replicas=max(settings.max_replicas, copies),
         )
 
     def check_count(self, streams: int) -> None:
@@ -47,7 +47,7 @@ class AccountLimits:
             raise api_error("maximum_streams_limit")
 
     def check_replicas(self, config: StreamConfig) -> None:
-        """Refuse more replicas than the storage below the store is configured to keep."""
+        """Refuse more replicas than the journal keeps, or than the settings declare for the storage."""
         if config.num_replicas > self.max_replicas:
             raise api_error("stream_replicas_not_supported")
 

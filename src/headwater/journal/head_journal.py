@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from errno import EIO
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headwater.errors import DiskError, Error
 
@@ -35,6 +35,17 @@ class UnfitJournalError(Error):
     """The journal cannot hold a store; the message names the remedy."""
 
 
+class JournalPeer(NamedTuple):
+    """A server that keeps a copy of the journal, beside the one that leads it."""
+
+    name: str
+    is_current: bool
+    is_offline: bool
+    active_ns: int
+    """How long ago it was heard."""
+    lag: int
+
+
 class HeadJournal(Protocol):
     """Records at positions 1, 2, 3, …; every failure is a `JournalError`, and one thread at a time calls."""
 
@@ -46,6 +57,10 @@ class HeadJournal(Protocol):
     @property
     def copies(self) -> int:
         """Return how many copies of a record are kept, as far as the journal says."""
+        ...
+
+    def peers(self) -> list[JournalPeer]:
+        """Return the servers that keep copies, without the one that leads; none if they are not known."""
         ...
 
     def append(self, position: int, record: bytes) -> None:

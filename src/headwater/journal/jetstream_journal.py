@@ -18,7 +18,7 @@ import msgspec
 from headwater.bus.connection import Connection, DeniedError, NoRespondersError
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from headwater.journal.head_journal import JournalError, TakenError, UnfitJournalError
+from headwater.journal.head_journal import JournalError, JournalPeer, TakenError, UnfitJournalError
 from headwater.loop_thread import LoopThread
 
 REPLICAS = 3
@@ -89,6 +89,19 @@ class JetStreamJournal:
     @property
     def copies(self) -> int:
         return self._copies
+
+    def peers(self) -> list[JournalPeer]:
+        info = self._run("read", self._ask(f"STREAM.INFO.{self._place.stream}"))
+        return [
+            JournalPeer(
+                peer["name"],
+                bool(peer.get("current")),
+                bool(peer.get("offline")),
+                int(peer.get("active", 0)),
+                int(peer.get("lag", 0)),
+            )
+            for peer in info.get("cluster", {}).get("replicas", [])
+        ]
 
     def append(self, position: int, record: bytes) -> None:
         self._run("append to", self._append(position, record))

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from headwater.journal.head_journal import JournalError, TakenError
+from headwater.journal.head_journal import JournalError, JournalPeer, TakenError
 from headwater.objects import preflight
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
 
 FOLDER = "records"
-COPIES = 3
-"""What object stores keep of an object, or the equivalent; none of them says so in an answer."""
+COPIES = 1
+"""Object stores keep more, or the equivalent, but none says so in an answer: `max_replicas` does."""
 READERS = 16
 
 
@@ -33,6 +33,9 @@ class ObjectJournal:
     @property
     def copies(self) -> int:
         return COPIES
+
+    def peers(self) -> list[JournalPeer]:
+        return []
 
     def append(self, position: int, record: bytes) -> None:
         try:

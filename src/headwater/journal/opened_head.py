@@ -17,7 +17,7 @@ import msgspec
 from headwater.bus.options import ConnectOptions
 from headwater.disk import RealDisk
 from headwater.errors import FencedError, SettingsError
-from headwater.journal.head_journal import HeadJournal, JournalError
+from headwater.journal.head_journal import HeadJournal, JournalError, JournalPeer
 from headwater.journal.jetstream_journal import JetStreamJournal, JetStreamPlace
 from headwater.journal.journaled_database import JournaledDatabase
 from headwater.journal.journaled_disk import JournaledDisk
@@ -63,6 +63,11 @@ class OpenedHead:
     def copies(self) -> int:
         """Return how many copies the journal keeps."""
         return self._journal.copies
+
+    @property
+    def peers(self) -> list[JournalPeer]:
+        """Return the servers that keep copies of the journal, beside the one that leads it."""
+        return self._shipper.peers
 
     def database(self, path: Path) -> JournaledDatabase:
         """Return how a SQLite file of the store is shipped."""

@@ -20,7 +20,7 @@ from contextlib import suppress
 from headwater.errors import DiskError, Error, FencedError
 from headwater.journal.appender import Appender, DeposedError
 from headwater.journal.contents import Contents
-from headwater.journal.head_journal import HeadJournal, JournalError
+from headwater.journal.head_journal import HeadJournal, JournalError, JournalPeer
 from headwater.journal.record import PIECE_BYTES, ChangePiece, RecordKind
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ SLACK_BYTES, SLACK_RECORDS = 32 << 20, 4000
 REWRITES = 64
 """How many files are written again at a time."""
 MOST_PIECES = 4096
+PEERS_S = 2.0
+"""How often the journal is asked which servers keep its copies."""
 PIECE_OVERHEAD = 48
 LAST_S = 5.0
 """How long an engine that ends waits for its journal."""
@@ -77,6 +79,9 @@ class Shipper:
         """Why the last attempt failed; None while all is well."""
         self._fenced: FencedError | None = None
         self._closing = False
+        self.peers: list[JournalPeer] = []
+        """The servers with copies of the journal, as they were a few seconds ago."""
+        self._asked_at = 0.0
         self.rewrite: Callable[[str], bool] = lambda path: False
         """Queues the whole content of a file, if the file still exists."""
         self._thread = threading.Thread(target=self._run, name="journal shipper", daemon=True)
@@ -126,6 +131,7 @@ class Shipper:
             while (pieces := self._take()) is not None:
                 self._ship(RecordKind.CHANGES, pieces)
                 self._tidy()
+                self._look_at_peers()
             if not self._queue:
                 self._ship(RecordKind.CLOSED, ())
         except DeposedError as error:
@@ -192,6 +198,12 @@ class Shipper:
             for path in self._contents.oldest(REWRITES):
                 self.rewrite(path)
             self._rewritten = self._queued
+
+    def _look_at_peers(self) -> None:
+        if time.monotonic() - self._asked_at >= PEERS_S:
+            with suppress(DiskError):
+                self.peers = self._journal.peers()
+            self._asked_at = time.monotonic()
 
     def _trim(self) -> None:
         try:
