@@ -13,14 +13,20 @@ from pathlib import Path
 import nats
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
+from nats.js.api import RetentionPolicy, StreamSource
 
 from engines import READY_WORDS, RunningEngine
 from headwater.app import serve
 from headwater.bus.free_port import free_port
 from headwater.bus.leaf import LeafConnection
+from headwater.control.consumers import Consumers
+from headwater.control.reserve import Reserve
 from headwater.model.times import SECOND, format_time
 from headwater.seat import open_pages, prefixes
 from headwater.settings import Settings
+from headwater.stream.stream import Stream
 from servers import RunningServer, nats_server
 from waits import until
 
@@ -254,3 +260,77 @@ async def test_what_is_due_when_an_engine_starts_waits_for_those_who_are_interes
         subjects: list[str] = []
         while "s.out" not in subjects:
             subjects += [message.subject for message in await consumer.fetch(1, timeout=60)]
+
+
+class Announced:
+    """Sets an event when the engine is ready."""
+
+    def __init__(self, is_ready: asyncio.Event) -> None:
+        self._is_ready = is_ready
+
+    def waiting(self, store: Path, owner: str) -> None:
+        raise AssertionError(f"{store} is served by {owner}")
+
+    def ready(self, url: str, served: str, seconds: float) -> None:
+        self._is_ready.set()
+
+
+@asynccontextmanager
+async def beside(server: RunningServer, store: Path) -> AsyncIterator[None]:
+    """Run an engine in this process that connects to a nats-server and has no replicator."""
+    settings = Settings(
+        store=store, nats_url=server.client_url, leaf_url=server.leaf_url, replicator="submitted"
+    )
+    ready = asyncio.Event()
+    serving = asyncio.create_task(serve(settings, Announced(ready)))
+    try:
+        await until(lambda: serving.done() or ready.is_set())
+        assert not serving.done(), serving
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+@pytest.mark.parametrize("retention", [RetentionPolicy.INTEREST, RetentionPolicy.WORK_QUEUE])
+async def test_an_ack_that_arrives_while_an_engine_starts_removes_nothing_that_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retention: RetentionPolicy
+) -> None:
+    async with nats_server(leaf=True) as server:
+        client = await nats.connect(server.client_url)
+        js = client.jetstream(timeout=60)
+        async with beside(server, tmp_path):
+            await js.add_stream(name="S", subjects=["s"], retention=retention)
+            await js.add_stream(name="COPY", sources=[StreamSource(name="S")])
+            consumer = await js.pull_subscribe("s", "C")
+            await js.publish("s", b"not copied yet")
+            (message,) = await consumer.fetch(1, timeout=60)
+        opened: list[str] = []
+        acked: list[Msg] = []
+        on_opened, spent = Consumers.on_opened, Reserve.spent
+
+        def noticed(consumers: Consumers, stream: Stream) -> None:
+            on_opened(consumers, stream)
+            opened.append(stream.name)
+
+        async def is_acked() -> bool:
+            try:
+                acked.append(await client.request(message.reply, b"+ACK", timeout=60))
+            except NoRespondersError:
+                return False
+            return True
+
+        @asynccontextmanager
+        async def spent_while_acked(reserve: Reserve) -> AsyncIterator[None]:
+            async with spent(reserve):
+                yield
+            if opened and not acked:
+                await until(is_acked)
+
+        monkeypatch.setattr(Consumers, "on_opened", noticed)
+        monkeypatch.setattr(Reserve, "spent", spent_while_acked)
+        async with beside(server, tmp_path):
+            assert acked
+            assert (await js.consumer_info("S", "C")).num_ack_pending == 0
+            assert (await js.get_msg("S", 1)).data == b"not copied yet"
+        await client.close()

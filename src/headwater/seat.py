@@ -145,23 +145,14 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
         async with parts.reserve.spent():
             domain, housekeeper = await _open_domain(parts, settings, connection, stack)
             consumers = await _open_consumers(parts, settings, connection, server.leaf, stack)
+            stack.push_async_callback(consumers.close)
+            upstreams = _upstreams_of(parts, settings, domain, connection)
+            stack.push_async_callback(upstreams.close)
+            # In one turn of the event loop: an ack that arrives before the holds of upstreams would remove
+            # messages that are not copied yet, and a hold without consumers would release their messages.
             domain.observe(consumers)
-        stack.push_async_callback(consumers.close)
-        upstreams = Upstreams(
-            domain,
-            connection,
-            parts.clock,
-            parts.catalog.store_id,
-            NatsOrigin(api_prefix="", stream="", config=str(parts.handover), seat=settings.streams_folder),
-            is_single=parts.has_own_replicator,
-            secret=parts.secret,
-            seat=settings.streams_folder if parts.has_seats else "",
-        )
-        upstreams.on_needed = parts.need_replicator
-        upstreams.problem = parts.replicator_problem
-        domain.observe(upstreams)
+            domain.observe(upstreams)
         upstreams.start()
-        stack.push_async_callback(upstreams.close)
         # Only while consumers and upstreams exist: an interest stream would drop what a schedule publishes
         # before they are open or after they are closed.
         housekeeper.start()
@@ -191,6 +182,25 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             await open_pages(settings, settings.http_port, pages, stack)
         await connection.flush()
         yield Seat(settings, server, domain, consumers, upstreams, connection)
+
+
+def _upstreams_of(
+    parts: EngineParts, settings: Settings, domain: Domain, connection: Connection
+) -> Upstreams:
+    """Return the account's upstreams, which answer no replicator yet."""
+    upstreams = Upstreams(
+        domain,
+        connection,
+        parts.clock,
+        parts.catalog.store_id,
+        NatsOrigin(api_prefix="", stream="", config=str(parts.handover), seat=settings.streams_folder),
+        is_single=parts.has_own_replicator,
+        secret=parts.secret,
+        seat=settings.streams_folder if parts.has_seats else "",
+    )
+    upstreams.on_needed = parts.need_replicator
+    upstreams.problem = parts.replicator_problem
+    return upstreams
 
 
 async def _open_streaming(
