@@ -27,7 +27,7 @@ enum { T_CREATE = 1, T_WRITE, T_TRUNCATE, T_SYNC, T_SYNC_LOST, T_SYNC_DIR, T_REN
 enum { C_CREATE, C_WRITE, C_TRUNCATE, C_SYNC, C_SYNC_DIR, C_RENAME, C_LINK, C_UNLINK, C_MKDIR, C_RMDIR, C_OPEN, C_READ, CLASSES };
 enum { F_NONE, F_REFUSED, F_TORN, F_LATE, F_FULL, F_KILL, F_DEAD, FAULTS };
 
-struct entry { char path[LONG]; uint64_t ino; int flags; int is_dir; };
+struct entry { char path[LONG]; uint64_t dev, ino; int flags; int is_dir; };
 struct range { uint64_t ino, offset, length; int lost; };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -157,21 +157,36 @@ static int decide(int class) {
 static int failure(int fault) { errno = fault == F_FULL ? ENOSPC : EIO; return -1; }
 
 /* --- paths --- */
+static struct entry *known(int fd) {
+    /* A number alone says little: what closes a descriptor inside libc (close_range, fclose) is not seen here, and the
+       number is soon that of an eventfd, a socket or a pipe. */
+    if (fd < 0 || fd >= FDS || !fds[fd]) return NULL;
+    int saved = errno;
+    struct stat st;
+    pthread_mutex_lock(&mutex);
+    if (fds[fd] && (fstat(fd, &st) || st.st_dev != fds[fd]->dev || st.st_ino != fds[fd]->ino)) leave(fd);
+    struct entry *entry = fds[fd];
+    pthread_mutex_unlock(&mutex);
+    errno = saved;
+    return entry;
+}
+static struct entry *opened(int fd) { return paused ? NULL : known(fd); }
 static int resolve(int dirfd, const char *path, char *out) {
     if (paused || !path) return 0;
+    struct entry *parent = path[0] == '/' ? NULL : known(dirfd);
     if (path[0] == '/') snprintf(out, LONG, "%s", path);
-    else if (dirfd >= 0 && dirfd < FDS && fds[dirfd]) snprintf(out, LONG, "%s/%s", fds[dirfd]->path, path);
+    else if (parent) snprintf(out, LONG, "%s/%s", parent->path, path);
     else return 0;
     size_t length = strlen(out);
     while (length > 1 && out[length - 1] == '/') out[--length] = 0;
     return !strncmp(out, root, root_length) && (out[root_length] == '/' || !out[root_length]);
 }
-static struct entry *opened(int fd) { return paused || fd < 0 || fd >= FDS ? NULL : fds[fd]; }
 static void enter(int fd, const char *path, int flags) {
     struct stat st;
     if (fd < 0 || fd >= FDS || fstat(fd, &st)) return;
     struct entry *entry = fds[fd] ? fds[fd] : calloc(1, sizeof *entry);
     snprintf(entry->path, sizeof entry->path, "%s", path);
+    entry->dev = st.st_dev;
     entry->ino = st.st_ino;
     entry->flags = flags;
     entry->is_dir = S_ISDIR(st.st_mode);
@@ -225,11 +240,19 @@ int close(int fd) {
     if (fd >= 0 && fd < FDS && fds[fd]) { pthread_mutex_lock(&mutex); leave(fd); pthread_mutex_unlock(&mutex); }
     return REAL(close)(fd);
 }
+int closedir(DIR *directory) {
+    int fd = dirfd(directory);
+    pthread_mutex_lock(&mutex);
+    leave(fd);
+    pthread_mutex_unlock(&mutex);
+    return REAL(closedir)(directory);
+}
 static void copy_entry(int from, int to) {
     if (to < 0 || to >= FDS || from < 0 || from >= FDS) return;
+    int is_ours = known(from) != NULL;
     pthread_mutex_lock(&mutex);
     leave(to);
-    if (fds[from]) { fds[to] = malloc(sizeof **fds); *fds[to] = *fds[from]; }
+    if (is_ours && fds[from]) { fds[to] = malloc(sizeof **fds); *fds[to] = *fds[from]; }
     pthread_mutex_unlock(&mutex);
 }
 int dup(int fd) { int made = REAL(dup)(fd); copy_entry(fd, made); return made; }
@@ -324,6 +347,20 @@ int ftruncate(int fd, off_t length) {
     return entry ? truncate_to(entry, fd, length) : REAL(ftruncate)(fd, length);
 }
 int ftruncate64(int fd, off_t length) { return ftruncate(fd, length); }
+int truncate(const char *path, off_t length) {
+    char full_path[LONG];
+    if (!resolve(AT_FDCWD, path, full_path)) return REAL(truncate)(path, length);
+    int fd = REAL(openat)(AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st)) return -1;
+    struct entry entry = {.ino = st.st_ino};
+    snprintf(entry.path, sizeof entry.path, "%s", full_path);
+    int result = truncate_to(&entry, fd, length), saved = errno;
+    REAL(close)(fd);
+    errno = saved;
+    return result;
+}
+int truncate64(const char *path, off_t length) { return truncate(path, length); }
 /* Whoever copies inside the kernel is sent to reads and writes. */
 ssize_t sendfile(int to, int from, off_t *at, size_t size) {
     __typeof__(&sendfile) call = REAL(sendfile);
