@@ -115,7 +115,7 @@ def test_what_cannot_be_served_is_an_error_of_headwater(tmp_path: Path) -> None:
         headwater.serve(tmp_path / "file").start()
     with pytest.raises(SettingsError, match=r"not a setting of Headwater.*did you mean port"):
         headwater.serve(tmp_path, prt=4222)
-    with pytest.raises(SettingsError, match="port"):
+    with pytest.raises(SettingsError, match="option port must be a whole number, not 'many'"):
         headwater.serve(tmp_path, port="many")
     with pytest.raises(headwater.Error, match="not started"):
         assert headwater.serve(tmp_path).url

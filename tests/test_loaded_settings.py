@@ -31,6 +31,7 @@ def test_flags_win_over_the_environment_the_environment_over_the_file_the_file_o
         "text",
     )
     assert loaded.origins["port"] == "flag --port"
+    assert load(options={"port": "5001"}).origins["port"] == "option port"
     assert loaded.origins["fold_messages"] == "environment variable HEADWATER_FOLD_MESSAGES"
     assert loaded.origins["log_level"] == f"{config}: log_level"
     assert loaded.origins["log_format"] == "default"
@@ -174,8 +175,8 @@ def test_secrets_of_seats_stay_hidden(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[seat]]\nnats_url = "n"', "seat 1 lacks account"),
-        ('[[seat]]\naccount = "A"', "seat 1 lacks nats_url"),
+        ('[[seat]]\nnats_url = "n"', "seat 1 has no account"),
+        ('[[seat]]\naccount = "A"', "seat 1 has no nats_url"),
         (
             '[[seat]]\naccount = "A"\nacount = "A"',
             "seat 1: acount is not a setting of Headwater; did you mean account",

@@ -138,7 +138,7 @@ class LocalEngine:
 
     def _launch(self) -> None:
         if self._thread is not None:
-            raise Error("an engine is started once: call headwater.serve again")
+            raise Error("an engine can be started only once: call headwater.serve again")
         require_directory(self.store)
         self._thread = LoopThread(f"headwater engine {self.store}")
         self._task = self._thread.run(self._begin())
@@ -225,6 +225,6 @@ def serve(store: str | Path, **options: Any) -> LocalEngine:
     Every error is a `headwater.Error`. An engine takes over no signal handlers and prints nothing; it logs
     with the logger `headwater`. If the process ends without `stop`, nothing that was acknowledged is lost.
     """
-    settings = load({"port": 0, **options, "store": str(store)}).settings
+    settings = load(options={"port": 0, **options, "store": str(store)}).settings
     check_modes(settings)
     return LocalEngine(settings)

@@ -32,8 +32,12 @@ def load(
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     config: Path | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> LoadedSettings:
-    """Return the settings: flags override the environment, which overrides the file and the defaults."""
+    """Return the settings: flags override the environment, which overrides the file and the defaults.
+
+    `options` are flags of a Python caller; errors name them as the caller wrote them.
+    """
     environ = environ or {}
     variables = {k: v for k, v in environ.items() if k.startswith(PREFIX) and k != CONFIG_VARIABLE}
     if config is None and environ.get(CONFIG_VARIABLE):
@@ -44,6 +48,7 @@ def load(
         (file, lambda s: s.name, f"{config}: {{}}"),
         (variables, variable_of, "environment variable {}"),
         (flags or {}, lambda s: s.name, "flag {}"),
+        (options or {}, lambda s: s.name, "option {}"),
     ]
     values: dict[str, Any] = {}
     origins = {setting.name: "default" for setting in rows()}
@@ -82,7 +87,7 @@ def _seats(values: Mapping[str, Any], tables: Any, place: str) -> tuple[Settings
 def _seat(values: Mapping[str, Any], place: str) -> Settings:
     for name in ("account", "nats_url"):
         if name not in values:
-            raise SettingsError(f"{place} lacks {name}")
+            raise SettingsError(f"{place} has no {name}")
     try:
         return Settings(**values)
     except SettingsError as error:

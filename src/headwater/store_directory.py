@@ -19,7 +19,7 @@ def require_directory(store: Path) -> None:
         raise SettingsError(f"store: {store} is a file, or is below a file: name a directory") from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise SettingsError(f"store: the directory {store} cannot be made: {why}") from None
+        raise SettingsError(f"store: the directory {store} cannot be created: {why}") from None
     if os.statvfs(store).f_flag & os.ST_RDONLY:
         raise SettingsError(f"store: {store} is on a read-only file system")
     if not os.access(store, os.R_OK | os.W_OK | os.X_OK):

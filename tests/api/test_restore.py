@@ -133,8 +133,8 @@ async def test_bad_requests_are_refused(ask: Asker, name: str, body: Any, err_co
     ("content", "reason"),
     [
         (b"\xff\x06\x00\x00S2sTwO" + b"x" * 20_000, "archive of nats-server"),
-        (b"no archive" * 5000, "no archive of Headwater"),
-        (b"", "no archive of Headwater"),
+        (b"no archive" * 5000, "not an archive of Headwater"),
+        (b"", "not an archive of Headwater"),
     ],
 )
 async def test_what_is_no_archive_is_refused_and_leaves_nothing(

@@ -30,7 +30,7 @@ def test_serve_without_a_store_is_bad_usage(capsys: pytest.CaptureFixture[str]) 
     [
         ("file", "is a file, or is below a file"),
         ("file/below", "is a file, or is below a file"),
-        ("/proc/nobody-can-make-this", "cannot be made"),
+        ("/proc/nobody-can-make-this", "cannot be created"),
     ],
 )
 def test_a_store_that_cannot_be_a_directory_is_bad_usage(

@@ -55,7 +55,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         labels=("restore of nonsense",),
         path="error/description",
         nats_server="`restore failed: s2: corrupt input`",
-        headwater="`restore failed: these bytes are no archive of Headwater`",
+        headwater="`restore failed: this is not an archive of Headwater`",
         reason="An archive holds the files of the server that wrote it; each reads its own only.",
     ),
     KnownDifference(

@@ -30,6 +30,7 @@ PAGES = {
     "docs/guides/doors.md": "Duplicate: true",
     "docs/guides/production.md": "1 streams checked, no problems",
     "docs/guides/stuck-source.md": "Stream ARCHIVE has caught up, at sequence 10",
+    "docs/guides/repair.md": "1 problems before, none left",
     "docs/guides/hub-and-spokes.md": "Stream sales has caught up, at sequence 200",
 }
 """Pages whose blocks are run, and words that must be in what they print."""

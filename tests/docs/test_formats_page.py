@@ -14,7 +14,7 @@ from headwater.log import batch, checkpoint, segment
 from headwater.model import cursor, gaps
 from headwater.stan import records
 from headwater.stream import notes
-from headwater.table import archive, bucket_tables, mending, parquet, remote_table, schema
+from headwater.table import archive, bucket_tables, delta_recovery, parquet, remote_table, schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "formats.md"
 VERSIONS = {
@@ -36,7 +36,7 @@ VERSIONS = {
     "`table/`, the Delta table": schema.VERSION,
     "`table`, a file in place of the folder, with the address of a table in a bucket": remote_table.VERSION,
     "`.headwater/store` in a bucket, the id of the store whose tables are there": bucket_tables.VERSION,
-    "`table/checkpoint.sums`": mending.SUMS_VERSION,
+    "`table/checkpoint.sums`": delta_recovery.SUMS_VERSION,
     "a data file, also in `staging/`": parquet.FILE_VERSION,
     "an archive (`STREAM.SNAPSHOT`)": archive.VERSION,
 }

@@ -334,7 +334,7 @@ async def test_two_stores_cannot_have_one_address(tmp_path: Path, address: Bucke
     [
         ("s3://missing/prod", "the bucket does not exist"),
         ("s3://{bucket}/pro d", "letters, digits"),
-        ("lake", "no address of a bucket"),
+        ("lake", "not the address of a bucket"),
     ],
 )
 async def test_a_wrong_address_is_one_sentence(

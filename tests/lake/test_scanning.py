@@ -106,7 +106,7 @@ async def test_with_a_server_the_newest_messages_are_there_and_removed_ones_are_
 def test_what_is_no_stream_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no stream in"):
         headwater.read(tmp_path / "nothing")
-    with pytest.raises(SettingsError, match="names no stream") as refused:
+    with pytest.raises(SettingsError, match="does not name a stream") as refused:
         headwater.scan("nats://me:secret@127.0.0.1:4222")
     assert "secret" not in str(refused.value)
     with pytest.raises(SettingsError, match="polars, arrow or duckdb"):

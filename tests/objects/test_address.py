@@ -20,13 +20,13 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("lake", "no address of a bucket"),
-        ("ftp://host/lake", "no address of a bucket"),
-        ("s3://", "names no bucket"),
-        ("file:///", "names no bucket"),
+        ("lake", "not the address of a bucket"),
+        ("ftp://host/lake", "not the address of a bucket"),
+        ("s3://", "has no bucket name"),
+        ("file:///", "has no bucket name"),
         ("s3://key:secret@lake", "no credentials"),
         ("az://lake?sig=secret", "no credentials"),
-        ("ftp://key:secret@host", "no address of a bucket"),
+        ("ftp://key:secret@host", "not the address of a bucket"),
     ],
 )
 def test_an_address_that_is_none_is_refused_without_showing_secrets(url: str, says: str) -> None:

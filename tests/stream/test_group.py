@@ -33,7 +33,7 @@ def filled() -> Group:
     group.acknowledge(b"r4", 2, {"duplicate": True})
     group.refuse(b"r5", api_error("stream_wrong_last_sequence", seq=3))
     group.hold(b"r6")
-    group.tell(b"r7", {"type": "ack", "seq": 4})
+    group.answer(b"r7", {"type": "ack", "seq": 4})
     return group
 
 

@@ -139,7 +139,7 @@ def test_a_member_that_is_no_file_is_refused() -> None:
         link = tarfile.TarInfo("manifest.json")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    with pytest.raises(ArchiveError, match="no file of an archive"):
+    with pytest.raises(ArchiveError, match="not a file of an archive"):
         ArchiveReader(io.BytesIO(IDENTIFIER + framed(out.getvalue())))
 
 

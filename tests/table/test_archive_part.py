@@ -86,7 +86,7 @@ def test_more_rows_than_a_part_has_are_refused(monkeypatch: pytest.MonkeyPatch) 
     "subject", [b"", b"a b", b"a\r\nPUB x 0\r\n\r\n", b"a..b", b"\xff", b".", b"a." + b"b" * 4000]
 )
 def test_a_subject_that_no_server_passes_on_is_refused(subject: bytes) -> None:
-    with pytest.raises(ArchiveError, match="which is no subject"):
+    with pytest.raises(ArchiveError, match="which is not a subject"):
         read_part(write_part([Message(1, 1, subject, b"", b"")]), "part")
 
 

@@ -269,7 +269,7 @@ class Lifeline:
         if self._greeting is not None and not self._greeting.done():
             self._greeting.set_result(info)
         if info.get("ldm"):
-            logger.warning("the server at %s goes into lame duck mode", self.address)
+            logger.warning("the server at %s enters lame duck mode", self.address)
             self._speaker.event(b"LDM", b"")
 
     def _learn(self, info: Info) -> None:

@@ -106,13 +106,13 @@ def reply(
                 place += 1
         await flushed(session.nats)
 
-    async def until_told(session: Session) -> None:
+    async def until_interrupted(session: Session) -> None:
         try:
             await work(session)
         except asyncio.CancelledError:
             pass
 
-    caller.run(until_told)
+    caller.run(until_interrupted)
 
 
 def _show(caller: Caller, request: Received, place: int) -> None:

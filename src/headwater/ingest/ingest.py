@@ -20,7 +20,7 @@ MAX_BACKLOG_BYTES = 128 << 20
 """So much may wait for the disk over all streams; beyond it nothing more is read from the server."""
 
 
-STUCK = Error("the disk does not answer, and too much waits for it")
+STUCK = Error("the disk does not respond, and too many messages wait for it")
 HOLD_S = 5.0
 """A stream whose disk gets nothing done for so long keeps the others waiting no longer."""
 STOP_WITHIN_S = 30.0
@@ -229,4 +229,4 @@ class Ingest:
 
 def _relieve(stream: Stream) -> None:
     stream.publishing.congestion = None
-    logger.info("stream %s: the disk answers again", stream.name)
+    logger.info("stream %s: the disk responds again", stream.name)

@@ -76,7 +76,7 @@ def _asked(stream: str | Path, options: dict[str, str]) -> dict[str, str]:
         return {**options, "path": text}
     name = unquote(parts.path.strip("/"))
     if not name or "/" in name:
-        raise SettingsError(f"{_without_secrets(text)!r} names no stream: nats://host:4222/STREAM")
+        raise SettingsError(f"{_without_secrets(text)!r} does not name a stream: nats://host:4222/STREAM")
     found = {"server": f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", "stream": name}
     if parts.username and parts.password is None:
         found["token"] = unquote(parts.username)

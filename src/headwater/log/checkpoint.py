@@ -54,7 +54,7 @@ def read(disk: Disk, path: Path) -> Checkpoint | None:
         raise CorruptionError(path, 0, f"the checkpoint is cut short; {_REPAIR}")
     magic, version, crc = _HEAD.unpack_from(encoded)
     if magic != MAGIC:
-        raise CorruptionError(path, 0, f"it is no checkpoint; {_REPAIR}")
+        raise CorruptionError(path, 0, f"it is not a checkpoint; {_REPAIR}")
     if _checksum(version, memoryview(encoded)[_HEAD.size :]) != crc:
         raise CorruptionError(path, 16, f"the checksum of the checkpoint does not match; {_REPAIR}")
     if version > VERSION:

@@ -1,4 +1,4 @@
-"""One file of the log: its header, its records, and the scan that tells intact bytes from damaged ones."""
+"""One file of the log: its header, its records, and the scan that finds where intact bytes end."""
 
 from __future__ import annotations
 

@@ -32,16 +32,16 @@ class BucketAddress:
         parts = urlsplit(self.url)
         if parts.scheme not in SCHEMES:
             raise SettingsError(
-                f"{_shown(self.url)!r} is no address of a bucket: s3://, gs://, az:// or file://"
+                f"{_shown(self.url)!r} is not the address of a bucket: s3://, gs://, az:// or file://"
             )
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise SettingsError(
-                "an address of a bucket holds no credentials and no query: use the environment"
+                "the address of a bucket must not contain credentials or a query: use the environment"
             )
         if not (parts.path.strip("/") if parts.scheme == "file" else parts.netloc):
-            raise SettingsError(f"{self.url!r} names no bucket")
+            raise SettingsError(f"{self.url!r} has no bucket name")
         if self.endpoint is not None and not self.endpoint.startswith(("http://", "https://")):
-            raise SettingsError(f"the endpoint {self.endpoint!r} is no http:// or https:// address")
+            raise SettingsError(f"the endpoint {self.endpoint!r} is not an http:// or https:// address")
 
     @property
     def scheme(self) -> str:

@@ -32,7 +32,7 @@ _ERRNOS = {
     Problem.UNSUPPORTED: EINVAL,
 }
 _FINAL = frozenset({Problem.MISSING, Problem.EXISTS, Problem.CHANGED})
-"""Problems that tell the caller something about the object, not about the store."""
+"""Problems with the object, not with the store."""
 
 
 class ObjectError(DiskError):

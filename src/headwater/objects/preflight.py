@@ -25,8 +25,8 @@ def check(objects: Objects) -> None:
         winners = _race(objects, key)
         if len(winners) != 1:
             raise UnfitBucketError(
-                f"{objects.address} does not do conditional writes: {len(winners)} of {RACERS} writers that "
-                "created one object at the same time succeeded, and one must"
+                f"{objects.address} does not support conditional writes: {len(winners)} of {RACERS} writers "
+                "that created one object at the same time succeeded, and one must"
             )
         _require(objects, key, winners[0])
     finally:

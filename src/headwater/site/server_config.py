@@ -95,8 +95,8 @@ def _leafnodes(topology: Topology, site: Site, node: Node, placement: ServerPlac
 
 
 def _remote(topology: Topology, site: Site, remote: Remote, placement: ServerPlacement) -> Json:
-    told = (placement.is_public and remote.public_url) or remote.url
-    plain = tuple(told.split(",")) if told else topology.site(remote.site).leaf_urls()
+    urls = (placement.is_public and remote.public_url) or remote.url
+    plain = tuple(urls.split(",")) if urls else topology.site(remote.site).leaf_urls()
     values: Json = {"urls": [_with_login(url, remote.user) for url in plain]}
     if not site.operator:
         values["account"] = remote.account

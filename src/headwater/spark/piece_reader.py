@@ -112,16 +112,16 @@ def _opened(piece: Piece, file: DataFile) -> Path | StoredBytes:
 
 def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
     """Return the rows of a linked file with the target's own values."""
-    told: dict[str, pa.Array] = {}
+    replaced: dict[str, pa.Array] = {}
     if "headers" in rows.column_names:
         seqs = rows["offset"].to_numpy() + copied.source_base
         subjects = rows["subject"].combine_chunks().dictionary_encode()
-        told["headers"] = with_source(rows["headers"].combine_chunks(), seqs, subjects, copied.line)
+        replaced["headers"] = with_source(rows["headers"].combine_chunks(), seqs, subjects, copied.line)
     if "time" in rows.column_names:
-        told["time"] = pa.repeat(pa.scalar(copied.micros, pa.int64()), rows.num_rows).cast(TIME)
+        replaced["time"] = pa.repeat(pa.scalar(copied.micros, pa.int64()), rows.num_rows).cast(TIME)
     if "nanos" in rows.column_names:
-        told["nanos"] = pa.repeat(pa.scalar(0, pa.int16()), rows.num_rows)
-    for name, column in told.items():
+        replaced["nanos"] = pa.repeat(pa.scalar(0, pa.int16()), rows.num_rows)
+    for name, column in replaced.items():
         rows = rows.set_column(rows.column_names.index(name), name, column)
     return rows
 

@@ -93,10 +93,10 @@ class Monitoring:
 
     async def _store(self, query: Query) -> Json:
         limits = self._door.channels.limits
-        told: Json = {"max_channels": limits.max_channels, **_limits(limits.each)}
+        report: Json = {"max_channels": limits.max_channels, **_limits(limits.each)}
         if limits.channels:
-            told["channels"] = {name: _limits(limits.of_pattern(name)) for name in limits.channels}
-        return {**self._envelope(), "type": "FILE", "limits": told, **await self._totals()}
+            report["channels"] = {name: _limits(limits.of_pattern(name)) for name in limits.channels}
+        return {**self._envelope(), "type": "FILE", "limits": report, **await self._totals()}
 
     async def _clients(self, query: Query) -> Json | None:
         with_subs = query.get("subs") == "1"
@@ -112,7 +112,7 @@ class Monitoring:
 
     def _client(self, client: Client, with_subs: bool) -> Json:
         subscriptions = list(self._door.subscriptions.of_client(client.client_id))
-        told: Json = {
+        report: Json = {
             "id": client.client_id,
             "hb_inbox": client.heartbeat_inbox,
             "subs_count": len(subscriptions),
@@ -121,8 +121,8 @@ class Monitoring:
             by_channel: dict[str, list[Json]] = {}
             for subscription in subscriptions:
                 by_channel.setdefault(subscription.channel, []).append(_subscription(subscription))
-            told["subscriptions"] = by_channel
-        return told
+            report["subscriptions"] = by_channel
+        return report
 
     async def _channels(self, query: Query) -> Json | None:
         with_subs = query.get("subs") == "1"
@@ -130,16 +130,16 @@ class Monitoring:
             channel = self._door.channels.get(name)
             return await self._channel(channel, with_subs) if channel else None
         part = _Page.of(query, sorted(self._door.channels, key=lambda channel: channel.name))
-        told: Json = {**self._envelope(), **part.counts}
+        report: Json = {**self._envelope(), **part.counts}
         if with_subs and part.shown:
-            told["channels"] = [await self._channel(channel, True) for channel in part.shown]
+            report["channels"] = [await self._channel(channel, True) for channel in part.shown]
         elif part.shown:
-            told["names"] = [channel.name for channel in part.shown]
-        return told
+            report["names"] = [channel.name for channel in part.shown]
+        return report
 
     async def _channel(self, channel: Channel, with_subs: bool) -> Json:
         state = await channel.stream.reading.state()
-        told: Json = {
+        report: Json = {
             "name": channel.name,
             "msgs": state.messages,
             "bytes": state.bytes,
@@ -148,12 +148,12 @@ class Monitoring:
             "subs_count": channel.subs_count,
         }
         if with_subs and channel.flows:
-            told["subscriptions"] = [
+            report["subscriptions"] = [
                 one
                 for shared in channel.flows
                 for one in ([_subscription(s) for s in shared.subscriptions] or [_offline(shared)])
             ]
-        return told
+        return report
 
 
 def page(look: Callable[[Query], Awaitable[Json | None]]) -> Handler:

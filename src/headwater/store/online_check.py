@@ -30,7 +30,7 @@ from headwater.store.fetched_table import fetch
 from headwater.store.finding import Finding, Kind, problem
 from headwater.store.second_look import confirmed
 from headwater.store.survey import Home
-from headwater.table import mending, schema
+from headwater.table import delta_recovery, schema
 from headwater.table.commit_file import checkpoint_name, checkpoints
 from headwater.table.datafile import DataFile
 from headwater.table.found_file import read_found
@@ -143,14 +143,14 @@ class OnlineCheck:
             return [problem(Kind.DATA, table / file.path, what, _LOST, OFFLINE)]
 
     def _commits(self, disk: Disk, table: Path) -> list[Finding]:
-        sums = mending.read_sums(table, disk)
+        sums = delta_recovery.read_sums(table, disk)
         newest = max(checkpoints(disk.list(table / "_delta_log")), default=-1)
         path = table / "_delta_log" / checkpoint_name(newest)
         if newest == sums.version >= 0 and crc32(disk.read_all(path)) != sums.checkpoint:
             what = "its checksum does not match"
             return [problem(Kind.TABLE, path, what, "The engine uses the commits at the next start", OFFLINE)]
         try:
-            mending.check_commits(table, disk)
+            delta_recovery.check_commits(table, disk)
         except CorruptionError as error:
             return [problem(Kind.TABLE, error.path, error, _AT_START, OFFLINE)]
         return []

@@ -28,8 +28,8 @@ from headwater.stream import notes
 from headwater.stream.store import ADOPTION, FOLD
 from headwater.table import salvage
 from headwater.table.delta_log import DeltaLog
+from headwater.table.delta_recovery import SUMS, TORN
 from headwater.table.found_file import FoundFile, read_found
-from headwater.table.mending import SUMS, TORN
 from headwater.table.shelf import data_paths
 
 
@@ -133,5 +133,5 @@ def rebuild(directory: Path, disk: Disk, name: str, quarantine: Quarantine) -> R
 
 
 def partitions_of(files: Sequence[FoundFile]) -> bool:
-    """Return whether the folders of the files are those of a table that can tell a file's source."""
+    """Return whether the folders of the files are those of a table that records the source of a file."""
     return all(each.file.path.count("/") > 1 for each in files)

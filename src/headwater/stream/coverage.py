@@ -19,8 +19,8 @@ from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger
 from headwater.stream.replay import live_seqs
 from headwater.table import salvage
+from headwater.table.delta_recovery import REPAIR
 from headwater.table.found_file import FoundFile
-from headwater.table.mending import REPAIR
 from headwater.table.table import Table
 
 if TYPE_CHECKING:

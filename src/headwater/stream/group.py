@@ -75,7 +75,7 @@ class Group:
         if reply:
             self._answers.append(_Answer((reply,), body=b""))
 
-    def tell(self, reply: bytes, body: Mapping[str, object]) -> None:
+    def answer(self, reply: bytes, body: Mapping[str, object]) -> None:
         """Answer with the status of a batch."""
         self._answers.append(_Answer((reply,), body=msgspec.json.encode(body)))
 

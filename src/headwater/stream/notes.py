@@ -17,7 +17,7 @@ from headwater.errors import NewerFormatError
 from headwater.model.adopted import Adopted
 from headwater.stream.retention.removal import Removal
 
-_NOBODY: Mapping[str, bytes] = {}
+_UNCHANGED: Mapping[str, bytes] = {}
 
 VERSION = 2
 _ARRAYS = range(0x90, 0xA0)
@@ -44,8 +44,8 @@ class Notes(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
 
 def encode(
     removal: Removal | None,
-    consumers: Mapping[str, bytes] = _NOBODY,
-    upstreams: Mapping[str, bytes] = _NOBODY,
+    consumers: Mapping[str, bytes] = _UNCHANGED,
+    upstreams: Mapping[str, bytes] = _UNCHANGED,
     adopted: Sequence[Adopted] = (),
 ) -> bytes:
     """Return the notes as bytes, nothing if there is nothing to say."""

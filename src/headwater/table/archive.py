@@ -131,7 +131,7 @@ class ArchiveReader:
     def __init__(self, incoming: Incoming) -> None:
         head = _read_head(incoming)
         if not head.startswith(FOREIGN):
-            raise ArchiveError("these bytes are no archive of Headwater")
+            raise ArchiveError("this is not an archive of Headwater")
         frames = Unframed(incoming, head[len(IDENTIFIER) :])
         try:
             self._tar = tarfile.open(mode="r|", fileobj=_Whole(frames))  # noqa: SIM115
@@ -141,7 +141,7 @@ class ArchiveReader:
                     "this is an archive of nats-server, whose files Headwater does not read; "
                     "restore it on a nats-server and mirror or source that stream here"
                 ) from error
-            raise ArchiveError("these bytes are no archive of Headwater") from error
+            raise ArchiveError("this is not an archive of Headwater") from error
         self.manifest = self._manifest()
         self.consumers: list[ArchivedConsumer] = []
         """The consumers after the parts; complete when `parts` has ended."""
@@ -179,7 +179,7 @@ class ArchiveReader:
                 gap += int(columns.seqs[-1]) - last_seq - len(columns)
                 last_seq = int(columns.seqs[-1])
             if gap > _MAX_GAP:
-                raise ArchiveError(f"{name} leaves out more sequences than a stream can note")
+                raise ArchiveError(f"{name} leaves out more sequences than a stream can record")
             if last_seq > self.manifest.last_seq:
                 raise ArchiveError(f"{name} goes beyond the manifest's last sequence")
             parts += 1
@@ -208,7 +208,7 @@ class ArchiveReader:
             raise ArchiveError("the archive was cut short: its end mark is missing")
         limit = _MAX_JSON_BYTES if info.name.endswith(".json") else MAX_BYTES
         if not info.isreg() or info.size > limit:
-            raise ArchiveError(f"the member {info.name[:100]!r} is no file of an archive or too large")
+            raise ArchiveError(f"the member {info.name[:100]!r} is not a file of an archive or is too large")
         try:
             opened = self._tar.extractfile(info)
             content = opened.read() if opened else b""

@@ -103,7 +103,7 @@ def _page_sizes(content: memoryview, chunk: Any) -> Iterator[int]:
         at = chunk.dictionary_page_offset
     stop = at + chunk.total_compressed_size
     if not 0 <= at <= stop <= len(content):
-        raise ThriftError("a column lies outside of its file")
+        raise ThriftError("a column is outside of its file")
     while at < stop:
         header, at = thrift.read_struct(content, at)
         size, unpacked = header[_PACKED_SIZE][1], header[_UNPACKED_SIZE][1]
@@ -129,7 +129,7 @@ def _check_messages(table: pa.Table, name: str) -> None:
     """Refuse subjects that no server lets a client publish on, because we write them into protocol lines."""
     for subject in pc.unique(table.column("subject")).to_pylist():
         if len(subject) > LONGEST_SUBJECT or not _is_subject(subject):
-            raise ArchiveError(f"{name} has a message on {subject[:100]!r}, which is no subject")
+            raise ArchiveError(f"{name} has a message on {subject[:100]!r}, which is not a subject")
     longest = pc.max(pc.binary_length(table.column("headers"))).as_py() or 0
     if longest > LONGEST_HEADERS:
         raise ArchiveError(f"{name} has a message with {longest} bytes of headers")

@@ -16,7 +16,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
-from headwater.table import mending, plain_log, schema
+from headwater.table import delta_recovery, plain_log, schema
 from headwater.table.commit_file import (
     ACTIONS,
     CHECKSUM,
@@ -69,7 +69,7 @@ class DeltaLog:
         self._files = found.files
         self._version = found.version
         self.records_sources = schema.SOURCE in found.partitions
-        """Whether a file can be one of a source's origin; tables of earlier versions cannot tell that."""
+        """Whether a file can be one of a source's origin; tables of earlier versions do not record that."""
         self._transactions: dict[str, int | None] = dict(found.transactions)
         self._checkpoint_version = max(checkpoints(self._disk.list(self._commits)), default=0)
         self._broken = False
@@ -88,16 +88,16 @@ class DeltaLog:
         commits = directory / "_delta_log"
         disk.mkdir(commits)
         if shelf.is_atomic:
-            mending.check(directory, disk)
+            delta_recovery.check(directory, disk)
         else:
-            mending.mend(directory, disk)
+            delta_recovery.recover(directory, disk)
         names = disk.list(commits)
         if not versions(names) and not checkpoints(names):
             columns = schema.TABLE if records_sources else schema.TABLE_1
             partitions = schema.PARTITIONS if records_sources else (schema.PARTITION,)
             plain_log.create(directory, disk, name, columns, partitions)
         known = plain_log.read(directory, disk)
-        return cls(shelf, _told(shelf) if known is None else _read(*known))
+        return cls(shelf, _read_by_delta(shelf) if known is None else _read(*known))
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class DeltaLog:
         self._disk.sync_file(self._commits / checkpoint_name(self._version))
         self._disk.sync_file(self._commits / POINTER)
         self._disk.sync_dir(self._commits)
-        mending.write_sums(self._directory, self._disk, self._version)
+        delta_recovery.write_sums(self._directory, self._disk, self._version)
         self._checkpoint_version = self._version
         self._remove_covered()
         # delta-rs walks every commit since it was opened at each further commit.
@@ -287,7 +287,7 @@ def _read(state: LogState, files: list[DataFile]) -> _OpenedLog:
     return _OpenedLog(state.version, state.partitions, files, state.transactions)
 
 
-def _told(shelf: Shelf) -> _OpenedLog:
+def _read_by_delta(shelf: Shelf) -> _OpenedLog:
     """Return what delta-rs says of a table."""
     delta = _loaded(shelf)
     _require_ours(shelf.directory, delta)
@@ -316,7 +316,7 @@ def _loaded(shelf: Shelf) -> DeltaTable:
         if shelf.is_atomic:
             # The commits were read and checked before: what fails now is the way to them.
             raise shelf.refusal(shelf.directory / "_delta_log", "read", error) from error
-        what = f"the table cannot be read: {error}; {mending.REPAIR}"
+        what = f"the table cannot be read: {error}; {delta_recovery.REPAIR}"
         raise CorruptionError(shelf.directory / "_delta_log", 0, what) from error
 
 
@@ -328,7 +328,7 @@ def _require_ours(directory: Path, delta: DeltaTable) -> None:
     partitions = tuple(delta.metadata().partition_columns)
     expected = schema.TABLE if partitions == schema.PARTITIONS else schema.TABLE_1
     if partitions not in (schema.PARTITIONS, (schema.PARTITION,)) or found != _columns(expected):
-        what = f"the table's columns are not those that were written; {mending.REPAIR}"
+        what = f"the table's columns are not those that were written; {delta_recovery.REPAIR}"
         raise CorruptionError(directory / "_delta_log", 0, what)
 
 

@@ -47,7 +47,7 @@ def read_found(directory: Path, path: str, opened: StoredBytes | None = None) ->
         groups = [parquet.read_group(opened, footer, index, base_seq, None) for index in range(count)]
         _, size_bytes = opened.tail(1)
     except (ValueError, KeyError) as error:
-        raise CorruptionError(whole, 0, f"its path says no place in a stream: {error}") from error
+        raise CorruptionError(whole, 0, f"its path contains no position in a stream: {error}") from error
     except OSError as error:
         raise CorruptionError(whole, 0, f"it cannot be read: {error}") from error
     except ObjectError as error:
@@ -55,7 +55,7 @@ def read_found(directory: Path, path: str, opened: StoredBytes | None = None) ->
             raise  # which says nothing about the file
         raise CorruptionError(whole, 0, f"it cannot be read: {error}") from error
     if not groups:
-        raise CorruptionError(whole, 0, "it holds no message")
+        raise CorruptionError(whole, 0, "it contains no message")
     return _described(path, base_seq, copied, size_bytes, groups)
 
 

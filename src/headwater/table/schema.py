@@ -136,7 +136,7 @@ def partition_values(base_seq: int, copied: Copied | None) -> dict[str, str | No
 def folder_of(base_seq: int, copied: Copied | None = None, partitions: Sequence[str] = PARTITIONS) -> str:
     """Return the folder of files with these values.
 
-    Polars takes them from the path alone, and reads no table whose paths tell different columns.
+    Polars takes them from the path alone, and reads no table whose paths have different columns.
     """
     values = partition_values(base_seq, copied)
     return "/".join(f"{name}={values[name] or NO_VALUE}" for name in partitions)

@@ -23,8 +23,8 @@ from headwater.table import parquet
 from headwater.table.commit_file import checkpoints, versions
 from headwater.table.datafile import DataFile, FileContent
 from headwater.table.delta_log import ConflictError, DeltaLog
+from headwater.table.delta_recovery import REPAIR, TORN
 from headwater.table.found_file import FoundFile, read_found
-from headwater.table.mending import REPAIR, TORN
 from headwater.table.output import Output, footer_crc_of
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of

@@ -237,7 +237,7 @@ class Acceptor:
             elif isinstance(answer, fast_batch.Ack):
                 self.sequencer.group.acknowledge(reply, answer.seq, answer.more)
             else:
-                self.sequencer.group.tell(reply, answer.body)
+                self.sequencer.group.answer(reply, answer.body)
 
     def _batch_check(self) -> BatchCheck:
         return BatchCheck(self._config, self._ledger, self._admission, self._counters, self.sequencer.last_of)

@@ -47,7 +47,7 @@ class CheckpointSums(msgspec.Struct, frozen=True):
     """The format of the table, which a checkpoint names only inside."""
 
 
-def mend(directory: Path, disk: Disk) -> None:
+def recover(directory: Path, disk: Disk) -> None:
     """Move torn files away, make the newest commit durable, and refuse a damaged log."""
     commits = directory / "_delta_log"
     sums = _require_known(directory, disk)
@@ -58,8 +58,8 @@ def mend(directory: Path, disk: Disk) -> None:
     if found and not _is_checkpoint(commits, disk, max(found), sums):
         _move_aside(directory, disk, checkpoint_name(max(found)))
         disk.remove(commits / POINTER)
-    _mend_pointer(commits, disk, sums)
-    _mend_newest(directory, disk)
+    _recover_pointer(commits, disk, sums)
+    _recover_newest(directory, disk)
     check_commits(directory, disk)
 
 
@@ -117,7 +117,7 @@ def check_commits(directory: Path, disk: Disk) -> None:
         )
 
 
-def _mend_newest(directory: Path, disk: Disk) -> None:
+def _recover_newest(directory: Path, disk: Disk) -> None:
     """Make the newest commit durable, or move it away if it is torn."""
     commits = directory / "_delta_log"
     names = disk.list(commits)
@@ -162,7 +162,7 @@ def _is_checkpoint(commits: Path, disk: Disk, version: int, sums: CheckpointSums
     return True
 
 
-def _mend_pointer(commits: Path, disk: Disk, sums: CheckpointSums) -> None:
+def _recover_pointer(commits: Path, disk: Disk, sums: CheckpointSums) -> None:
     """Remove the pointer to the newest checkpoint when it is torn or points at none; readers then list."""
     names = disk.list(commits)
     if POINTER not in names:

@@ -15,7 +15,7 @@ from headwater.errors import CorruptionError, DiskError, NewerFormatError
 from headwater.model.sealed import seal
 from headwater.table import Table, schema
 from headwater.table.commit_file import CHECKSUM, checkpoint_name, checksum, commit_name
-from headwater.table.mending import SUMS, read_sums
+from headwater.table.delta_recovery import SUMS, read_sums
 from rounds import choose_seed
 from table.samples import columns, everything
 
