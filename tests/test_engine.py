@@ -101,7 +101,7 @@ def test_without_asyncio_a_block_or_two_calls_run_an_engine(tmp_path: Path) -> N
         assert client.stream_names() == []
     started = headwater.serve(str(tmp_path)).start()
     assert listens(started.url)
-    with pytest.raises(headwater.Error, match="started once"):
+    with pytest.raises(headwater.Error, match="started only once"):
         started.start()
     started.stop()
     started.stop()

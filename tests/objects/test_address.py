@@ -24,8 +24,8 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("ftp://host/lake", "not the address of a bucket"),
         ("s3://", "has no bucket name"),
         ("file:///", "has no bucket name"),
-        ("s3://key:secret@lake", "no credentials"),
-        ("az://lake?sig=secret", "no credentials"),
+        ("s3://key:secret@lake", "must not contain credentials"),
+        ("az://lake?sig=secret", "must not contain credentials"),
         ("ftp://key:secret@host", "not the address of a bucket"),
     ],
 )
