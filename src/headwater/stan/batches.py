@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from headwater.model import headers as header_block
 from headwater.stan.channel import Channel
 from headwater.stan.sender import REPLY_HEADER
-from headwater.stream.publishing.acceptor import Item
 from headwater.wire.frames import Frame
 from headwater.wire.stan_frames import Places, cut_publish, places, pub_ack
 from headwater.wire.stan_messages import PubAck
@@ -23,7 +22,7 @@ class ChannelBatch:
 
     def __init__(self, subject: bytes) -> None:
         self.subject = subject
-        self.items: list[Item] = []
+        self.items: list[Frame] = []
         self.replies: list[bytes] = []
         """The reply subjects of the acknowledgements."""
         self.acks: list[bytes] = []

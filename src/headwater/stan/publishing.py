@@ -22,7 +22,6 @@ from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
-from headwater.stream.publishing.acceptor import Item
 from headwater.stream.publishing.admission import MAX_HEADER_BYTES
 from headwater.stream.stream import Stream
 from headwater.wire.frames import Frame
@@ -124,7 +123,7 @@ class Publishing:
             acks = [ack + problem for ack in acks]
         self._outbox.write(frames_to(batch.replies, acks))
 
-    def _asking(self, item: Item, waiting: Waiting) -> Item:
+    def _asking(self, item: Frame, waiting: Waiting) -> Frame:
         """Return a publish with a reply subject for the stream's answer, because the stream may refuse it."""
         self._count += 1
         reply = b"%b%d" % (self._answers_prefix, self._count)

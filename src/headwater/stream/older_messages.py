@@ -18,9 +18,9 @@ from functools import partial
 from pyroaring import BitMap64
 
 from headwater.model import headers as header_block
-from headwater.stream.publishing.acceptor import Item
 from headwater.stream.store import Store
 from headwater.stream.subjects import Located
+from headwater.wire.frames import Frame
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Search:
 class Held:
     """Publishes that are held back, and futures that wait for them to be durable."""
 
-    items: Sequence[Item]
+    items: Sequence[Frame]
     promises: list[asyncio.Future[None]]
 
 
@@ -63,7 +63,7 @@ class OlderMessages:
         self,
         store: Store,
         stored_subject: Callable[[bytes], bytes],
-        apply: Callable[[Sequence[Item]], None],
+        apply: Callable[[Sequence[Frame]], None],
         promise: Callable[[], asyncio.Future[None]],
     ) -> None:
         """Pass publishes to `apply`; `promise` then says whether they become durable.
@@ -84,7 +84,7 @@ class OlderMessages:
         """Return whether publishes are held back, so that a new one must wait behind them."""
         return self._task is not None
 
-    def holds(self, items: Sequence[Item]) -> bool:
+    def holds(self, items: Sequence[Frame]) -> bool:
         """Return whether these publishes are held back: they are offered by themselves later."""
         if self._task is None and not self._wanted(self._stored(items)):
             return False
@@ -132,7 +132,7 @@ class OlderMessages:
         finally:
             self._task = None
 
-    def _stored(self, items: Sequence[Item]) -> list[StoredUnder]:
+    def _stored(self, items: Sequence[Frame]) -> list[StoredUnder]:
         """Return publishes as the stream will store them, as far as that matters here."""
         return [(self._stored_subject(subject), headers) for subject, _, headers, _ in items]
 
@@ -264,5 +264,5 @@ def _keep(promises: Sequence[asyncio.Future[None]], stored: asyncio.Future[None]
             promise.exception()  # mark it as read: no task may be waiting
 
 
-def _nbytes(items: Sequence[Item]) -> int:
+def _nbytes(items: Sequence[Frame]) -> int:
     return sum(len(subject) + len(headers) + len(data) for subject, _, headers, data in items)

@@ -16,7 +16,8 @@ from headwater.errors import DiskError
 from headwater.model.run import Run
 from headwater.stream.head import Head, HeadEntry
 from headwater.table.datafile import DataFile
-from headwater.table.table import ConflictError, Groups, Table
+from headwater.table.group_reader import Groups
+from headwater.table.table import ConflictError, Table
 
 _T = TypeVar("_T")
 _MOVED_RETRIES = 5

@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from errno import ENOENT
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.disk import Disk
-from headwater.errors import CorruptionError, DiskError, Error
+from headwater.errors import CorruptionError
 from headwater.model.adopted import Adopted
-from headwater.model.columns import Columns, Int64s, keep
-from headwater.objects.object_error import ObjectError
-from headwater.table import parquet
+from headwater.model.columns import Columns
 from headwater.table.commit_file import checkpoints, versions
 from headwater.table.datafile import DataFile, FileContent
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.delta_recovery import REPAIR, TORN
 from headwater.table.found_file import FoundFile, read_found
-from headwater.table.output import Output, footer_crc_of
+from headwater.table.group_reader import GroupReader, Groups
+from headwater.table.live_rows import Dead, live_columns
+from headwater.table.output import Output
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of
 from headwater.table.shelf import LocalShelf, Shelf
 
-Dead = BitMap64 | Callable[[Int64s], npt.NDArray[np.bool_]]
-Groups = tuple[tuple[int, int], ...]
-
 TARGET_FILE_BYTES = 128 << 20
 TARGET_FILE_ROWS = 1_000_000
-KEPT_FOOTERS = 32
 SWEEP_LIMIT = 256
 
 __all__ = ["ConflictError", "Dead", "Table"]
 
 
 class Table:
-    """Files of messages; any thread may read, one at a time changes (others wait)."""
+    """Files of messages; any thread may read, and one thread at a time may change them."""
 
     def __init__(self, shelf: Shelf, log: DeltaLog, compression: str, found: Collection[str] = ()) -> None:
         self._shelf = shelf
@@ -50,11 +42,14 @@ class Table:
         self._log = log
         self._compression = compression
         self._changing = threading.Lock()
+        """Held by the thread that changes the table."""
         self._files: tuple[DataFile, ...] = tuple(log.take_files())
-        self._footers: OrderedDict[str, parquet.Footer] = OrderedDict()
-        self._footers_lock = threading.Lock()
+        """Replaced as a whole by each commit, so that any thread may read it."""
+        self._reader = GroupReader(shelf, log.partitions, lambda file: file in self._files)
         self._uncommitted: set[str] = set()
+        """The paths of finished files that wait for their commit, which a sweep must not remove."""
         self._unreferenced_since: dict[str, float] = {}
+        """By path, when a sweep first found that no version refers to a file."""
         self._settled = shelf.is_atomic or not _has_torn(shelf.directory, shelf.disk)
         """Whether the files that no commit names are known to hold nothing that is needed."""
         self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
@@ -66,16 +61,16 @@ class Table:
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
-        """Return the table of a folder, made if it was missing; what a crash left half done is put right."""
+        """Return the table of a directory, created if it is missing, and repaired after a crash."""
         return cls.open_on(LocalShelf(directory, disk), compression=compression, name=name)
 
     @classmethod
     def open_on(cls, shelf: Shelf, *, compression: str = "none", name: str = "") -> Table:
-        """Return the table that is kept in this place, made if it was missing."""
+        """Return the table on this shelf, created if it is missing."""
         shelf.prepare()
         finished = list(shelf.paths())
         if finished and not has_log(shelf.directory, shelf.disk):
-            # A new log would be one without any of them, and they would be swept.
+            # A new log would refer to none of them, and they would be swept.
             raise CorruptionError(
                 shelf.directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
             )
@@ -88,12 +83,12 @@ class Table:
 
     @property
     def missing(self) -> frozenset[DataFile]:
-        """Return the files of the current version that are not there."""
+        """Return the files of the current version that do not exist."""
         there = set(self._shelf.paths())
         return frozenset(file for file in self._files if file.path not in there)
 
     def found(self, file: DataFile) -> FoundFile:
-        """Return a file with the sequences that can be read of it, none if it is damaged or gone."""
+        """Return a file with the sequences that can be read from it, none if it is damaged or missing."""
         try:
             return FoundFile(file, read_found(self._directory, file.path, self._shelf.open(file.path)).seqs)
         except CorruptionError:
@@ -112,12 +107,12 @@ class Table:
         return found
 
     def settle(self) -> None:
-        """Let unreferenced files be swept: the stream has found every message that it should have."""
+        """Allow sweeps of unreferenced files: the stream has found all of its messages."""
         self._settled = True
 
     @property
     def directory(self) -> Path:
-        """Return where the table lies."""
+        """Return the directory of the table."""
         return self._directory
 
     @property
@@ -127,7 +122,7 @@ class Table:
 
     @property
     def records_sources(self) -> bool:
-        """Return whether a file of a source's origin can be one of the table's."""
+        """Return whether the table can link files of a source's origin."""
         return self._log.records_sources
 
     def transaction(self, app: str) -> int | None:
@@ -135,13 +130,13 @@ class Table:
         return self._log.transaction(app)
 
     def write(self, columns: Columns, base_seq: int = 0) -> DataFile:
-        """Return a finished and durable file of these messages, to which nothing refers yet."""
+        """Return a durable file of these messages that no commit refers to yet."""
         with self._output(base_seq) as output:
             output.append(columns)
             return self._remember(output.finish())
 
     def write_parts(self, parts: Iterable[Columns], max_bytes: int = TARGET_FILE_BYTES) -> list[DataFile]:
-        """Return finished and durable files of these messages, to which nothing refers yet; none if empty."""
+        """Return durable files of these messages that no commit refers to yet; none without messages."""
         written: list[DataFile] = []
         rest = iter(parts)
         try:
@@ -171,9 +166,7 @@ class Table:
             self._files = files
         self.has_unreferenced = self.has_unreferenced or bool(remove)
         self._uncommitted.difference_update(file.path for file in add)
-        with self._footers_lock:
-            for file in remove:
-                self._footers.pop(file.path, None)
+        self._reader.forget(remove)
 
     def place(self, file: DataFile, base_seq: int) -> DataFile:
         """Return an uncommitted file durably moved to another base: offsets stay, sequences change."""
@@ -189,7 +182,7 @@ class Table:
     def adopt(self, staging: Path, adopted: Sequence[Adopted], transactions: Mapping[str, int]) -> None:
         """Return once finished files from another directory on this disk are durably part of the table.
 
-        A crash on the way leaves each file where it was or in its folder; the same call goes on from either.
+        After a crash each file is where it was or in its folder; the same call continues from either.
         """
         files = [_adopted_file(each, self._log.partitions) for each in adopted]
         with self._changing:
@@ -210,19 +203,15 @@ class Table:
 
     def groups(self, file: DataFile) -> Groups:
         """Return the first and the last sequence of each row group of the file."""
-        return _groups(file, self._footer(file))
+        return self._reader.groups(file)
 
     def latest_times(self, file: DataFile) -> tuple[int, ...]:
-        """Return for each row group a time after which none of its messages came."""
-        if file.copied is not None:
-            return (file.last_ts,) * len(self.groups(file))
-        return parquet.latest_times(self._footer(file), file.last_ts)
+        """Return for each row group a time that none of its messages is later than."""
+        return self._reader.latest_times(file)
 
     def known_groups(self, file: DataFile) -> Groups | None:
-        """Return the same if nothing must be read for it."""
-        with self._footers_lock:
-            footer = self._footers.get(file.path)
-        return None if footer is None else _groups(file, footer)
+        """Return the same as `groups`, or None if that requires a read."""
+        return self._reader.known_groups(file)
 
     def locate(self, seq: int) -> tuple[DataFile, int] | None:
         """Return the file and the row group whose range holds this sequence, if there is one."""
@@ -236,11 +225,7 @@ class Table:
 
     def read_group(self, file: DataFile, index: int) -> RowGroup:
         """Return the messages of one row group, all checksums verified."""
-        try:
-            opened = self._shelf.open(file.path)
-            return parquet.read_group(opened, self._footer(file), index, file.base_seq, file.copied)
-        except (OSError, ObjectError) as error:
-            raise self._unreadable(file, error) from error
+        return self._reader.read(file, index)
 
     def rewrite(
         self,
@@ -253,7 +238,7 @@ class Table:
     ) -> list[DataFile]:
         """Return new uncommitted files with the rows of these that are neither dead nor below first_seq."""
         written: list[DataFile] = []
-        rows = self._live(files, dead, first_seq)
+        rows = live_columns(self._reader, files, dead, first_seq)
         try:
             while (columns := next(rows, None)) is not None:
                 with self._output(0) as output:
@@ -269,12 +254,12 @@ class Table:
         return written
 
     def maintain(self) -> None:
-        """Return once the log of commits is as short as it must be; cheap when there is nothing to do."""
+        """Return once old commits are checkpointed and removed; cheap when there is nothing to do."""
         with self._changing:
             self._log.maintain()
 
     def sweep(self, grace_s: float, now_s: float, pinned: Collection[str] = ()) -> int:
-        """Unlink files that no version has referred to for the grace, and return how many were."""
+        """Remove files that no version has referred to for the grace period, and return how many."""
         if not self._settled or self.missing:
             # A commit that looks torn may be a damaged one: an unreferenced file may be the only one left.
             return 0
@@ -292,16 +277,15 @@ class Table:
             return len(ripe)
 
     def require_ready(self) -> None:
-        """Raise if the place of the files is known to be away, so that a change would be in vain."""
+        """Raise if the bucket is known to be unreachable, so that a change would fail."""
         self._shelf.require_ready()
 
     def close(self) -> None:
         """Release what is in memory; nothing on disk changes."""
-        with self._footers_lock:
-            self._footers.clear()
+        self._reader.clear()
 
     def drop(self) -> None:
-        """Return once the table is gone."""
+        """Return once the table is removed."""
         self.close()
         with self._changing:
             self._files = ()
@@ -309,7 +293,7 @@ class Table:
 
     def _output(self, base_seq: int) -> Output:
         """Return a new file to write into."""
-        # Under the lock, or sweep might take the folder for one that is no longer used.
+        # Under the lock, or a sweep might remove the folder as empty.
         with self._changing:
             folder = folder_of(base_seq, None, self._log.partitions)
             self._shelf.require_ready()
@@ -318,67 +302,13 @@ class Table:
 
     @property
     def _own_folder(self) -> str:
-        """Return where files lie that the engine writes itself."""
+        """Return the folder of the files that the engine writes itself."""
         return folder_of(0, None, self._log.partitions)
 
     def _remember(self, file: DataFile) -> DataFile:
-        """Keep sweep away from a file that waits for its commit."""
+        """Keep a file that waits for its commit from being swept."""
         self._uncommitted.add(file.path)
         return file
-
-    def _live(self, files: Sequence[DataFile], dead: Dead, first_seq: int) -> Iterator[Columns]:
-        """Yield the rows to keep, row group by row group; groups with none are not read."""
-        for file in files:
-            for index, (first, last) in enumerate(self.groups(file)):
-                if last < first_seq:
-                    continue
-                if isinstance(dead, BitMap64) and dead.range_cardinality(first, last + 1) == last - first + 1:
-                    continue
-                group = self.read_group(file, index)
-                mask = (group.seqs >= first_seq) & ~_is_dead(dead, group.seqs)
-                if mask.any():
-                    yield keep(group.columns(), mask)
-
-    def _footer(self, file: DataFile) -> parquet.Footer:
-        """Return the file's footer, out of those kept lately."""
-        with self._footers_lock:
-            footer = self._footers.get(file.path)
-            if footer is not None:
-                self._footers.move_to_end(file.path)
-                return footer
-        try:
-            footer = parquet.read_footer(self._shelf.open(file.path), footer_crc_of(file.path))
-        except (OSError, ObjectError) as error:
-            raise self._unreadable(file, error) from error
-        self._require_agreement(file, footer)
-        with self._footers_lock:
-            self._footers[file.path] = footer
-            if len(self._footers) > KEPT_FOOTERS:
-                self._footers.popitem(last=False)
-        return footer
-
-    def _require_agreement(self, file: DataFile, footer: parquet.Footer) -> None:
-        """Raise unless the commit and the file say the same: else messages would stand at wrong sequences."""
-        said = (file.first_seq - file.base_seq, file.last_seq - file.base_seq, file.rows)
-        held = (footer.bounds[0][0], footer.bounds[-1][1], footer.metadata.num_rows)
-        folder = folder_of(file.base_seq, file.copied, self._log.partitions)
-        if said != held or str(Path(file.path).parent) != folder:
-            what = f"the commit that names it says something else about it; {REPAIR}"
-            raise CorruptionError(self._path(file), 0, what)
-
-    def _unreadable(self, file: DataFile, error: OSError | ObjectError) -> Error:
-        """Return what it means that the system refused to read: damage, a late reader, or a sick disk."""
-        if error.errno != ENOENT:
-            return (
-                error if isinstance(error, Error) else DiskError(self._path(file), "read", error.errno or 0)
-            )
-        if file in self._files:
-            return CorruptionError(self._path(file), 0, "the file is missing")
-        return ConflictError(f"{file.path} was replaced, and swept after the grace")
-
-    def _path(self, file: DataFile) -> Path:
-        """Return the path of the file."""
-        return self._directory / file.path
 
 
 def _adopted_file(adopted: Adopted, partitions: Sequence[str]) -> DataFile:
@@ -425,23 +355,5 @@ def has_log(directory: Path, disk: Disk) -> bool:
 
 
 def _has_torn(directory: Path, disk: Disk) -> bool:
-    """Return whether anything was moved aside as torn, of which some may be damaged."""
+    """Return whether any file was moved aside as torn; it may be damaged instead."""
     return TORN in disk.list(directory) and bool(disk.list(directory / TORN))
-
-
-def _groups(file: DataFile, footer: parquet.Footer) -> Groups:
-    """Return the bounds of a file's row groups as sequences."""
-    base = file.base_seq
-    return tuple((base + first, base + last) for first, last in footer.bounds)
-
-
-def _is_dead(dead: Dead, seqs: Int64s) -> npt.NDArray[np.bool_]:
-    """Return which of these sequences, all of one row group, are dead."""
-    if not isinstance(dead, BitMap64):
-        return dead(seqs)
-    first, last = int(seqs[0]), int(seqs[-1])
-    if not dead.range_cardinality(first, last + 1):
-        return np.zeros(len(seqs), np.bool_)
-    dense = last - first < 4 * len(seqs)
-    marked = dead & BitMap64(range(first, last + 1) if dense else seqs.tolist())
-    return np.isin(seqs, np.array(marked.to_array(), np.int64), assume_unique=True)

@@ -24,13 +24,11 @@ from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.retention.account_room import AccountRoom
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
+from headwater.wire.frames import Frame
 
 _EXPECTS = b"\r\nNats-Expected-"
 _BATCHED = b"\r\nNats-Batch-Id:"
 _NOTHING_MORE: Mapping[str, object] = {}
-
-Item = tuple[bytes, bytes, bytes, bytes]
-"""Subject, reply, headers, data of one published message."""
 
 
 class Acceptor:
@@ -73,7 +71,7 @@ class Acceptor:
             or config.allow_msg_schedules
         )
 
-    def offer(self, items: Sequence[Item]) -> None:
+    def offer(self, items: Sequence[Frame]) -> None:
         """Take published messages; their answers are sent when the group is durable."""
         self._room.refresh()
         subjects, replies, headers, datas = zip(*items, strict=True)
@@ -115,7 +113,7 @@ class Acceptor:
         if not self._config.no_ack:
             self.sequencer.group.acknowledge_run(replies, base)
 
-    def _offer_checked(self, items: Sequence[Item]) -> None:
+    def _offer_checked(self, items: Sequence[Frame]) -> None:
         """Check and store messages one by one."""
         pending = PendingGroup()
         now = self.sequencer.now()
@@ -168,7 +166,7 @@ class Acceptor:
         self.sequencer.store_one(pending, subject, data, now, verdict._replace(headers=headers))
         return standing.total
 
-    def may_refuse(self, items: Sequence[Item]) -> bool:
+    def may_refuse(self, items: Sequence[Frame]) -> bool:
         """Return whether one of these messages may be refused for its size, or for want of room."""
         limit = self._admission.max_size
         sizes = (len(headers) + len(data) for _, _, headers, data in items)
@@ -242,7 +240,7 @@ class Acceptor:
     def _batch_check(self) -> BatchCheck:
         return BatchCheck(self._config, self._ledger, self._admission, self._counters, self.sequencer.last_of)
 
-    def _commit(self, messages: Sequence[atomic_batch.Item], now: int) -> None:
+    def _commit(self, messages: Sequence[atomic_batch.BatchMessage], now: int) -> None:
         """Store the messages of a batch in one change, or none of them."""
         check = self._batch_check()
         checked = [

@@ -26,7 +26,7 @@ MAX_BYTES = 256 << 20
 IDLE_NS = 10 * SECOND
 MAX_ID_BYTES = 64
 
-Item = tuple[bytes, bytes, bytes]
+BatchMessage = tuple[bytes, bytes, bytes]
 """Subject, headers, data of one message."""
 
 
@@ -42,7 +42,7 @@ class Abandoned(StrEnum):
 class Step(NamedTuple):
     """What became of one message of a batch: held back, refused, or the one that commits."""
 
-    messages: Sequence[Item] | None = None
+    messages: Sequence[BatchMessage] | None = None
     """All messages to store, if this one commits."""
     error: ApiError | None = None
     abandoned: Abandoned | None = None
@@ -52,7 +52,7 @@ class _OpenAtomicBatch:
     """A batch that waits for more messages."""
 
     def __init__(self) -> None:
-        self.items: list[Item] = []
+        self.items: list[BatchMessage] = []
         self.nbytes = 0
         self.idle_since_ns = 0
 
@@ -136,7 +136,7 @@ class AtomicBatches:
         batch = self._open[batch_id] = _OpenAtomicBatch()
         return batch
 
-    def _hold(self, batch_id: bytes, batch: _OpenAtomicBatch, item: Item, now_ns: int) -> None:
+    def _hold(self, batch_id: bytes, batch: _OpenAtomicBatch, item: BatchMessage, now_ns: int) -> None:
         size = sum(map(len, item))
         batch.items.append(item)
         batch.nbytes += size

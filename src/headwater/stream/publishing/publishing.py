@@ -11,11 +11,12 @@ from headwater.errors import ApiError, Error, api_error
 from headwater.model.columns import Columns
 from headwater.stream.committer import Committer
 from headwater.stream.older_messages import OlderMessages
-from headwater.stream.publishing.acceptor import Acceptor, Item
+from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.reader import Reader
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
+from headwater.wire.frames import Frame
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
@@ -54,14 +55,14 @@ class StreamPublishing:
         """Raise if nothing can be stored at the moment."""
         self._committer.require_storing()
 
-    def offer(self, items: Sequence[Item]) -> None:
+    def offer(self, items: Sequence[Frame]) -> None:
         """Take published messages; each is answered once it is durable, or refused."""
         if self.failure is not None and not self._older.is_holding:
             self.refuse(items, self.failure)
         elif not self._older.holds(items):
             self._offer(items)
 
-    def _offer(self, items: Sequence[Item]) -> None:
+    def _offer(self, items: Sequence[Frame]) -> None:
         failure = self._committer.failure
         if failure is not None:
             self.refuse(items, failure)
@@ -77,11 +78,11 @@ class StreamPublishing:
             self.refuse([item for item in items if item[1] not in answered], failure)
         self._committer.wake()
 
-    def may_refuse(self, items: Sequence[Item]) -> bool:
+    def may_refuse(self, items: Sequence[Frame]) -> bool:
         """Return whether one of these messages may be refused for its size, so that each needs its answer."""
         return self._acceptor.may_refuse(items)
 
-    def refuse(self, items: Sequence[Item], failure: Error) -> None:
+    def refuse(self, items: Sequence[Frame], failure: Error) -> None:
         """Answer every publisher that the stream cannot store its message."""
         error = api_error("stream_store_failed", err=str(failure))
         if not self._store.config.no_ack:
