@@ -82,14 +82,18 @@ class Restore:
         self.items: list[Frame] = []
         self.subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{unique_id()}"
         self.received = 0
+        """How many bytes have arrived."""
         self._context = context
         self._request = request
         self._config = config
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[Frame] = asyncio.Queue(_MAX_WAITING)
         self._waiting_bytes = 0
+        """How many bytes of chunks wait for the archive reader."""
         self._overrun = self._over = False
+        """Whether the client sent more than it may, and whether the transfer has ended."""
         self._end_reply: bytes | None = None
+        """The reply subject of the empty chunk, once it has arrived."""
         self._sid = b""
         self._consumers: Sequence[RestoredConsumer] = ()
 

@@ -22,13 +22,18 @@ class SocketLink(asyncio.Protocol):
         self._max_pending = max_pending_bytes
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
+        """What was written in this iteration of the loop."""
         self._pending = 0
         self._scheduled = False
+        """Whether a flush is scheduled for the end of this iteration."""
         self._writable = asyncio.Event()
         self._writable.set()
         self.pongs: deque[asyncio.Future[None]] = deque()
+        """One future for each PING without an answer, oldest first."""
         self.lost: asyncio.Future[str] = self._loop.create_future()
+        """Resolved with the reason when the link is lost."""
         self._reason = ""
+        """Why the link is lost; empty while it is not."""
 
     async def start_tls(self, context: ssl.SSLContext, hostname: str) -> None:
         """Encrypt everything from here on."""

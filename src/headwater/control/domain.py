@@ -87,6 +87,7 @@ class Domain:
         self._catalog = catalog
         self._services = replace(services, free_bytes=self._free_bytes)
         self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
+        """The directory of all memory streams of the store."""
         self._directories = AccountDirectories(
             homes=Directories(store / directory_name(folder), services.file_disk, services.tables),
             in_memory=Directories(self._memory / directory_name(folder), services.memory_disk),
@@ -106,7 +107,9 @@ class Domain:
         self._creation = StreamCreation(folder, catalog, self._directories, self._removals, self._services)
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One lock for each stream name with an operation in progress."""
         self._closings = BackgroundTasks()
+        """Streams that are being closed; one whose disk hangs stays here."""
         self._retries = BackgroundTasks()
         """The rollbacks of configs that the disk has refused so far."""
         self.late = LateStreams()

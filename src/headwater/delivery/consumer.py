@@ -91,13 +91,16 @@ class Consumer:
         scope = consumers.scope._replace(is_named=consumers.scope.is_named and is_acked)
         self.acks = AckSubjects(consumers.stream.name, config.name, scope)
         self.tally = consumers.tallies.join(config.filters)
+        """Counts messages per subject; shared by consumers with the same filters."""
         self.backlog = Backlog(self.stream, self.tally, lambda: self.state.next_seq, only)
         self._consumers = consumers
         self._outlet = consumers.outlet
         self._clock = consumers.clock
         self._feed = Feed(consumers.stream, self.tally)
+        """Finds the next messages that match."""
         self._pacing = Pacing(config)
         self._task: asyncio.Task[None] | None = None
+        """The pump, which runs only while there is something to deliver."""
         self._woken = False
         """Whether something happened since the pump last checked for work."""
         self._closed = False

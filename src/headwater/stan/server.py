@@ -72,7 +72,9 @@ class StanServer:
         self._partition = partition
         self._publish_prefix = f"{subjects.publish}.".encode()
         self._acks = subjects.acks.encode()
+        """The prefix of the subjects that clients acknowledge on."""
         self._answers = subjects.answers.encode()
+        """The prefix of the subjects on which the answers to our own requests arrive."""
         self._requests: dict[bytes, Callable[[Frame], None]] = {
             subjects.connect.encode(): self._connect,
             subjects.pings.encode(): self._ping,
@@ -82,6 +84,7 @@ class StanServer:
         }
         self._subscribe_subject = subjects.subscribe.encode()
         self._queue: deque[Frame] = deque()
+        """Frames that wait for the worker, in the order of their arrival."""
         self._worker: asyncio.Task[None] | None = None
         self._tasks = BackgroundTasks()
         self._sids: list[bytes] = []

@@ -95,18 +95,23 @@ class Store:
         self.config = config
         self.services = services
         self.durable = not memory
+        """Whether messages survive a restart."""
         self.disk = services.memory_disk if memory else services.file_disk
         self.fence = NO_FENCE if memory else services.fence
         self.overhead = MEMORY_OVERHEAD if memory else FILE_OVERHEAD
+        """Bytes that each message counts in addition to its own, as in nats-server."""
         self._threads = ThreadShare(services.work_executor, MOST_THREADS)
+        """This stream's share of the threads that read and fold."""
         self.checkpoint_path = directory / "checkpoint"
         self.staging = directory / "staging"
+        """Where transfer tasks put files that the table has not adopted yet."""
         self.table = self.open_table()
         self.forgiving = forgiving
         self.repaired: list[str] = []
         """What opening repaired."""
         taken = self._read_checkpoint()
         self.checkpoint_bytes = len(taken.payload) if taken else 0
+        """The size of the last checkpoint, which decides when the next one pays."""
         start = taken.segment if taken else 0
         self.log = Log.open(directory / "log", self.disk, from_segment=start, fence=self.fence)
         self.trimming = asyncio.Lock()

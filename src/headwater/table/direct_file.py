@@ -30,13 +30,18 @@ class DirectFile:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         self._filling, self._writing = _block(), _block()
+        """The block that is filled now, and the one that is being written."""
         self._length = 0
         self._place = 0
+        """The offset in the file of the block that is filled now."""
         self._thread: ThreadPoolExecutor | None = None
         self._under_way: Future[None] | None = None
+        """The write of the other block."""
         self._is_direct = False
+        """Whether the file system accepted to bypass the page cache."""
         self._written_bytes = 0
         self._busy_s = 0.0
+        """How long writes took in all."""
         self.closed = False
 
     @property

@@ -76,17 +76,23 @@ class FileSummer:
         self._may_demand = may_demand
         self._may_have_ids = may_have_ids
         self._ids = False
+        """Whether a header may contain a message id."""
         self._rows = 0
         self._payload_bytes = 0
         self._with_headers = 0
         self._demands = False
+        """Whether a header makes demands on the stream, such as a TTL."""
         self._tidy = True
+        """Whether headers have the form that a linked file needs."""
         self._subjects: dict[str, tuple[int, int]] = {}
+        """By subject, how many messages and the offset of the newest."""
         self._stored = BitMap64()
+        """The offsets of all messages."""
         self._first = 0
         self._last = 0
         self._first_ts = self._last_ts = 0
         self._given_up = False
+        """Whether there are too many subjects, so that there will be no sums."""
 
     def add(
         self,

@@ -125,13 +125,18 @@ class Upstreams:
         self._filtered_lag = FilteredLag(connection, clock)
         self._resumption = Resumption(self._origins, clock)
         self._by_target: dict[str, list[Upstream]] = {}
+        """The upstreams of each stream, by the stream's name."""
         self._leases = Leases(single=is_single, steady_ns=clock.steady_ns)
         self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock)
         self._sweep = StagingSweep(lambda work: work in self._leases.identities)
         self._sids: list[bytes] = []
+        """Our subscriptions to the questions of replicators."""
         self._planning = asyncio.Lock()
+        """Held while a plan is made, so that no range is planned twice."""
         self._watching: asyncio.Task[None] | None = None
+        """Checks the upstreams from time to time, whether a replicator asks or not."""
         self._pending = PendingUpstreams()
+        """The upstreams that may be behind their origin."""
         self._tasks = BackgroundTasks()
         self.on_needed: Callable[[], None] = lambda: None
         """Called when there is an upstream, so that a replicator is needed."""

@@ -48,12 +48,17 @@ class Result:
         self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
         """The prefix of this attempt's file names, unique among attempts."""
         self._waiting: list[Rows] = []
+        """Messages that are not in a file yet."""
         self._waiting_rows = 0
         self._waiting_bytes = 0
         self._rows = 0
+        """How many messages were added in all."""
         self._open: _StagedFile | None = None
+        """The file that is being written."""
         self._paths: list[Path] = []
+        """Every file of this attempt, to be removed if it fails."""
         self._adopted: list[Adopted] = []
+        """What the receipt says of each finished file."""
         self._linked_bytes = 0
 
     def __enter__(self) -> Result:
