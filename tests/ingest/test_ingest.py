@@ -264,7 +264,7 @@ async def test_a_stream_whose_disk_hangs_keeps_no_other_waiting(
             for _ in range(3):
                 refused = await at.asker.publish("stuck", b"more")
                 assert refused["error"]["err_code"] == 10077
-                assert "the disk does not answer" in refused["error"]["description"]
+                assert "the disk does not respond" in refused["error"]["description"]
             with pytest.raises(ApiError):
                 await stuck.publishing.promise()
             assert (await at.asker.publish("healthy", b"2"))["seq"] == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli import ask
-from headwater.cli.stream.add import differences
+from headwater.cli.config_editing import differences
 from jetstreams import Shell
 
 

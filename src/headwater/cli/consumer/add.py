@@ -10,6 +10,7 @@ import click
 
 from headwater.cli import ask
 from headwater.cli.client import Caller, client_command
+from headwater.cli.config_editing import DIFFERENT, edited, is_changed
 from headwater.cli.consumer.config import (
     check,
     config_flags,
@@ -21,11 +22,11 @@ from headwater.cli.consumer.config import (
 from headwater.cli.consumer.consumers import both, info_of
 from headwater.cli.consumer.info import info_rows
 from headwater.cli.consumer.questions import ask_name, complete
+from headwater.cli.graph import write
 from headwater.cli.render import show, show_json
 from headwater.cli.session import Json, Session
-from headwater.cli.stream.add import DIFFERENT, differences
 from headwater.cli.stream.streams import chosen
-from headwater.errors import Error, SettingsError
+from headwater.errors import SettingsError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -58,7 +59,7 @@ def add(
     if validate:
         click.echo("Configuration is valid")
     elif output is not None:
-        _write(output, config)
+        write(output, json.dumps(config, indent=2) + "\n")
     else:
         _shown(caller, caller.run(lambda session: create(session, str(which), config, "create")))
 
@@ -82,16 +83,9 @@ def edit(
     kept: Json = {key: before[key] for key in ("name", "durable_name") if key in before}
     after: Json = {**with_flags(read_file(file) if file else before, flags), **kept}
     if interactive:
-        after = _edited(after)
-    changes = differences(before, after)
-    if not changes:
-        if not dry_run:
-            click.echo("No difference in configuration")
+        after = edited(after)
+    if not is_changed(caller, before, after, dry_run=dry_run):
         return
-    if not caller.as_json:
-        show(changes)
-    if dry_run:
-        raise SystemExit(DIFFERENT)
     if ask.allowed(f"Really edit Consumer {' > '.join(which)}", force=force):
         _shown(caller, caller.run(lambda session: create(session, which[0], after, "update")))
 
@@ -149,25 +143,6 @@ def _possible(config: Json) -> None:
     ):  # fmt: skip
         if config.get(key):
             raise SettingsError(f"{flag} needs a push consumer: pass --target as well")
-
-
-def _edited(config: Json) -> Json:
-    """Return the config as changed in the user's editor."""
-    text = click.edit(json.dumps(config, indent=2), extension=".json")
-    if text is None:
-        raise SettingsError("the editor did not save: nothing was changed")
-    try:
-        changed: Json = json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"the edited text is not JSON: {error}; nothing was changed") from None
-    return changed
-
-
-def _write(path: Path, config: Json) -> None:
-    try:
-        path.write_text(json.dumps(config, indent=2) + "\n")
-    except OSError as error:
-        raise Error(f"cannot write {path}: {error.strerror}") from None
 
 
 def _shown(caller: Caller, info: Json) -> None:

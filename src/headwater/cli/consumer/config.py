@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from headwater.cli.config_editing import read_config
 from headwater.cli.phrases import DURATION, SIZE, read_duration, read_moment
 from headwater.cli.session import Json
 from headwater.errors import ApiError, SettingsError
@@ -187,14 +188,7 @@ def read_pause(text: str, now: Callable[[], int] = time.time_ns) -> str:
 
 def read_file(path: Path) -> Json:
     """Return the config in a JSON file, which may also be the output of `consumer info --json`."""
-    try:
-        held = msgspec.json.decode(path.read_bytes(), type=Json)
-    except OSError as error:
-        raise SettingsError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    except msgspec.DecodeError as error:
-        raise SettingsError(f"{path} is not a consumer config: {error}") from None
-    inner = held.get("config")
-    return unreserved(inner if isinstance(inner, dict) else held)
+    return unreserved(read_config(path, "consumer"))
 
 
 def unreserved(config: Json) -> Json:

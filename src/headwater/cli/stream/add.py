@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from headwater.cli import ask
 from headwater.cli.client import Caller, client_command
+from headwater.cli.config_editing import DIFFERENT, edited, is_changed
 from headwater.cli.graph import write
 from headwater.cli.render import console, show, show_json
 from headwater.cli.session import Json
@@ -23,12 +23,6 @@ from headwater.errors import SettingsError
 from headwater.model.names import valid_stream_name
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-DIFFERENT = 1
-"""The exit code of --dry-run if there are differences.
-
-The nats command does the same for streams and consumers, and prints nothing if there are none (natscli,
-cli/stream_command.go and cli/consumer_command.go: `editAction` calls `os.Exit(1)`).
-"""
 
 
 @click.command()
@@ -100,16 +94,9 @@ def edit(
     gone = {"mirror": no_mirror, "subject_transform": no_transform, "republish": no_republish}
     after = {key: value for key, value in after.items() if not gone.get(key)}
     if interactive:
-        after = _edited(after)
-    changes = differences(before, after)
-    if not changes:
-        if not dry_run:
-            click.echo("No difference in configuration")
+        after = edited(after)
+    if not is_changed(caller, before, after, dry_run=dry_run):
         return
-    if not caller.as_json:
-        show(changes)
-    if dry_run:
-        raise SystemExit(DIFFERENT)
     if ask.allowed(f"Really edit Stream {which}", force=force):
         info = caller.run(lambda session: session.request(f"STREAM.UPDATE.{which}", after))
         _shown(caller, info, f"Stream {which} was updated")
@@ -130,19 +117,6 @@ def copy(caller: Caller, source: str, destination: str, **flags: Any) -> None:
     _create(caller, {**config, "name": destination})
 
 
-def differences(before: Json, after: Json) -> Text:
-    """Return the removed and added lines of the config."""
-    old, new = (json.dumps(each, indent=2, sort_keys=True).splitlines() for each in (before, after))
-    lines = [
-        line for line in difflib.unified_diff(old, new, lineterm="", n=0) if line[:2] not in ("--", "++")
-    ]
-    styles = {"-": "red", "+": "green"}
-    kept = [Text(line, styles[line[0]]) for line in lines if line[0] in styles]
-    if not kept:
-        return Text("")
-    return Text("\n").join([Text("Differences (-old +new):"), *kept])
-
-
 def _by_default(config: Json) -> Json:
     """Return the config with defaults for missing keys."""
     if not any(config.get(key) for key in ("subjects", "sources", "mirror")):
@@ -160,15 +134,3 @@ def _shown(caller: Caller, info: Json, sentence: str) -> None:
         show_json(info)
     else:
         show(Text(sentence), info_rows(info), to=console())
-
-
-def _edited(config: Json) -> Json:
-    """Return the config as changed in the user's editor."""
-    text = click.edit(json.dumps(config, indent=2), extension=".json")
-    if text is None:
-        raise SettingsError("the editor did not save: nothing was changed")
-    try:
-        changed: Json = json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"the edited text is not JSON: {error}; nothing was changed") from None
-    return changed

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from headwater.cli.config_editing import read_config
 from headwater.cli.phrases import DURATION, SIZE
 from headwater.cli.session import Json
 from headwater.errors import ApiError, SettingsError
@@ -154,14 +155,7 @@ def read_upstream(text: str, flag: str) -> Json:
 
 def read_file(path: Path) -> Json:
     """Return the config in a JSON file, which may also be the output of `stream info --json`."""
-    try:
-        held = msgspec.json.decode(path.read_bytes(), type=Json)
-    except OSError as error:
-        raise SettingsError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    except msgspec.DecodeError as error:
-        raise SettingsError(f"{path} is not a stream config: {error}") from None
-    inner = held.get("config")
-    return inner if isinstance(inner, dict) else held
+    return read_config(path, "stream")
 
 
 def check(config: Json) -> None:
