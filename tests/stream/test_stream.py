@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from errno import ENOSPC
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headwater.errors import ApiError
+from headwater.errors import ApiError, DiskError
 from headwater.model.stream import Retention
+from headwater.stream import committer, sequencer
 from simulation.disks import BreakableDisk, Fault
 from stream.followers import Followed
 from stream.streams import Workshop, config_of, everything, publish, seqs_of
+from waits import until
 
 
 async def test_a_change_to_retention_by_interest_drops_what_nobody_needs(workshop: Workshop) -> None:
@@ -55,3 +60,51 @@ async def test_limits_declared_while_it_was_closed_are_held_when_it_opens(worksh
         await publish(stream, *[(b"ab"[n % 2 :][:1], b"") for n in range(8)])
     async with workshop.stream(max_msgs_per_subject=3, max_msgs=5) as stream:
         assert await seqs_of(stream) == [4, 5, 6, 7, 8]
+
+
+async def test_a_lowered_limit_is_enforced_in_steps_that_let_others_run(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a limit removes is read. All of a large stream, read at once, would hold up every client."""
+    monkeypatch.setattr(sequencer, "EVICTED_AT_ONCE", 10)
+    async with workshop.stream() as stream:
+        for _ in range(10):
+            await publish(stream, *[(b"a", b"") for _ in range(10)])
+        turns: list[int] = []
+        stream.events.change_callbacks.add(lambda: turns.append(stream._store.ledger.messages))
+        changing = asyncio.ensure_future(stream.reconfigure(config_of(max_msgs=3)))
+        await until(lambda: stream._store.ledger.messages < 100)
+        stream.publishing.offer([(b"a", b"", b"", b"newest")])
+        await changing
+        await stream.publishing.settled()
+        assert len(set(turns)) > 4, "it was removed at once"
+        found = await everything(stream)
+        assert [message.seq for message in found] == [99, 100, 101]
+        assert found[-1].data == b"newest"
+
+
+async def test_a_disk_that_fails_after_the_first_step_leaves_the_new_limit_in_effect(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages are gone for good by then. To refuse the change would mean that they were lost without it."""
+    monkeypatch.setattr(sequencer, "EVICTED_AT_ONCE", 10)
+    monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
+    async with workshop.stream() as stream:
+        for _ in range(5):
+            await publish(stream, *[(b"a", b"") for _ in range(10)])
+        log: Any = stream._store.log
+        sync, synced = log.sync, []
+
+        def refused() -> None:
+            synced.append(True)
+            if len(synced) == 2:
+                raise DiskError(stream.directory, "sync", ENOSPC)
+            sync()
+
+        log.sync = refused
+        await stream.reconfigure(config_of(max_msgs=3))
+        assert stream.config.max_msgs == 3
+        await until(lambda: stream.publishing.is_storing)
+        for _ in range(5):
+            await publish(stream, (b"a", b""))
+        assert await seqs_of(stream) == [53, 54, 55]

@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 LOOKED_FOR_ONE_BY_ONE = 64
 """Of more subjects that a rollup empties, the messages are found in one pass over the stream."""
+EVICTED_AT_ONCE = 1 << 16
+"""About how many of the oldest messages a limit removes in one turn of the event loop, which reads them."""
 _NONE: Mapping[str, bytes] = {}
 
 
@@ -186,9 +188,13 @@ class Sequencer:
             self._ledger.remove(removal)
         self._add(None, None, removal, consumers)
 
-    def enforce(self) -> None:
-        """Remove what exceeds the limits, after they were lowered."""
+    def enforce(self) -> bool:
+        """Remove what exceeds the limits, after they were lowered; return whether more must go.
+
+        Let others run before you call it again.
+        """
         config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
+        removal = Removal()
         try:
             if config.max_msgs_per_subject > 0:
                 subjects = list(ledger.subjects.count)
@@ -196,9 +202,11 @@ class Sequencer:
                     retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
                 )
             if self.evicts:
-                self._remove_if_any(self._excess())
+                removal = self._excess()
+                self._remove_if_any(removal)
         except Error as error:
             self._complain(error)
+        return bool(removal) and retention.is_over(config, ledger)
 
     def _remove_if_any(self, removal: Removal) -> None:
         if removal:
@@ -380,14 +388,22 @@ class Sequencer:
         return removal
 
     def _excess(self) -> Removal:
-        """Return what exceeds the limits.
+        """Return what exceeds the limits, as much of it as may go at once.
 
         A file that waits to be adopted cannot be read. What is behind it is newer and must not go in its
         place: the file's messages go once it is in the table.
         """
         adoptions = self._store.adoptions
         stop_seq = adoptions.first_seq - 1 if adoptions else None
-        return retention.over_limits(self._config, self._ledger, self._store.view.read_run_at, stop_seq)
+        left = EVICTED_AT_ONCE
+
+        def read(seq: int) -> Run | None:
+            nonlocal left
+            run = self._store.view.read_run_at(seq) if left > 0 else None
+            left -= len(run) if run is not None else 0
+            return run
+
+        return retention.over_limits(self._config, self._ledger, read, stop_seq)
 
     def _add(
         self,

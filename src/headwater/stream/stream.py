@@ -11,9 +11,10 @@ A change is durable before `events` reports it and before it is answered.
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
-from headwater.errors import DiskError, api_error
+from headwater.errors import DiskError, Error, api_error
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
@@ -33,6 +34,8 @@ from headwater.stream.retention.retention import StreamRetention
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Services, Store
 from headwater.wire.pub_ack import PubAcks
+
+logger = logging.getLogger(__name__)
 
 
 class Stream:
@@ -104,13 +107,28 @@ class Stream:
         old = self.config
         try:
             await self._configure(config)
-            self._sequencer.enforce()
+            is_over = self._sequencer.enforce()
             if config.retention == Retention.INTEREST != old.retention:
                 await self.retention.drop_unneeded()
             await self.publishing.settled()
         except BaseException:
             await self._configure(old)
             raise
+        if is_over:
+            await self._enforce()
+
+    async def _enforce(self) -> None:
+        """Remove the rest of what exceeds lowered limits.
+
+        Some of it is durably removed by now, so an error does not take the limits back. The next messages
+        have the rest removed.
+        """
+        try:
+            while self._sequencer.enforce():
+                await self.publishing.settled()
+            await self.publishing.settled()
+        except Error as error:
+            logger.warning("stream %s: its limits are not enforced yet: %s", self.name, error)
 
     async def _configure(self, config: StreamConfig) -> None:
         store = self._store

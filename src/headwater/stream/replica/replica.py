@@ -223,7 +223,8 @@ class StreamReplica:
             raise
         await self._adopter.finished(placed[-1].last_seq)
         self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
-        self._sequencer.enforce()
+        while self._sequencer.enforce():
+            await self._publishing.settled()
         await self._publishing.settled()
         return sum(file.rows for file in placed)
 

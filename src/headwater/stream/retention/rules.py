@@ -17,6 +17,11 @@ from headwater.stream.subjects import Located
 MAX_TIME = (1 << 63) - 1
 
 
+def is_over(config: StreamConfig, ledger: Ledger) -> bool:
+    """Return whether there is more than `max_msgs` or `max_bytes` allow."""
+    return 0 < config.max_msgs < ledger.messages or 0 < config.max_bytes < ledger.size
+
+
 def over_limits(config: StreamConfig, ledger: Ledger, read: ReadRun, stop_seq: int | None = None) -> Removal:
     """Return the oldest messages that exceed `max_msgs` and `max_bytes`, none behind `stop_seq`."""
     removal = Removal()
