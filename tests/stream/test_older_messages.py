@@ -287,3 +287,44 @@ async def test_what_is_refused_after_it_was_held_back_is_never_promised(
     assert await held(stream, "s.2") == [b"stored"]
     await stream.close()
     workshop.close()
+
+
+@pytest.mark.parametrize("pattern", [None, "s.3", "s.*"])
+async def test_a_demand_on_a_subject_that_lost_its_newest_message_reads_on_a_thread(
+    tmp_path: Path, reads: FileReads, pattern: str | None
+) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await filled(workshop)
+    for seq in range(41, 61):
+        await stream.retention.remove(seq)
+    workshop.services.cache._runs.clear()
+    reads.on_loop = reads.elsewhere = 0
+    last = 40 if pattern == "s.*" else 24
+    demand = {"Nats_Expected_Last_Subject_Sequence": str(last)}
+    if pattern:
+        demand["Nats_Expected_Last_Subject_Sequence_Subject"] = pattern
+    await publish(stream, (b"s.3", b"new", headers(**demand)), (b"s.4", b"behind it"))
+    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    answers = workshop.answers.take()
+    assert [answers[b"r%d" % n].get("seq") for n in range(2)] == [61, 62], answers
+    await stream.close()
+    workshop.close()
+
+
+async def test_a_counter_that_lost_its_newest_message_finds_the_one_before_on_a_thread(
+    tmp_path: Path, reads: FileReads
+) -> None:
+    workshop = Workshop(tmp_path)
+    stream = await workshop.open(config_of(allow_msg_counter=True))
+    for _ in range(3):
+        await publish(stream, (b"c", b"", headers(Nats_Incr="1")), (b"d", b"", headers(Nats_Incr="1")))
+        await stream.folder.fold()
+        workshop.answers.take()
+    await stream.retention.remove(5)
+    workshop.services.cache._runs.clear()
+    reads.on_loop = reads.elsewhere = 0
+    await publish(stream, (b"c", b"", headers(Nats_Incr="1")))
+    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert workshop.answers.take()[b"r0"]["val"] == "3"
+    await stream.close()
+    workshop.close()

@@ -4,6 +4,9 @@ A rollup, or a message over `max_msgs_per_subject`, removes older messages of it
 subjects knows how many there are, but not where, unless it keeps their history. Finding them may mean reading
 the whole table. So such a publish, and every later one, is held back until a thread has found them. The event
 loop reads no file, and messages are stored in the order in which they arrived.
+
+The same holds for a publish that depends on the newest message of a subject, if that was removed and the one
+before it must be found.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
 from pyroaring import BitMap64
 
 from headwater.model import headers as header_block
+from headwater.model.subject import Filter
+from headwater.stream.reader import Reader
 from headwater.stream.store import Store
 from headwater.stream.subjects import Located
 from headwater.wire.frames import Frame
@@ -25,6 +30,9 @@ from headwater.wire.frames import Frame
 logger = logging.getLogger(__name__)
 
 _ROLLUP = b"Nats-Rollup"
+_EXPECTED = b"Nats-Expected-Last-Subject-Sequence"
+_EXPECTED_ON = b"Nats-Expected-Last-Subject-Sequence-Subject"
+_SCHEDULER = b"Nats-Scheduler"
 FEW = 64
 """Up to this many subjects with one message each are found by their sequences; more in one pass."""
 AHEAD = 256
@@ -71,6 +79,7 @@ class OlderMessages:
         `stored_subject` returns the subject that a published message is stored under.
         """
         self._store = store
+        self._reader = Reader(store)
         self._stored_subject = stored_subject
         self._apply = apply
         self._promise = promise
@@ -86,8 +95,10 @@ class OlderMessages:
 
     def holds(self, items: Sequence[Frame]) -> bool:
         """Return whether these publishes are held back: they are offered by themselves later."""
-        if self._task is None and not self._wanted(self._stored(items)):
-            return False
+        if self._task is None:
+            stored = self._stored(items)
+            if not (self._wanted(stored) or self._stale(stored)):
+                return False
         self._held.append(Held(items, []))
         self.nbytes += _nbytes(items)
         if self._task is None:
@@ -96,7 +107,9 @@ class OlderMessages:
 
     async def locate_copied(self, subjects: Sequence[bytes], headers: Sequence[bytes]) -> None:
         """Find what messages that are copied in will take out; what comes meanwhile is not held back."""
-        await self._locate(list(zip(subjects, headers, strict=True)))
+        messages = list(zip(subjects, headers, strict=True))
+        await self._locate(messages)
+        await self._settle(messages)
 
     async def drained(self) -> None:
         """Return once all that is held back now was offered."""
@@ -124,6 +137,7 @@ class OlderMessages:
             while self._held:
                 items = self._held[0].items
                 await self._locate(self._stored(items))
+                await self._settle(self._stored(items))
                 held = self._held.popleft()
                 self.nbytes -= _nbytes(items)
                 self._apply(items)
@@ -142,6 +156,29 @@ class OlderMessages:
             await self._find(self._wanted(messages))
         except Exception:
             logger.exception("stream %s: older messages were not found", self._store.config.name)
+
+    async def _settle(self, messages: Sequence[StoredUnder]) -> None:
+        """Find the newest messages that these depend on; if reading fails, the publish will report it."""
+        try:
+            for subject in self._stale(messages):
+                await self._reader.last_on(subject)
+        except Exception as error:
+            logger.warning("stream %s: newest messages were not found: %s", self._store.config.name, error)
+
+    def _stale(self, messages: Sequence[StoredUnder]) -> set[bytes]:
+        """Return the subjects whose newest message these depend on and that have lost it."""
+        stale = self._store.ledger.subjects.stale
+        if not stale:
+            return set()
+        config, found = self._store.config, set[bytes]()
+        for subject, headers in messages:
+            if subject in stale and (config.republish or config.allow_msg_counter):
+                found.add(subject)
+            if _EXPECTED in headers:
+                found |= _among(stale, header_block.get(headers, _EXPECTED_ON) or subject)
+            if _SCHEDULER in headers:
+                found |= _among(stale, header_block.get(headers, _SCHEDULER) or b"")
+        return found
 
     async def _find(self, wanted: Mapping[bytes, int]) -> None:
         """Record in the index where these messages are; if reading fails, the publish will report it."""
@@ -262,6 +299,13 @@ def _keep(promises: Sequence[asyncio.Future[None]], stored: asyncio.Future[None]
         else:
             promise.set_exception(error)
             promise.exception()  # mark it as read: no task may be waiting
+
+
+def _among(stale: Set[bytes], pattern: bytes) -> set[bytes]:
+    """Return those of these subjects that a pattern matches."""
+    if b"*" in pattern or b">" in pattern:
+        return set(Filter(pattern.decode(errors="replace")).among(stale))
+    return {pattern} if pattern in stale else set()
 
 
 def _nbytes(items: Sequence[Frame]) -> int:
