@@ -56,8 +56,9 @@ def test_every_setting_can_be_given_by_its_variable() -> None:
         if row.name == "password_file":
             del partners["password"]
         value = "nats://h" if row.name == "journal" else value
-        if row.name in ("tables_endpoint", "tables_region") or row.name.startswith("journal"):
-            partners["tables"] = "s3://bucket/tables"
+        if row.name.startswith(("tables_", "journal")) and row.name != "tables_cache_bytes":
+            partners |= {"tables": "s3://bucket/tables"}
+            partners |= {"tables_access_key_id": "k", "tables_secret_access_key": "s"}
         if row.name.startswith("journal"):
             partners["journal"] = "nats://h"
         environ = {variable_of(r): partners[r.name] for r in rows() if r.name in partners}

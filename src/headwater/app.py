@@ -31,7 +31,6 @@ from headwater.control.store_lock import StoreLock
 from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError, Error, StoreLockedError
 from headwater.journal.opened_head import CATALOG, OpenedHead, open_head, require_no_mark
-from headwater.objects.address import BucketAddress
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
@@ -305,7 +304,8 @@ def _open_tables(settings: Settings, store: Path, store_id: str) -> BucketTables
     """Return where tables are kept that are not in the store, tested and claimed for this store."""
     if settings.tables is None:
         return None
-    address = BucketAddress(settings.tables.rstrip("/"), settings.tables_endpoint, settings.tables_region)
+    address = handover.tables_of(settings)
+    assert address is not None
     tables = BucketTables(address, store, settings.tables_cache_bytes)
     tables.claim(store_id)
     logger.info("tables of new streams are kept in %s", address.url)

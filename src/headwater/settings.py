@@ -47,13 +47,22 @@ class Settings:
     )
     tables: str | None = _setting(
         "Address in a bucket (s3://, gs://, az:// or file://) where the tables of new streams are kept, "
-        "instead of in the store. Credentials come from the environment or an AWS profile.",
+        "instead of in the store. Credentials come from the environment, an AWS profile, or settings.",
         "Store",
     )
     tables_endpoint: str | None = _setting(
         "Address of the S3 server that has the bucket; without it, AWS_ENDPOINT_URL or Amazon's.", "Store"
     )
     tables_region: str | None = _setting("Region of the bucket; without it, AWS_REGION.", "Store")
+    tables_access_key_id: str | None = _setting(
+        "Access key of the S3 server; without it, AWS_ACCESS_KEY_ID or an AWS profile.", "Store", secret=True
+    )
+    tables_secret_access_key: str | None = _setting(
+        "Secret of that access key; better set in a file or the environment than as a flag.",
+        "Store",
+        secret=True,
+    )
+    tables_session_token: str | None = _setting("Session token of that access key.", "Store", secret=True)
     tables_cache_bytes: int = _setting(
         "Size of the cache on the local disk for what is read from tables in the bucket.",
         "Store",
@@ -381,6 +390,10 @@ class Settings:
                     raise SettingsError(f"{name} requires nats_url: the embedded nats-server does not use it")
         if self.tables is None and (self.tables_endpoint is not None or self.tables_region is not None):
             raise SettingsError("tables_endpoint and tables_region require tables")
+        if (self.tables_access_key_id is None) != (self.tables_secret_access_key is None):
+            raise SettingsError("tables_access_key_id and tables_secret_access_key belong together: set both")
+        if self.tables is None and self.tables_access_key_id is not None:
+            raise SettingsError("tables_access_key_id and tables_secret_access_key require tables")
         if self.journal is None and (self.journal_creds is not None or self.journal_lenient):
             raise SettingsError("journal_creds and journal_lenient require journal")
         if self.journal is not None and self.tables is None:

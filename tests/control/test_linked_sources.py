@@ -272,7 +272,7 @@ async def test_a_stream_of_before_copies_what_others_link(
         assert [m._replace(ts=0) for m in await held(door, "OLD")] == [
             m._replace(ts=0) for m in await held(door, "NEW")
         ]
-        table = door.domain.stream("OLD").replica.table_directory
+        table = door.domain.stream("OLD")._store.table.directory
         adds = [action["add"] for action in actions(table) if "add" in action]
         assert {tuple(add["partitionValues"]) for add in adds} == {("base_seq",)}
 

@@ -14,7 +14,7 @@ import nats
 import pytest
 from deltalake import DeltaTable
 from nats.js import JetStreamContext
-from nats.js.api import StorageType, StreamConfig, StreamSource
+from nats.js.api import StorageType
 from nats.js.errors import APIError, NotFoundError
 
 import headwater
@@ -304,19 +304,6 @@ async def test_memory_streams_and_streams_that_were_there_keep_their_tables(
         assert (await js.stream_info("OLD")).state.messages == 6
         with pytest.raises(APIError, match="start the engine with --tables"):
             await js.stream_info("ORDERS")
-
-
-async def test_mirrors_and_sources_are_refused_with_one_sentence(
-    tmp_path: Path, address: BucketAddress
-) -> None:
-    async with engine(tmp_path, *flags(address)) as running, connected(running) as js:
-        await js.add_stream(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE)
-        source = StreamSource(name="ORDERS")
-        for config in (StreamConfig(name="M", mirror=source), StreamConfig(name="S", sources=[source])):
-            with pytest.raises(APIError, match="mirrors and sources do not work yet"):
-                await js.add_stream(config)
-        with pytest.raises(APIError, match="mirrors and sources do not work yet"):
-            await js.update_stream(StreamConfig(name="ORDERS", subjects=["orders.>"], sources=[source]))
 
 
 async def test_two_stores_cannot_have_one_address(tmp_path: Path, address: BucketAddress) -> None:

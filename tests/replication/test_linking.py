@@ -168,8 +168,8 @@ def test_a_link_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
     files = (file_of(tmp_path, MESSAGES[:1000]), file_of(tmp_path, MESSAGES[1000:]))
     link = Result.link
 
-    def link_and_remove_the_next(result: Result, file: FileRange, sums: FileSums) -> None:
-        link(result, file, sums)
+    def link_and_remove_the_next(result: Result, file: FileRange, sums: FileSums, size: int) -> None:
+        link(result, file, sums, size)
         Path(files[1].path).unlink()
 
     monkeypatch.setattr(Result, "link", link_and_remove_the_next)

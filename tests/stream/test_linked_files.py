@@ -116,7 +116,7 @@ async def test_a_purge_of_single_subjects_leaves_what_it_leaves_elsewhere(worksh
 async def test_a_message_in_it_is_deleted_and_erased(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         expected = await link(stream, SEQS)
-        paths = [stream.replica.table_directory / file.path for file in stream._store.table.files]
+        paths = [stream._store.table.directory / file.path for file in stream._store.table.files]
         await stream.retention.remove(50)
         assert await stream.reading.message(50) is None
         left = [m for m in expected if m.seq != 50]

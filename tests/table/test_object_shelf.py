@@ -11,10 +11,13 @@ from pyroaring import BitMap64
 
 from breakable_objects import BreakableObjects, ObjectFault
 from headwater.errors import CorruptionError
+from headwater.model.adopted import Adopted
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.guarded import GuardedObjects, Outage
 from headwater.objects.object_error import ObjectError, Problem
+from headwater.replication.worker.sums import adopted_of
+from headwater.table import parquet
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.object_shelf import ObjectShelf
 from headwater.table.range_cache import RangeCache
@@ -250,3 +253,54 @@ def test_a_moved_and_an_adopted_file_and_an_empty_table(place: Place, tmp_path: 
     assert rows_in(table) == list(range(101, 111))
     table.drop()
     assert list(Bucket(place.address).list()) == []
+
+
+def staged_in(place: Place, table: Table, first: int, last: int) -> Adopted:
+    """Leave a file for the table in the bucket, as a transfer task does."""
+    path = place.scratch / "made.parquet"
+    stats = parquet.write(path, columns(range(first, last + 1)), 0)
+    assert stats.sums is not None
+    name = f"w-{first}-{stats.footer_crc:08x}.parquet"
+    place.objects.put_file(f"_staging/{name}", path)
+    path.unlink()
+    return adopted_of(name, stats.content.size_bytes, stats.sums)
+
+
+def test_a_staged_object_is_adopted_by_a_copy_in_the_bucket(place: Place) -> None:
+    table = place.open()
+    fold(table, 1, 10)
+    files = [staged_in(place, table, first, first + 9) for first in (11, 21)]
+    assert sorted(table.staging.names()) == sorted(file.name for file in files)
+    assert table.unreferenced() == [], "a staged file is none of the table"
+    table.adopt(table.staging.directory, files, {"adoption": 30})
+    assert list(table.staging.names()) == []
+    again = place.open()
+    assert rows_in(again) == list(range(1, 31))
+    assert (again.transaction("adoption"), again.unreferenced()) == (30, [])
+
+
+@pytest.mark.parametrize("fault", [ObjectFault.REFUSED, ObjectFault.LATE])
+@pytest.mark.parametrize(("operation", "number"), [("copy", 1), ("copy", 2), ("remove", 1), ("read", 1)])
+def test_an_adoption_that_was_interrupted_goes_on(
+    place: Place, fault: ObjectFault, operation: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = place.open()
+    files = [staged_in(place, table, first, first + 9) for first in (1, 11)]
+    place.objects.break_at(number, fault, operation)
+    broken_commit(monkeypatch, done=False)
+    with pytest.raises(ObjectError):
+        table.adopt(table.staging.directory, files, {"adoption": 20})
+    monkeypatch.undo()
+    place.objects.heal()
+    again = place.open()
+    again.adopt(again.staging.directory, files, {"adoption": 20})
+    assert rows_in(place.open()) == list(range(1, 21))
+
+
+def test_a_staged_object_that_is_gone_is_no_file_of_the_table(place: Place) -> None:
+    table = place.open()
+    file = staged_in(place, table, 1, 10)
+    table.staging.discard(file.name)
+    with pytest.raises(ObjectError, match="no such object"):
+        table.adopt(table.staging.directory, [file], {"adoption": 10})
+    assert place.open().files == ()

@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
 from headwater.table import parquet
 from headwater.table.pages.data_chunk import DataChunk
 from headwater.table.parquet import MAX_GROUP_ROWS, FileWriter, rows_of
 from headwater.table.rows import Rows
+from headwater.table.stored_bytes import ObjectBytes
 from headwater.table.stored_group import StoredFile, StoredGroup
 from replication.works import messages_in
 from table.samples import TS, columns_of, message, runs_of_messages
@@ -81,9 +84,9 @@ def test_only_the_columns_that_are_needed_are_decoded(tmp_path: Path) -> None:
         patch.object(StoredFile, "decode", autospec=True, side_effect=StoredFile.decode) as decode,
     ):
         rows = file.group(0).rows(timed=False)
-        assert [call.args[-1] for call in decode.call_args_list] == [["subject", "headers"]]
+        assert [call.args[2] for call in decode.call_args_list] == [["subject", "headers"]]
         file.group(0).opened(rows)
-        assert decode.call_args.args[-1] == ["data"], "short data of different lengths"
+        assert decode.call_args.args[2] == ["data"], "short data of different lengths"
 
 
 @pytest.mark.parametrize("headers", [b"", b"NATS/1.0\r\nA: b\r\n\r\n"])
@@ -98,7 +101,7 @@ def test_headers_are_decoded_unless_the_sums_tell_that_there_are_none(tmp_path: 
         ):
             group = file.group(0)
             rows = group.rows(timed=True)
-            assert ("headers" in decode.call_args.args[-1]) is (bool(headers) or known is None)
+            assert ("headers" in decode.call_args.args[2]) is (bool(headers) or known is None)
             chosen = group.opened(rows).filter(np.arange(8) % 3 == 0)
             assert messages_in(chosen.columns()) == messages[::3]
 
@@ -215,3 +218,24 @@ def test_none_of_the_rows_are_none(tmp_path: Path) -> None:
     assert len(nothing) == 0
     assert nothing.seqs.dtype == np.int64
     assert messages_in(nothing.columns()) == []
+
+
+def test_row_groups_of_a_bucket_are_those_of_the_disk(tmp_path: Path) -> None:
+    messages = [message(seq) for seq in range(1, 5 * MAX_GROUP_ROWS)]
+    path = tmp_path / "objects" / "x.parquet"
+    path.parent.mkdir()
+    parquet.write(path, columns_of(messages), 0)
+    footer = parquet.read_footer(path, None)
+    remote = ObjectBytes(Bucket(BucketAddress(f"file://{path.parent}")), path.name)
+    with StoredFile(remote, footer, 0) as file:
+        groups = list(file.groups(range(len(footer.bounds))))
+        found = [each for group in groups for each in messages_in(group.opened(group.rows()).columns())]
+    assert found == messages
+    content = bytearray(path.read_bytes())
+    content[footer.places[2][0] + 9] ^= 1
+    path.write_bytes(content)
+    with StoredFile(remote, footer, 0) as file:
+        groups_again = file.groups([1, 2, 3])
+        next(groups_again)
+        with pytest.raises(CorruptionError, match="row group 2"):
+            next(groups_again)

@@ -8,28 +8,32 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from headwater.disk import RealDisk
+from headwater.table.staging import LocalStaging
 from headwater.upstreams.staging import (
     StagedFileError,
     StagingSweep,
     check_adopted,
+    open_staged,
+    read_whole,
     remove_staged,
-    staged_path,
 )
 from stream.replica.test_replica import opened, staged
 
 
 @pytest.fixture
-def staging(tmp_path: Path) -> Path:
+def staging(tmp_path: Path) -> LocalStaging:
     """Return a staging directory with one file, and a secret beside it."""
     directory = tmp_path / "staging"
     directory.mkdir()
     (directory / "file.parquet").write_bytes(b"messages")
     (tmp_path / "secret").write_bytes(b"secret")
-    return directory
+    return LocalStaging(directory, RealDisk())
 
 
-def test_a_file_is_found_by_its_bare_name(staging: Path) -> None:
-    assert staged_path(staging, "file.parquet") == staging / "file.parquet"
+def test_a_file_is_found_by_its_bare_name(staging: LocalStaging) -> None:
+    assert open_staged(staging, "file.parquet")[1] == 8
+    assert read_whole(staging, "file.parquet") == b"messages"
 
 
 @pytest.mark.parametrize(
@@ -48,40 +52,39 @@ def test_a_file_is_found_by_its_bare_name(staging: Path) -> None:
         "a b",
     ],
 )
-def test_a_path_is_no_name(staging: Path, name: str) -> None:
+def test_a_path_is_no_name(staging: LocalStaging, name: str) -> None:
     with pytest.raises(StagedFileError, match="not the name"):
-        staged_path(staging, name)
+        open_staged(staging, name)
 
 
-def test_links_folders_and_pipes_are_no_files(staging: Path) -> None:
-    (staging / "link").symlink_to(staging.parent / "secret")
-    (staging / "folder").mkdir()
-    os.mkfifo(staging / "pipe")
-    for name in ("link", "folder", "pipe"):
-        with pytest.raises(StagedFileError, match="not a regular file"):
-            staged_path(staging, name)
-    with pytest.raises(StagedFileError, match="not among"):
-        staged_path(staging, "absent")
+def test_links_folders_and_pipes_are_no_files(staging: LocalStaging) -> None:
+    (staging.directory / "link").symlink_to(staging.directory.parent / "secret")
+    (staging.directory / "folder").mkdir()
+    os.mkfifo(staging.directory / "pipe")
+    for name in ("link", "folder", "pipe", "absent"):
+        with pytest.raises(StagedFileError, match="not among"):
+            open_staged(staging, name)
 
 
 def test_a_file_must_be_the_one_that_its_sums_are_of(tmp_path: Path) -> None:
     file, staging = staged(tmp_path, list(range(50))), tmp_path / "T" / "staging"
-    check_adopted(staging, [file])
+    local = LocalStaging(staging, RealDisk())
+    check_adopted(local, [file])
     for wrong in ({"rows": 49}, {"last_offset": 60}, {"first_offset": 1}, {"size_bytes": 1}):
         with pytest.raises(StagedFileError):
-            check_adopted(staging, [msgspec.structs.replace(file, **wrong)])
+            check_adopted(local, [msgspec.structs.replace(file, **wrong)])
     path = staging / file.name
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
     path.write_bytes(content)
     with pytest.raises(StagedFileError, match="checksum"):
-        check_adopted(staging, [file])
+        check_adopted(local, [file])
     path.write_bytes(b"")
     with pytest.raises(StagedFileError, match="bytes"):
-        check_adopted(staging, [file])
+        check_adopted(local, [file])
     path.unlink()
     with pytest.raises(StagedFileError, match="not among"):
-        check_adopted(staging, [file])
+        check_adopted(local, [file])
 
 
 async def test_only_staged_files_that_nobody_waits_for_are_removed(tmp_path: Path) -> None:

@@ -100,7 +100,6 @@ class Domain:
             self._directories,
             Reconciliation(catalog, services.file_disk),
             self._services,
-            check=self._require_no_copies,
             on_opened=self._opened,
         )
         self._removals = StreamRemovals(catalog, self._directories)
@@ -263,7 +262,6 @@ class Domain:
     def _check_create(
         self, config: StreamConfig, *, pedantic: bool = False, name: str | None = None
     ) -> StreamConfig:
-        self._require_no_copies(config)
         return rules.check_create(
             config,
             self._declared.configs,
@@ -272,12 +270,6 @@ class Domain:
             limits=self.limits,
             max_duplicate_window=self._max_duplicate_window,
         )
-
-    def _require_no_copies(self, config: StreamConfig) -> None:
-        """Refuse what transfers cannot do yet."""
-        if self._services.tables is not None and (config.mirror or config.sources):
-            err = "mirrors and sources do not work yet on an engine that keeps tables in a bucket (--tables)"
-            raise api_error("bad_config", err=err)
 
     @property
     def _max_duplicate_window(self) -> int:
@@ -309,7 +301,6 @@ class Domain:
         """Return the stream once its new config is durable and in effect."""
         async with self._lock(config.name):
             old = self._declared.configs.get(config.name)
-            self._require_no_copies(config)
             config = rules.check_update(
                 config,
                 self._declared.configs,

@@ -14,7 +14,7 @@ from headwater.control.directories import AccountDirectories, Orphan
 from headwater.control.reconciliation import Reconciliation
 from headwater.control.reopening import Reopening
 from headwater.errors import Error
-from headwater.model.stream import Storage, StreamConfig
+from headwater.model.stream import Storage
 from headwater.stream.store import Services
 from headwater.stream.stream import Stream
 from headwater.threads import on_thread
@@ -36,14 +36,12 @@ class StreamOpenings:
         reconciliation: Reconciliation,
         services: Services,
         *,
-        check: Callable[[StreamConfig], None],
         on_opened: Callable[[Stream], None],
     ) -> None:
         self._declared = declared
         self._directories = directories
         self._reconciliation = reconciliation
         self._services = services
-        self._check = check
         """Raises if a stream of this config cannot be served."""
         self._on_opened = on_opened
         self.offline: dict[str, str] = {}
@@ -123,7 +121,6 @@ class StreamOpenings:
                 return
             self._declared.rows[row.name] = row
             self._declared.configs[row.name] = config
-            self._check(config)
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
         except Exception as error:  # an error of one stream must not keep others from opening
             self._cannot_open(row, error)

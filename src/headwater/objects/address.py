@@ -1,8 +1,8 @@
 """The address of a bucket, and the options that an object store client needs to open it.
 
-Credentials come from the usual places: the environment, a profile of the AWS configuration files, a web
-identity, or the metadata service of the machine. Only the profile is read here. The client libraries read the
-rest themselves, and refresh what expires.
+Credentials come from settings or from the usual places: the environment, a profile of the AWS configuration
+files, a web identity, or the metadata service of the machine. Only the profile is read here. The client
+libraries read the rest themselves, and refresh what expires.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import configparser
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -21,12 +21,29 @@ _PROFILE_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_toke
 
 
 @dataclass(frozen=True, slots=True)
+class StaticCredentials:
+    """Credentials of an S3 server that do not change; never shown."""
+
+    access_key_id: str = field(repr=False)
+    secret_access_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    def options(self) -> dict[str, str]:
+        """Return them as options of obstore and delta-rs."""
+        said = zip(
+            _PROFILE_KEYS, (self.access_key_id, self.secret_access_key, self.session_token), strict=True
+        )
+        return {name: value for name, value in said if value}
+
+
+@dataclass(frozen=True, slots=True)
 class BucketAddress:
-    """Where tables are; holds no credentials."""
+    """Where tables are, and the credentials if they come from settings."""
 
     url: str
     endpoint: str | None = None
     region: str | None = None
+    credentials: StaticCredentials | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -61,7 +78,7 @@ class BucketAddress:
 
     def below(self, prefix: str) -> BucketAddress:
         """Return the address of a prefix below this one."""
-        return BucketAddress(f"{self.url.rstrip('/')}/{prefix.strip('/')}", self.endpoint, self.region)
+        return replace(self, url=f"{self.url.rstrip('/')}/{prefix.strip('/')}")
 
     @property
     def delta_url(self) -> str:
@@ -73,7 +90,7 @@ class BucketAddress:
         """Return the options of this address for obstore and for delta-rs; they hold secrets."""
         if self.scheme != "s3":
             return {}
-        found = dict(_profile(os.environ))
+        found = self.credentials.options() if self.credentials else dict(_profile(os.environ))
         endpoint = self.endpoint or _first(
             os.environ, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"
         )
@@ -84,6 +101,15 @@ class BucketAddress:
             # Servers other than AWS's accept any region, and the client wants one.
             found["aws_region"] = region or found.get("aws_region") or "us-east-1"
         return found
+
+    def static_credentials(self) -> StaticCredentials | None:
+        """Return the credentials that another process needs; None if it finds them as this one does."""
+        if self.scheme != "s3" or self.credentials is not None:
+            return self.credentials
+        said = _profile(os.environ) or {name: os.environ.get(name.upper(), "") for name in _PROFILE_KEYS}
+        if not (said.get("aws_access_key_id") and said.get("aws_secret_access_key")):
+            return None
+        return StaticCredentials(*(said.get(name) or "" for name in _PROFILE_KEYS))
 
     def delta_options(self) -> dict[str, str]:
         """Return the same for delta-rs, which has its own name for one of them."""

@@ -1,7 +1,8 @@
 """The settings file that an engine writes to its store for replicators and their tasks.
 
-It contains the address and credentials of each seat's nats-server, so that no secret is in a plan, an
-argument, an environment variable or anything that Spark stores. Only the engine's own user may read it.
+It contains the address and credentials of each seat's nats-server and of the bucket with the tables, so that
+no secret is in a plan, an argument, an environment variable or anything that Spark stores. Only the engine's
+own user may read it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from headwater import private_file
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError, SettingsError
 from headwater.loaded_settings import load
+from headwater.objects.address import BucketAddress, StaticCredentials
 from headwater.settings import Settings, seat_rows
 
 NAME = "replicator.toml"
@@ -32,6 +35,7 @@ def write(path: Path, settings: Settings, secret: str) -> None:
     """Return once the file contains the credentials of each seat, readable by its own user only."""
     text = "# Written by headwater at each start, for its replicators; it contains secrets.\n"
     text += f"replication_secret = {_quoted(secret)}\n"
+    text += _tables(settings)
     text += "".join(f"\n[[seat]]\n{_keys(seat)}" for seat in settings.seats) or _keys(settings)
     private_file.write(path, text)
 
@@ -82,6 +86,24 @@ def connect_options(path: str, folder: str, name: str) -> ConnectOptions:
     raise BusError(f"{here} has no seat with the folder {folder}, which transfers need to connect")
 
 
+def tables_of(settings: Settings) -> BucketAddress | None:
+    """Return the address of the tables in these settings, with the credentials that are there."""
+    if settings.tables is None:
+        return None
+    key, secret = settings.tables_access_key_id, settings.tables_secret_access_key
+    credentials = StaticCredentials(key, secret, settings.tables_session_token) if key and secret else None
+    return BucketAddress(
+        settings.tables.rstrip("/"), settings.tables_endpoint, settings.tables_region, credentials
+    )
+
+
+def bucket_address(path: str, address: BucketAddress) -> BucketAddress:
+    """Return an address with the credentials in the file, or without if tasks find them as usual."""
+    here = path_here(Path(path), os.environ)
+    found = tables_of(load(config=here).settings)
+    return address if found is None else replace(address, credentials=found.credentials)
+
+
 def path_here(path: Path, environ: Mapping[str, str]) -> Path:
     """Return the path of a store's file on this host: where the engine wrote it, unless overridden.
 
@@ -91,6 +113,23 @@ def path_here(path: Path, environ: Mapping[str, str]) -> Path:
     if not said:
         return path
     return Path(said, f"{path.parent.name}.toml") if Path(said).is_dir() else Path(said)
+
+
+def _tables(settings: Settings) -> str:
+    """Return the bucket and its credentials as TOML, nothing if tables are in the store."""
+    address = tables_of(settings)
+    if address is None:
+        return ""
+    keys = address.static_credentials()
+    said = {
+        "tables": address.url,
+        "tables_endpoint": address.endpoint,
+        "tables_region": address.region,
+        "tables_access_key_id": keys.access_key_id if keys else None,
+        "tables_secret_access_key": keys.secret_access_key if keys else None,
+        "tables_session_token": keys.session_token if keys else None,
+    }
+    return "".join(f"{name} = {_quoted(value)}\n" for name, value in said.items() if value)
 
 
 def _keys(seat: Settings) -> str:

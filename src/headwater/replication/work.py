@@ -17,6 +17,7 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
     """A file of the origin's table that may contain wanted rows."""
 
     path: str
+    """Its path on the disk, or its address in the bucket."""
     base_seq: int
     first_seq: int
     last_seq: int
@@ -71,6 +72,16 @@ class NatsOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an earlier engine left unacknowledged deliveries, so that all must be redelivered."""
 
 
+class TablesPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """The bucket with the tables of an engine, to which a task connects with credentials of its own host."""
+
+    url: str
+    endpoint: str = ""
+    region: str = ""
+    config: str = ""
+    """The settings file with the credentials, so that a plan contains no secret."""
+
+
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One range of one origin to copy for one target.
 
@@ -103,11 +114,13 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     source_header: tuple[str, str, str, str] | None = None
     """For a source: first part of the index name, filters, destinations, identity of the origin."""
     staging: str = ""
-    """Directory for a result that does not fit into the receipt."""
+    """Directory, or address in the bucket, for a result that does not fit into the receipt."""
+    tables: TablesPlace | None = None
+    """The bucket in which files and staging may be; older tasks do not know this field."""
     compression: str = "none"
     """How the target compresses its files."""
     linkable: bool = False
-    """Whether the origin's files have the target's compression, so that they can be hard-linked."""
+    """Whether the origin's files have the target's compression and place, so that they can be linked."""
     traceable: bool = False
     """Whether the target's table can record per file where its messages came from, and when."""
     adoptive: bool = False
@@ -143,7 +156,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     sums: str = ""
     """Name of a staged file that contains `adopted`, if that is too long for the receipt."""
     linked_bytes: int = 0
-    """The size of those of them that were hard-linked, not read."""
+    """The size of those of them that were hard-linked or copied by the server, not read."""
     without_ids: bool = False
     """Whether it is proven that no message of these files has a `Nats-Msg-Id`."""
     settled: bytes = b""

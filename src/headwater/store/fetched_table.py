@@ -7,17 +7,23 @@ from pathlib import Path
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.table.remote_table import RemoteTable
+from headwater.table.staging import OBJECT_STAGING, STAGING
 
 _LOG = "_delta_log"
 
 
 def fetch(remote: RemoteTable, made: Path) -> None:
-    """Return once a folder holds what the table holds; what is removed meanwhile is left out."""
+    """Return once a folder holds what the table holds; what is removed meanwhile is left out.
+
+    Files that are staged for the table go to the folder beside it, as for a table on the disk.
+    """
     bucket = Bucket(remote.bucket)
     keys = [info.key for info in bucket.list()]
     # The log first: files that it names are not swept for a while.
     for key in sorted(keys, key=lambda key: (not key.startswith(_LOG), key)):
         target = made / key
+        if key.startswith(f"{OBJECT_STAGING}/"):
+            target = made.parent / STAGING / key.removeprefix(f"{OBJECT_STAGING}/")
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             target.write_bytes(bucket.get(key))

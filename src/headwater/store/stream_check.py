@@ -23,9 +23,10 @@ from headwater.model.upstream import hash8
 from headwater.store.copy_check import OpenedStream
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import shadow
-from headwater.stream.store import UNCLAIMED, Services, Store
+from headwater.stream.store import Services, Store
 from headwater.table.found_file import read_found
 from headwater.table.salvage import shown
+from headwater.table.staging import UNCLAIMED
 from headwater.table.table import Table
 from headwater.wire import consumer_json, stream_json
 

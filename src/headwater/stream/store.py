@@ -34,14 +34,13 @@ from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.view import RunCache, View
 from headwater.table.bucket_tables import BucketTables, require_local
 from headwater.table.shelf import LocalShelf, Shelf
+from headwater.table.staging import UNCLAIMED, Staging
 from headwater.table.table import ConflictError, Table
 from headwater.threads import ThreadShare
 from headwater.wire.frames import MAX_SIZE
 
 ADOPTION = "headwater-adoption"
 """The application transaction in the table that names the last sequence of the last file adopted."""
-UNCLAIMED = "unclaimed"
-"""The directory of staged files that a damaged log may have named."""
 FOLD = "headwater-fold"
 """The application transaction in the table that names the last sequence folded."""
 
@@ -103,8 +102,6 @@ class Store:
         self._threads = ThreadShare(services.work_executor, MOST_THREADS)
         """This stream's share of the threads that read and fold."""
         self.checkpoint_path = directory / "checkpoint"
-        self.staging = directory / "staging"
-        """Where transfer tasks put files that the table has not adopted yet."""
         self.table = self.open_table()
         self.forgiving = forgiving
         self.repaired: list[str] = []
@@ -149,21 +146,16 @@ class Store:
 
     def _sweep_staging(self) -> None:
         """Remove files that transfers left: their receipts are refused since the engine restarted."""
-        names = self.disk.list(self.staging) if self.staging.exists() else []
+        names = self.staging.names()
         if names and (self.forgiving or any(not damage.torn for damage in self.log.damage)):
             self._set_aside(names)
             return
         for name in names:
-            self.disk.remove(self.staging / name)
+            self.staging.discard(name)
 
     def _set_aside(self, names: Sequence[str]) -> None:
         """Move staged files to a directory that nothing removes: a damaged batch may have named them."""
-        kept = self.directory / UNCLAIMED
-        self.disk.mkdir(kept)
-        for name in names:
-            self.disk.rename(self.staging / name, kept / name)
-        self.disk.sync_dir(kept)
-        self.disk.sync_dir(self.staging)
+        self.staging.set_aside(names)
         what = f"{len(names)} staged files that its damaged log may have named are kept in {UNCLAIMED}/"
         self.repaired.append(what)
         logger.error(
@@ -237,7 +229,12 @@ class Store:
             done = self.table.transaction(ADOPTION) or 0
             missing = [file for file in adoptions if file.last_seq > done]
             if missing:
-                self.table.adopt(self.staging, missing, {ADOPTION: missing[-1].last_seq})
+                self.table.adopt(self.staging.directory, missing, {ADOPTION: missing[-1].last_seq})
+
+    @property
+    def staging(self) -> Staging:
+        """Return where transfer tasks leave files for the stream."""
+        return self.table.staging
 
     def open_table(self) -> Table:
         """Return the table as it is stored; blocking."""

@@ -7,6 +7,7 @@ writes below the same address.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from headwater.disk import Disk, RealDisk
@@ -23,6 +24,7 @@ from headwater.table.object_shelf import ObjectShelf
 from headwater.table.range_cache import RangeCache
 from headwater.table.remote_table import TABLE, RemoteTable, read_remote, write_remote
 from headwater.table.shelf import LocalShelf, Shelf
+from headwater.table.staging import STAGING
 
 OWNER = ".headwater/store"
 LOCAL = ".tables"
@@ -49,6 +51,7 @@ class BucketTables:
             )
         self.address = address
         self._objects = GuardedObjects(objects or Bucket(address))
+        self.store = store
         self._local = store / LOCAL
         self._scratch = self._local / "scratch"
         self._cache = RangeCache(self._local / "cache", cache_bytes)
@@ -80,13 +83,15 @@ class BucketTables:
         objects = self._below(remote)
         if remote.bucket.is_local:
             # A folder can be torn by a power cut, and is repaired as that of a store is.
-            return LocalShelf(remote.bucket.local_path, disk)
-        return ObjectShelf(objects, remote.bucket, home / TABLE, self._scratch, self._cache)
+            return LocalShelf(remote.bucket.local_path, disk, self.address.url)
+        address = replace(remote.bucket, credentials=self.address.credentials)
+        return ObjectShelf(objects, address, home / TABLE, self._scratch, self._cache)
 
     def remove(self, remote: RemoteTable) -> None:
         """Return once no object of a table is left."""
         objects = self._below(remote)
         if remote.bucket.is_local:
+            RealDisk().remove_tree(remote.bucket.local_path.parent / STAGING)
             RealDisk().remove_tree(remote.bucket.local_path)
             return
         for info in list(objects.list()):

@@ -7,6 +7,7 @@ sweep removes. Row groups are read by ranges and kept in a cache on the local di
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from headwater.checksum import crc32
@@ -15,12 +16,14 @@ from headwater.errors import DiskError
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import problem_of
 from headwater.objects.guarded import GuardedObjects
-from headwater.objects.object_error import ObjectError
+from headwater.objects.object_error import ObjectError, Problem
 from headwater.table.object_disk import ObjectDisk
 from headwater.table.range_cache import RangeCache
 from headwater.table.shelf import DATA_FILE
+from headwater.table.staging import OBJECT_STAGING, STAGING, ObjectStaging
 from headwater.table.stored_bytes import ObjectBytes, StoredBytes
 
+_AT_ONCE = 8
 _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 _RETRIES = {"max_retries": "3", "retry_timeout": "8s", "timeout": "30s", "connect_timeout": "5s"}
 
@@ -45,6 +48,7 @@ class ObjectShelf:
         self._scratch = scratch
         self._cache = cache
         self._disk = ObjectDisk(objects, directory)
+        self.staging = ObjectStaging(objects, directory.parent / STAGING)
 
     @property
     def directory(self) -> Path:
@@ -76,10 +80,17 @@ class ObjectShelf:
         return refused
 
     def paths(self) -> Iterator[str]:
-        return (info.key for info in self._objects.list() if info.key.endswith(DATA_FILE))
+        return (info.key for info in self._objects.list() if is_data_file(info.key))
 
     def open(self, path: str) -> StoredBytes:
         return CachedBytes(self._objects, path, self._cache)
+
+    def address_of(self, path: str) -> str:
+        return f"{self._address.url}/{path}"
+
+    @property
+    def volume(self) -> str:
+        return f"{self._address.endpoint or ''} {self._address.url.split('/', 3)[2]}"
 
     def make(self, folder: str) -> None:
         return None
@@ -99,12 +110,23 @@ class ObjectShelf:
         self._objects.delete(path)
 
     def adopt(self, staging: Path, paths: Sequence[str]) -> None:
-        there = set(self.paths())
-        for path in paths:
-            if path not in there:
-                self._objects.put_file(path, staging / Path(path).name)
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            list(threads.map(lambda path: self._adopt(staging / Path(path).name, path), paths))
         for path in paths:
             (staging / Path(path).name).unlink(missing_ok=True)
+            self.staging.discard(Path(path).name)
+
+    def _adopt(self, staged: Path, path: str) -> None:
+        """Return once a staged file is an object of the table, if an earlier attempt did not make it one."""
+        if staged.exists():
+            self._objects.put_file(path, staged)
+            return
+        try:
+            self._objects.copy(f"{OBJECT_STAGING}/{staged.name}", path)
+        except ObjectError as error:
+            if error.problem is not Problem.MISSING:
+                raise
+            self._objects.head(path)
 
     def remove(self, path: str) -> None:
         self._objects.delete(path)
@@ -114,6 +136,11 @@ class ObjectShelf:
 
     def drop(self) -> None:
         self._disk.remove_tree(self._directory)
+
+
+def is_data_file(key: str) -> bool:
+    """Return whether an object is a finished file of the table, referred to or not."""
+    return key.endswith(DATA_FILE) and not key.startswith("_")
 
 
 class CachedBytes(ObjectBytes):
@@ -132,9 +159,7 @@ class CachedBytes(ObjectBytes):
             return kept
         if kept is not None:
             self._cache.forget(key)
-        content = super().read(start, length)
-        if crc32(content) != crc:
-            content = super().read(start, length)  # it may have been damaged on the way
+        content = super().read(start, length, crc)
         if crc32(content) == crc:
             self._cache.put(key, content)
         return content

@@ -10,6 +10,7 @@ from typing import Protocol
 from headwater.disk import Disk
 from headwater.errors import DiskError
 from headwater.table.schema import PARTITIONS
+from headwater.table.staging import STAGING, LocalStaging, Staging
 from headwater.table.stored_bytes import LocalBytes, StoredBytes
 
 TEMPORARY = ".tmp"
@@ -66,6 +67,20 @@ class Shelf(Protocol):
         """Return the bytes of a finished file."""
         ...
 
+    def address_of(self, path: str) -> str:
+        """Return where a transfer task finds a file."""
+        ...
+
+    @property
+    def volume(self) -> str:
+        """Return a name for where files can be linked, or copied by the server, without being read."""
+        ...
+
+    @property
+    def staging(self) -> Staging:
+        """Return where transfer tasks leave files for the table."""
+        ...
+
     def make(self, folder: str) -> None:
         """Return once files can be finished in a folder."""
         ...
@@ -108,9 +123,11 @@ class LocalShelf:
 
     is_atomic = False
 
-    def __init__(self, directory: Path, disk: Disk) -> None:
+    def __init__(self, directory: Path, disk: Disk, volume: str = "") -> None:
         self._directory = directory
         self._disk = disk
+        self.volume = volume
+        self.staging = LocalStaging(directory.parent / STAGING, disk)
         self._made: set[str] = set()
         """The folders that are known to exist durably."""
 
@@ -146,6 +163,9 @@ class LocalShelf:
 
     def open(self, path: str) -> StoredBytes:
         return LocalBytes(self._directory / path)
+
+    def address_of(self, path: str) -> str:
+        return str(self._directory / path)
 
     def make(self, folder: str) -> None:
         # Each is synced before the next is made in it: only the last of those that are there may not be.

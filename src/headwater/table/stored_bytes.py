@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from headwater.checksum import crc32
 from headwater.objects.objects import Objects
 
 _TAIL_BYTES = 8
@@ -75,7 +76,10 @@ class ObjectBytes:
         return self._objects.get_tail(self._key, length)
 
     def read(self, start: int, length: int, crc: int | None = None) -> bytes:
-        return self._objects.get_range(self._key, start, length)
+        content = self._objects.get_range(self._key, start, length)
+        if crc is not None and crc32(content) != crc:
+            content = self._objects.get_range(self._key, start, length)
+        return content
 
 
 class SeekableBytes:

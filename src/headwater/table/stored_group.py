@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,40 +17,46 @@ import pyarrow.parquet as pq
 from headwater.model.columns import Int64s
 from headwater.model.copied import Copied
 from headwater.table import parquet
+from headwater.table.checked_bytes import ByteRange
 from headwater.table.file_sums import FileSums
 from headwater.table.pages import data_chunk
 from headwater.table.pages.data_chunk import DataChunk
 from headwater.table.parquet import Footer
+from headwater.table.read_ahead import read_ahead
 from headwater.table.rows import Rows
 from headwater.table.schema import DATA
 from headwater.table.source_header import with_source
+from headwater.table.stored_bytes import StoredBytes, stored
 
 
 class StoredFile:
-    """A memory-mapped data file; what is copied unchanged is copied only once.
+    """A data file, memory-mapped or read by ranges; what is copied unchanged is copied only once.
 
     Files of a table are never changed. Should the disk fail under one, the process ends that reads it.
     """
 
     def __init__(
         self,
-        path: Path,
+        file: Path | StoredBytes,
         footer: Footer,
         base_seq: int,
         sums: FileSums | None = None,
         copied: Copied | None = None,
     ) -> None:
-        """Map a file; the sums over it, if they are known, spare looking for what it does not have."""
-        self.path = path
+        """Open a file; the sums over it, if they are known, spare looking for what it does not have."""
+        self.name = stored(file).name
         self.footer = footer
         self.base_seq = base_seq
         self.has_headers = sums is None or sums.with_headers > 0
         self.copied = copied
-        with path.open("rb") as file:
-            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        # What was taken out of the map keeps it; the last of that closes it.
-        mapped = pa.BufferReader(pa.py_buffer(self._view))
-        self._parquet = pq.ParquetFile(mapped, metadata=footer.metadata, read_dictionary=["subject"])
+        self._remote = None if isinstance(file, Path) else file
+        self._view = memoryview(b"")
+        self._mapped: pq.ParquetFile | None = None
+        if isinstance(file, Path):
+            with file.open("rb") as opened:
+                self._view = memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+            # What was taken out of the map keeps it; the last of that closes it.
+            self._mapped = self._opened(pa.BufferReader(pa.py_buffer(self._view)))
 
     def __enter__(self) -> StoredFile:
         return self
@@ -56,21 +64,42 @@ class StoredFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._parquet.close()
+        if self._mapped is not None:
+            self._mapped.close()
 
     def group(self, index: int) -> StoredGroup:
         """Return one row group; CorruptionError if its bytes are not those that were written."""
-        start, stop = self.footer.places[index]
-        content = self._view[start:stop]
-        parquet.verify(self.path, self.footer, index, content)
-        return StoredGroup(self, index, content)
+        return self._verified(index, self._content(index))
 
-    def decode(self, index: int, columns: list[str]) -> pa.Table:
+    def groups(self, indexes: Iterable[int]) -> Iterator[StoredGroup]:
+        """Yield row groups; those of a bucket are read ahead, a few at a time."""
+        if self._remote is None:
+            return map(self.group, indexes)
+        return starmap(self._verified, read_ahead(self._content, indexes))
+
+    def decode(self, index: int, columns: list[str], content: memoryview) -> pa.Table:
         """Return columns of a row group that was verified."""
         try:
-            return self._parquet.read_row_group(index, columns=columns, use_threads=False)
+            if self._mapped is not None:
+                return self._mapped.read_row_group(index, columns=columns, use_threads=False)
+            source = pa.PythonFile(ByteRange(content, self.footer.places[index][0]), mode="r")
+            with self._opened(source) as opened:
+                return opened.read_row_group(index, columns=columns, use_threads=False)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise parquet.damaged(self.path, self.footer, index, str(error)) from error
+            raise parquet.damaged(self.name, self.footer, index, str(error)) from error
+
+    def _opened(self, source: pa.NativeFile) -> pq.ParquetFile:
+        return pq.ParquetFile(source, metadata=self.footer.metadata, read_dictionary=["subject"])
+
+    def _content(self, index: int) -> bytes | memoryview:
+        start, stop = self.footer.places[index]
+        if self._remote is None:
+            return self._view[start:stop]
+        return self._remote.read(start, stop - start, self.footer.group_crcs[index])
+
+    def _verified(self, index: int, content: bytes | memoryview) -> StoredGroup:
+        parquet.verify(self.name, self.footer, index, content)
+        return StoredGroup(self, index, memoryview(content))
 
 
 class StoredGroup:
@@ -98,7 +127,7 @@ class StoredGroup:
         names += ["headers"] if file.has_headers else []
         names += ["time", "nanos"] if timed else []
         names += [] if is_dense else ["offset"]
-        table = file.decode(self._index, names)
+        table = file.decode(self._index, names, self._content)
         subject = _single(table["subject"])
         headers = _single(table["headers"]) if file.has_headers else pa.nulls(rows, pa.binary())
         seqs: Int64s = (
@@ -125,7 +154,7 @@ class StoredGroup:
         return replace(rows, datas=self._datas() if values is None else values)
 
     def _datas(self) -> pa.BinaryArray:
-        return _single(self._file.decode(self._index, [DATA])[DATA])
+        return _single(self._file.decode(self._index, [DATA], self._content)[DATA])
 
     def _chunk(self, group: Any) -> DataChunk | None:
         """Return what the data is stored as, if others can have that."""

@@ -25,6 +25,7 @@ from headwater.table.output import Output
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of
 from headwater.table.shelf import LocalShelf, Shelf
+from headwater.table.staging import Staging
 
 TARGET_FILE_BYTES = 128 << 20
 TARGET_FILE_ROWS = 1_000_000
@@ -191,6 +192,20 @@ class Table:
                 self._remember(file)
             self._shelf.adopt(staging, [file.path for file in files])
         self.commit(add=files, transactions=transactions)
+
+    @property
+    def staging(self) -> Staging:
+        """Return where transfer tasks leave files for the table."""
+        return self._shelf.staging
+
+    @property
+    def volume(self) -> str:
+        """Return a name for where files can be linked, or copied by the server, without being read."""
+        return self._shelf.volume
+
+    def address_of(self, file: DataFile) -> str:
+        """Return where a transfer task finds a file."""
+        return self._shelf.address_of(file.path)
 
     def path_of(self, adopted: Adopted) -> str:
         """Return the path that a file has in the table once it is adopted."""

@@ -14,7 +14,15 @@ from headwater.model.copied import fits_in_path
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
-from headwater.replication.work import EXCHANGE_BYTES, LEAST_LINKED_BYTES, FileRange, NatsOrigin, Work
+from headwater.replication import handover
+from headwater.replication.work import (
+    EXCHANGE_BYTES,
+    LEAST_LINKED_BYTES,
+    FileRange,
+    NatsOrigin,
+    TablesPlace,
+    Work,
+)
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import MAX_GROUP_ROWS
@@ -201,7 +209,7 @@ def _has_headers(file: DataFile) -> bool:
 
 
 def _links(upstream: Upstream, origin: Stream, extent: OriginRange) -> bool:
-    """Return whether the target may hard-link files of the origin."""
+    """Return whether the target may have files of the origin, by hard links or server-side copies."""
     if upstream.filters or not is_linkable(origin, upstream.target):
         return False
     header = upstream.source_header(extent.identity)
@@ -227,6 +235,7 @@ def is_linkable(origin: Stream, target: Stream) -> bool:
         target.replica.is_adoptive_without_ids
         and config.subject_transform is None
         and config.compression == origin.config.compression
+        and origin.replica.volume == target.replica.volume
     )
 
 
@@ -286,7 +295,7 @@ def _piece_of_files(
         last,
         files=tuple(
             FileRange(
-                str(origin.replica.table_directory / f.path),
+                origin.replica.address_of(f),
                 f.base_seq,
                 f.first_seq,
                 f.last_seq,
@@ -299,6 +308,18 @@ def _piece_of_files(
         removed=origin.replica.removed_between(first, last),
         expected=None if is_first else CursorAt(extent.identity)(first - 1),
         linkable=is_linkable(origin, upstream.target),
+    )
+
+
+def _tables_place(target: Stream) -> TablesPlace | None:
+    """Return the bucket that a task opens to read an origin's files or to write a target's."""
+    tables = target.replica.tables
+    if tables is None or tables.address.is_local:
+        return None
+    address = tables.address
+    config = str(tables.store / handover.NAME)
+    return TablesPlace(
+        url=address.url, endpoint=address.endpoint or "", region=address.region or "", config=config
     )
 
 
@@ -367,7 +388,8 @@ def _work(
         transforms=upstream.transforms,
         stream_transform=(transform.src, transform.dest) if transform else None,
         source_header=upstream.source_header(extent.identity),
-        staging=str(target.directory / "staging"),
+        staging=target.replica.staging.address,
+        tables=_tables_place(target),
         compression=str(target.config.compression),
         linkable=linkable,
         traceable=target.replica.records_sources,

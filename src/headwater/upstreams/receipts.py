@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -13,9 +12,10 @@ from headwater.model.columns import Columns
 from headwater.replication.work import Receipt, decode_adopted
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.table.staged import read_staged
+from headwater.table.staging import Staging
 from headwater.threads import on_thread
 from headwater.upstreams.planner import CursorAt
-from headwater.upstreams.staging import STAGING, check_adopted, remove_staged, staged_path
+from headwater.upstreams.staging import check_adopted, open_staged, read_whole, remove_staged
 from headwater.upstreams.upstream import Upstream
 from headwater.wire import column_bytes
 
@@ -67,10 +67,9 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
     if not receipt.rows and receipt.through <= upstream.durable_cursor.seq:
         return 0
     adopted = receipt.adopted
-    staging = upstream.target.directory / STAGING
+    staging = upstream.target.replica.staging
     if receipt.sums:
-        sums = await on_thread(staged_path, staging, receipt.sums)
-        adopted = decode_adopted(await on_thread(sums.read_bytes))
+        adopted = decode_adopted(await on_thread(read_whole, staging, receipt.sums))
     if adopted:
         return await _adopt(upstream, receipt, adopted, cursor_at(receipt.through))
     expected, taken = receipt.expected, 0
@@ -92,7 +91,7 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
     """Adopt whole files; refused files are removed, as no receipt will name them again."""
     replica = upstream.target.replica
     try:
-        await on_thread(check_adopted, upstream.target.directory / STAGING, adopted)
+        await on_thread(check_adopted, replica.staging, adopted)
         replica.require_open()
         if not (replica.is_adoptive or (receipt.without_ids and replica.is_adoptive_without_ids)):
             raise CursorMovedError("the stream cannot adopt files since its config was changed")
@@ -107,11 +106,11 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
         raise
 
 
-def _parts(receipt: Receipt, staging: Path) -> Iterator[tuple[Columns, int]]:
+def _parts(receipt: Receipt, staging: Staging) -> Iterator[tuple[Columns, int]]:
     """Yield the messages of a receipt in parts, each with the origin's sequence that it covers."""
     if not receipt.path:
         yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
         return
-    for columns in read_staged(staged_path(staging, receipt.path)):
+    for columns in read_staged(open_staged(staging, receipt.path)[0]):
         yield columns, int(columns.seqs[-1])
     yield _NOTHING, receipt.through

@@ -1,24 +1,23 @@
-"""The files that transfer tasks leave in a target's staging directory: found by name, checked, removed.
+"""The files that transfer tasks leave for a target: found by name, checked, removed.
 
-A receipt may only name regular files of the target's own staging directory. They must be complete, and match
-the sums of the receipt.
+A receipt may only name regular files that are staged for its own target. They must be complete, and match the
+sums of the receipt.
 """
 
 from __future__ import annotations
 
 import re
-import stat
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
-from headwater.errors import CorruptionError, Error
+from headwater.errors import CorruptionError, DiskError, Error
 from headwater.model.adopted import Adopted
 from headwater.stream.stream import Stream
 from headwater.table import parquet
 from headwater.table.output import footer_crc_of
+from headwater.table.staging import Staging
+from headwater.table.stored_bytes import StoredBytes
 from headwater.threads import on_thread
 
-STAGING = "staging"
 _NAME = re.compile(r"[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,254}")
 
 
@@ -26,29 +25,30 @@ class StagedFileError(Error):
     """A receipt names a file that is not a staged file of its target, or that does not match the receipt."""
 
 
-def staged_path(staging: Path, name: str) -> Path:
-    """Return the path of a staged file: a regular file of the directory itself, given by its name."""
+def open_staged(staging: Staging, name: str) -> tuple[StoredBytes, int]:
+    """Return a staged file, given by its name alone, and its size."""
     if not _NAME.fullmatch(name):
         raise StagedFileError(f"{name!r} is not the name of a staged file")
-    path = staging / name
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        raise StagedFileError(f"{name} is not among the staged files") from None
-    if not stat.S_ISREG(mode):
-        raise StagedFileError(f"{name} is not a regular file")
-    return path
+    size = staging.size(name)
+    if size is None:
+        raise StagedFileError(f"{name} is not among the staged files")
+    return staging.open(name), size
 
 
-def check_adopted(staging: Path, adopted: Sequence[Adopted]) -> None:
+def read_whole(staging: Staging, name: str) -> bytes:
+    """Return all bytes of a staged file; blocking."""
+    file, size = open_staged(staging, name)
+    return file.read(0, size)
+
+
+def check_adopted(staging: Staging, adopted: Sequence[Adopted]) -> None:
     """Refuse files that are missing or do not match their sums; blocking."""
     for file in adopted:
-        path = staged_path(staging, file.name)
-        size = path.stat().st_size
+        opened, size = open_staged(staging, file.name)
         if size != file.size_bytes:
             raise StagedFileError(f"{file.name} has {size} bytes, not {file.size_bytes}")
         try:
-            footer = parquet.read_footer(path, footer_crc_of(file.name))
+            footer = parquet.read_footer(opened, footer_crc_of(file.name))
         except CorruptionError as error:
             raise StagedFileError(str(error)) from None
         found = footer.metadata.num_rows, footer.bounds[0][0], footer.bounds[-1][1]
@@ -57,11 +57,11 @@ def check_adopted(staging: Path, adopted: Sequence[Adopted]) -> None:
 
 
 async def remove_staged(target: Stream, names: Iterable[str]) -> None:
-    """Remove files from a target's staging directory that its log does not name."""
+    """Remove files that are staged for a target and that its log does not name."""
     # A receipt that arrives twice must not remove a file that waits to enter the table.
     unwanted = [name for name in names if _NAME.fullmatch(name) and not target.replica.awaits(name)]
     for name in unwanted:
-        await on_thread((target.directory / STAGING / name).unlink, missing_ok=True)
+        await on_thread(target.replica.staging.discard, name)
 
 
 class StagingSweep:
@@ -73,16 +73,16 @@ class StagingSweep:
     def __init__(self, is_known: Callable[[str], bool]) -> None:
         self._is_known = is_known
         """Returns whether a receipt of a range would still be accepted."""
-        self._found: set[Path] = set()
+        self._found: set[tuple[str, str]] = set()
         """The unknown files of the last round."""
 
     async def round(self, targets: Iterable[Stream]) -> int:
         """Return how many files were removed; no replicator may be copying into the targets."""
-        found: set[Path] = set()
+        found: set[tuple[str, str]] = set()
         removed = 0
         for target in targets:
-            for name in await on_thread(_names, target.directory / STAGING):
-                path = target.directory / STAGING / name
+            for name in await on_thread(_names, target.replica.staging):
+                path = (target.replica.staging.address, name)
                 if self._is_known(name.split("-")[0]) or target.replica.awaits(name):
                     continue
                 if path in self._found:
@@ -94,8 +94,8 @@ class StagingSweep:
         return removed
 
 
-def _names(directory: Path) -> list[str]:
+def _names(staging: Staging) -> Sequence[str]:
     try:
-        return [path.name for path in directory.iterdir()]
-    except OSError:
+        return staging.names()
+    except (OSError, DiskError):
         return []

@@ -1,23 +1,23 @@
-"""The result of a transfer: inline in its receipt if small, or files in the target's staging directory."""
+"""The result of a transfer: inline in its receipt if small, or files that are staged for the target."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
 import msgspec
 import numpy as np
 
-from headwater.disk import RealDisk
 from headwater.errors import DiskError
 from headwater.model.adopted import Adopted
 from headwater.model.copied import Copied
 from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
+from headwater.replication.worker.result_files import ResultFiles, result_files
 from headwater.replication.worker.sums import adopted_of
+from headwater.replication.worker.task_bucket import TaskBucket
 from headwater.table.file_sums import MOST_SUBJECTS, FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.pages import DataChunk
@@ -40,11 +40,10 @@ SUMS_BYTES = 128 << 10
 class Result:
     """Collects messages in ascending sequence; leaving the `with` before the receipt removes its files."""
 
-    def __init__(self, work: Work, *, may_have_ids: bool = True) -> None:
+    def __init__(self, work: Work, *, bucket: TaskBucket | None = None, may_have_ids: bool = True) -> None:
         self._work = work
         self._may_have_ids = may_have_ids
-        self._disk = RealDisk()
-        self._directory = Path(work.staging)
+        self._files = result_files(bucket, work.staging)
         self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
         """The prefix of this attempt's file names, unique among attempts."""
         self._waiting: list[Rows] = []
@@ -55,7 +54,7 @@ class Result:
         """How many messages were added in all."""
         self._open: _StagedFile | None = None
         """The file that is being written."""
-        self._paths: list[Path] = []
+        self._names: list[str] = []
         """Every file of this attempt, to be removed if it fails."""
         self._adopted: list[Adopted] = []
         """What the receipt says of each finished file."""
@@ -69,8 +68,9 @@ class Result:
     ) -> None:
         if self._open is not None:
             self._open.abandon()
-        for path in self._paths:
-            _remove(self._disk, path)
+        for name in self._names:
+            self._files.remove(name)
+        self._files.close()
 
     @property
     def keeps_times(self) -> bool:
@@ -105,7 +105,7 @@ class Result:
         self._rows += len(rows)
         self._waiting_rows += len(rows)
         self._waiting_bytes += size
-        if self._open is None and (self._paths or self._waiting_bytes + _FRAME_BYTES > INLINE_BYTES):
+        if self._open is None and (self._names or self._waiting_bytes + _FRAME_BYTES > INLINE_BYTES):
             self._begin()
 
     def _splice(self, rows: Rows) -> None:
@@ -116,40 +116,36 @@ class Result:
         self._open.append(rows)
         self._rows += len(rows)
 
-    def link(self, file: FileRange, sums: FileSums) -> None:
-        """Add all messages of a file that the target can hard-link.
+    def link(self, file: FileRange, sums: FileSums, size: int) -> None:
+        """Add all messages of a file of this size that the target can have as it is.
 
         A source's messages are new ones in the target, except for what the file stores.
         """
         self._end()
-        path = (
-            self._directory / f"{self._stem}-{len(self._paths)}-{footer_crc_of(file.path) or 0:08x}.parquet"
-        )
-        self._disk.mkdir(self._directory)
-        self._disk.link(Path(file.path), path)
-        self._paths.append(path)
-        size = self._disk.file_size(path)
+        name = f"{self._stem}-{len(self._names)}-{footer_crc_of(file.path) or 0:08x}.parquet"
+        self._names.append(name)
+        self._files.copy(file.path, name)
         self._linked_bytes += size
         copied = file.copied
         if (header := self._work.source_header) is not None:
             copied = Copied(
                 header[0], header[3], file.base_seq, 0, sums.first_ts, sums.last_ts, sums.with_headers
             )
-        self._adopted.append(adopted_of(path.name, size, sums, file.base_seq, copied))
+        self._adopted.append(adopted_of(name, size, sums, file.base_seq, copied))
         self._rows += sums.rows
 
     def receipt(self, through: int) -> Receipt:
         """Return the receipt: everything wanted up to `through` is in this result."""
         work = self._work
         data, path, sums = b"", "", ""
-        if self._open is None and not self._paths:
+        if self._open is None and not self._names:
             data = column_bytes.encode(concat(self._waiting).columns()) if self._waiting else b""
         else:
             self._end()
             sums = self._written_sums()
-            self._disk.sync_dir(self._directory)
-            path = "" if work.adoptive else self._paths[0].name
-        self._paths = []
+            self._files.settle()
+            path = "" if work.adoptive else self._names[0]
+        self._names = []
         return Receipt(
             work=work.id,
             target=work.target,
@@ -166,8 +162,8 @@ class Result:
 
     def _begin(self) -> None:
         if self._open is None:
-            stem = f"{self._stem}-{len(self._paths)}"
-            self._open = _StagedFile(self._work, self._disk, self._directory, stem, self._may_have_ids)
+            stem = f"{self._stem}-{len(self._names)}"
+            self._open = _StagedFile(self._work, self._files, stem, self._may_have_ids)
 
     def _end(self) -> None:
         """Finish the file that is being written, if there is one."""
@@ -175,12 +171,12 @@ class Result:
             self._begin()
             self._write()
         if self._open is not None:
-            path, stats = self._open.finish()
-            self._paths.append(path)
+            name, stats = self._open.finish()
+            self._names.append(name)
             self._open = None
             if self._work.adoptive:
                 assert stats.sums is not None
-                self._adopted.append(adopted_of(path.name, stats.content.size_bytes, stats.sums))
+                self._adopted.append(adopted_of(name, stats.content.size_bytes, stats.sums))
 
     def _write(self) -> None:
         assert self._open is not None
@@ -194,20 +190,18 @@ class Result:
         encoded = msgspec.msgpack.encode(self._adopted)
         if len(encoded) <= SUMS_BYTES:
             return ""
-        path = self._directory / f"{self._stem}.sums"
-        self._disk.write_atomic(path, encoded)
-        return path.name
+        name = f"{self._stem}.sums"
+        self._files.write(name, encoded)
+        return name
 
 
 class _StagedFile:
     """A file being written, with a name that no other attempt at the same range has."""
 
-    def __init__(self, work: Work, disk: RealDisk, directory: Path, stem: str, may_have_ids: bool) -> None:
-        self._disk = disk
-        self._directory = directory
+    def __init__(self, work: Work, files: ResultFiles, stem: str, may_have_ids: bool) -> None:
+        self._files = files
         self._stem = stem
-        self._temporary = directory / f"{stem}.tmp"
-        disk.mkdir(directory)
+        self._temporary = files.begin(f"{stem}.tmp")
         self._renumber = work.adoptive and not work.mirrored
         self._started_ns = time.time_ns()
         try:
@@ -222,10 +216,10 @@ class _StagedFile:
                 may_have_ids=may_have_ids,
                 spliced=True,
                 # Other files are read again at once and then removed.
-                direct=work.adoptive,
+                direct=work.adoptive and files.is_direct,
             )
         except OSError as error:
-            _remove(disk, self._temporary)
+            files.abandon(self._temporary)
             raise self._refused(error) from error
 
     @property
@@ -249,16 +243,15 @@ class _StagedFile:
         numbers = np.arange(self._writer.rows, self._writer.rows + len(rows), dtype=np.int64)
         return replace(rows, seqs=numbers, ts=numbers + self._started_ns)
 
-    def finish(self) -> tuple[Path, FileStats]:
-        """Return the file once its content is durable; its name contains the footer's checksum."""
+    def finish(self) -> tuple[str, FileStats]:
+        """Return the file's name once its content is durable; its name contains the footer's checksum."""
         try:
             stats = self._writer.finish()
         except OSError as error:
             raise self._refused(error) from error
-        path = self._directory / f"{self._stem}-{stats.footer_crc:08x}.parquet"
-        self._disk.sync_file(self._temporary)
-        self._disk.rename(self._temporary, path)
-        return path, stats
+        name = f"{self._stem}-{stats.footer_crc:08x}.parquet"
+        self._files.finish(self._temporary, name)
+        return name, stats
 
     def abandon(self) -> None:
         """Remove the unfinished file; if that fails, the engine sweeps the directory later."""
@@ -266,14 +259,7 @@ class _StagedFile:
             self._writer.abandon()
         except OSError:
             pass
-        _remove(self._disk, self._temporary)
+        self._files.abandon(self._temporary)
 
     def _refused(self, error: OSError) -> DiskError:
         return DiskError(self._temporary, "write", error.errno or 0)
-
-
-def _remove(disk: RealDisk, path: Path) -> None:
-    try:
-        disk.remove(path)
-    except DiskError:
-        pass

@@ -1,6 +1,7 @@
 """Copying one range: read it, keep what is wanted, return a receipt.
 
-Spark's executors run this. It needs the store's files or the origin's API, but no part of the engine.
+Spark's executors run this. It needs the store's files or its bucket, or the origin's API, but no part of the
+engine.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,21 +23,25 @@ from headwater.disk import UMASK
 from headwater.errors import BusError, Error
 from headwater.model.columns import Int64s
 from headwater.model.copied import fits_in_path
+from headwater.objects.object_error import ObjectError, Problem
 from headwater.replication.work import LEAST_LINKED_BYTES, FileRange, Receipt, Work
 from headwater.replication.worker.origin import OriginReader
 from headwater.replication.worker.result import Result
 from headwater.replication.worker.rewrite import Rewrite
+from headwater.replication.worker.task_bucket import TaskBucket, open_bucket, open_file
 from headwater.table import parquet
 from headwater.table.file_sums import FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.pages import DataChunk
 from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, Footer
 from headwater.table.rows import Rows, concat
+from headwater.table.stored_bytes import StoredBytes, stored
 from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
 READY_S = 0.05
 """How long an empty task sleeps, so that each of them runs in another worker."""
+_FOOTERS_AT_ONCE = 8
 _is_prepared = False
 _decode_work = msgspec.msgpack.Decoder(Work).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -66,11 +72,12 @@ def transfer_all(works: list[bytes]) -> list[bytes]:
 def transfer(work: Work) -> Receipt:
     """Return the receipt of a range; a failure is recorded in it and never raised."""
     try:
-        sources = [_OriginFile.of(file) for file in work.files]
+        bucket = open_bucket(work.tables)
+        sources = _origin_files(bucket, work.files)
         without_ids = bool(sources) and not work.tail and all(each.proves_no_ids for each in sources)
         if work.adoptive_without_ids and without_ids:
             work = msgspec.structs.replace(work, adoptive=True)
-        with Result(work, may_have_ids=not without_ids) as result:
+        with Result(work, bucket=bucket, may_have_ids=not without_ids) as result:
             rewrite = Rewrite(work)
             if (origin := _origin_reader(work)) is not None:
                 for rows in origin:
@@ -87,6 +94,11 @@ def transfer(work: Work) -> Receipt:
             return msgspec.structs.replace(result.receipt(work.stop_seq), without_ids=without_ids)
     except FileNotFoundError as error:
         return failed(work, f"{error.filename} was replaced while its range was planned")
+    except ObjectError as error:
+        is_gone = error.problem is Problem.MISSING
+        return failed(
+            work, f"{error.address} was replaced while its range was planned" if is_gone else str(error)
+        )
     except BusError as error:
         return failed(work, error.problem)
     except (Error, OSError) as error:
@@ -119,17 +131,31 @@ class _OriginFile:
     """A file of the origin, and what its footer says."""
 
     file: FileRange
+    opened: Path | StoredBytes
     footer: Footer
     sums: FileSums | None
 
     @classmethod
-    def of(cls, file: FileRange) -> _OriginFile:
-        footer = parquet.read_footer(Path(file.path), footer_crc_of(file.path))
-        return cls(file, footer, parquet.read_sums(footer))
+    def of(cls, bucket: TaskBucket | None, file: FileRange) -> _OriginFile:
+        opened = open_file(bucket, file.path)
+        footer = parquet.read_footer(opened, footer_crc_of(file.path))
+        return cls(file, opened, footer, parquet.read_sums(footer))
+
+    @property
+    def size_bytes(self) -> int:
+        return stored(self.opened).tail(1)[1]
 
     @property
     def proves_no_ids(self) -> bool:
         return self.file.headerless if self.sums is None else self.sums.prove_no_ids
+
+
+def _origin_files(bucket: TaskBucket | None, files: Sequence[FileRange]) -> list[_OriginFile]:
+    """Return the files with their footers; in a bucket each costs a request, so some are made at once."""
+    if bucket is None or len(files) < 2:
+        return [_OriginFile.of(bucket, file) for file in files]
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as threads:
+        return list(threads.map(lambda file: _OriginFile.of(bucket, file), files))
 
 
 def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, result: Result) -> None:
@@ -139,21 +165,22 @@ def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, re
         file, footer, sums = source.file, source.footer, source.sums
         if sums is not None and not rewrite.wants_any(sums.subjects.keys()):
             continue
-        if sums is not None and rewrite.keeps_subjects and _is_whole(work, file, sums, removed):
-            result.link(file, sums)
+        if sums is not None and rewrite.keeps_subjects and _is_whole(work, source, sums, removed):
+            result.link(file, sums, source.size_bytes)
             continue
-        with StoredFile(Path(file.path), footer, file.base_seq, sums, file.copied) as stored:
-            groups = map(stored.group, _wanted_groups(work, file, footer, removed))
+        with StoredFile(source.opened, footer, file.base_seq, sums, file.copied) as stored_file:
+            groups = stored_file.groups(_wanted_groups(work, file, footer, removed))
             wanted = (_live_rows(work, group, removed, rewrite, result) for group in groups)
             for rows in _joined(wanted):
                 result.append(rewrite.made(rows))
 
 
-def _is_whole(work: Work, file: FileRange, sums: FileSums, removed: BitMap64) -> bool:
+def _is_whole(work: Work, source: _OriginFile, sums: FileSums, removed: BitMap64) -> bool:
     """Return whether the target can link a whole file: nothing in it is removed or outside of the range."""
+    file = source.file
     span = file.last_seq - file.first_seq + 1
     return (
-        (_can_be_sourced(work, file, sums) if work.source_header else _can_be_mirrored(work, file))
+        (_can_be_sourced(work, source, sums) if work.source_header else _can_be_mirrored(work, file))
         and work.adoptive
         and work.linkable
         and not sums.demands
@@ -167,15 +194,16 @@ def _can_be_mirrored(work: Work, file: FileRange) -> bool:
     return work.mirrored and (file.copied is None or work.traceable)
 
 
-def _can_be_sourced(work: Work, file: FileRange, sums: FileSums) -> bool:
+def _can_be_sourced(work: Work, source: _OriginFile, sums: FileSums) -> bool:
     """Return whether a file needs no changes except where its messages came from, which can be recorded."""
+    file = source.file
     return (
         work.traceable
         and work.source_header is not None
         and fits_in_path(work.source_header)
         and sums.rows == file.last_seq - file.first_seq + 1
         and (sums.tidy or not sums.with_headers)
-        and Path(file.path).stat().st_size >= LEAST_LINKED_BYTES
+        and source.size_bytes >= LEAST_LINKED_BYTES
     )
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from pyroaring import BitMap64
 
@@ -24,7 +23,9 @@ from headwater.stream.replica.adopter import Adopter
 from headwater.stream.replica.importer import CursorAt, Importer
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
+from headwater.table.bucket_tables import BucketTables
 from headwater.table.datafile import DataFile
+from headwater.table.staging import Staging
 from headwater.wire import column_bytes
 
 logger = logging.getLogger(__name__)
@@ -58,10 +59,24 @@ class StreamReplica:
         """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
         self._folding: asyncio.Task[None] | None = None
 
+    def address_of(self, file: DataFile) -> str:
+        """Return where a transfer task finds a file of the stream's table."""
+        return self._store.table.address_of(file)
+
     @property
-    def table_directory(self) -> Path:
-        """Return the directory of the stream's table."""
-        return self._store.table.directory
+    def volume(self) -> str:
+        """Return a name for where files can be linked, or copied by the server, without being read."""
+        return self._store.table.volume
+
+    @property
+    def staging(self) -> Staging:
+        """Return where transfer tasks leave files for the stream."""
+        return self._store.staging
+
+    @property
+    def tables(self) -> BucketTables | None:
+        """Return the bucket for tables of the engine, if it has one."""
+        return self._store.services.tables
 
     def files_from(self, start_seq: int, max_bytes: int) -> list[DataFile]:
         """Return the files with the next sequences, about `max_bytes` of them, at least one."""

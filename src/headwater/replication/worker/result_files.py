@@ -1,0 +1,152 @@
+"""The files of a transfer's result: in the target's staging folder, or in its bucket."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from headwater.disk import RealDisk
+from headwater.errors import DiskError
+from headwater.objects.object_error import ObjectError
+from headwater.replication.worker.task_bucket import TaskBucket
+
+
+class ResultFiles(Protocol):
+    """Files that a task finishes under names of its own; a refusal is a `DiskError`."""
+
+    @property
+    def is_direct(self) -> bool:
+        """Return whether files are written where they stay, so that the page cache has no use for them."""
+        ...
+
+    def begin(self, name: str) -> Path:
+        """Return a path of this machine to write a file to."""
+        ...
+
+    def finish(self, written: Path, name: str) -> None:
+        """Return once a file that was written is durable under its name."""
+        ...
+
+    def copy(self, source: str, name: str) -> None:
+        """Return once a file of the origin is also one of these; its bytes are not read."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Return once a file with this content is durable."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file; if that fails, the engine sweeps it later."""
+        ...
+
+    def abandon(self, written: Path) -> None:
+        """Remove a file that was begun and will not be finished."""
+        ...
+
+    def settle(self) -> None:
+        """Return once the names of all finished files are durable."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing of what was begun on this machine."""
+        ...
+
+
+class FolderFiles:
+    """The staging folder of a target on this machine, or on a file system that it shares."""
+
+    is_direct = True
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._disk = RealDisk()
+
+    def begin(self, name: str) -> Path:
+        self._disk.mkdir(self._directory)
+        return self._directory / name
+
+    def finish(self, written: Path, name: str) -> None:
+        self._disk.sync_file(written)
+        self._disk.rename(written, self._directory / name)
+
+    def copy(self, source: str, name: str) -> None:
+        self._disk.mkdir(self._directory)
+        self._disk.link(Path(source), self._directory / name)
+
+    def write(self, name: str, content: bytes) -> None:
+        self._disk.write_atomic(self._directory / name, content)
+
+    def remove(self, name: str) -> None:
+        self.abandon(self._directory / name)
+
+    def abandon(self, written: Path) -> None:
+        try:
+            self._disk.remove(written)
+        except DiskError:
+            pass
+
+    def settle(self) -> None:
+        self._disk.sync_dir(self._directory)
+
+    def close(self) -> None:
+        return None
+
+
+class BucketFiles:
+    """The staged objects of a target; a file is written to this machine first and then put as a whole.
+
+    Nothing refers to an object before the engine has checked it. So a put that failed, or one that was done
+    and reported as failed, leaves at most an object that the engine sweeps.
+    """
+
+    is_direct = False
+
+    def __init__(self, bucket: TaskBucket, staging: str) -> None:
+        self._bucket = bucket
+        self._prefix = bucket.key(staging)
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    def begin(self, name: str) -> Path:
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="headwater-transfer-", ignore_cleanup_errors=True
+            )
+        return Path(self._scratch.name) / name
+
+    def finish(self, written: Path, name: str) -> None:
+        self._bucket.objects.put_file(self._key(name), written)
+        self.abandon(written)
+
+    def copy(self, source: str, name: str) -> None:
+        self._bucket.objects.copy(self._bucket.key(source), self._key(name))
+
+    def write(self, name: str, content: bytes) -> None:
+        self._bucket.objects.put(self._key(name), content)
+
+    def remove(self, name: str) -> None:
+        try:
+            self._bucket.objects.delete(self._key(name))
+        except ObjectError:
+            pass
+
+    def abandon(self, written: Path) -> None:
+        written.unlink(missing_ok=True)
+
+    def settle(self) -> None:
+        return None
+
+    def close(self) -> None:
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}"
+
+
+def result_files(bucket: TaskBucket | None, staging: str) -> ResultFiles:
+    """Return where a target's results go."""
+    if bucket is not None and bucket.has(staging):
+        return BucketFiles(bucket, staging)
+    return FolderFiles(Path(staging))

@@ -1,0 +1,130 @@
+"""Where transfer tasks leave finished files for a table until the stream's log names them.
+
+On the disk this is a folder beside the table. In a bucket it is a prefix below the table: readers of Delta
+tables leave out what begins with an underscore, and whoever removes the table removes this too.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from headwater.disk import Disk
+from headwater.objects.object_error import ObjectError, Problem
+from headwater.objects.objects import Objects
+from headwater.table.stored_bytes import LocalBytes, ObjectBytes, StoredBytes
+
+STAGING = "staging"
+OBJECT_STAGING = "_staging"
+UNCLAIMED = "unclaimed"
+"""Where files are kept that a damaged log may have named; in a bucket, with an underscore before it."""
+
+
+class Staging(Protocol):
+    """Finished files by their names; every refusal is a `DiskError` or an `OSError`, which may heal."""
+
+    @property
+    def directory(self) -> Path:
+        """Return the folder of this machine that has the files, or stands for them."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Return where a task writes its files."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """Return the names of all files."""
+        ...
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a file; None if there is no regular file of this name."""
+        ...
+
+    def open(self, name: str) -> StoredBytes:
+        """Return the bytes of a file."""
+        ...
+
+    def set_aside(self, names: Sequence[str]) -> None:
+        """Return once files are durably where nothing removes them."""
+        ...
+
+    def discard(self, name: str) -> None:
+        """Remove a file; one that cannot be removed now is found again by a later sweep."""
+        ...
+
+
+class LocalStaging:
+    """A folder of this machine."""
+
+    def __init__(self, directory: Path, disk: Disk) -> None:
+        self.directory = directory
+        self._disk = disk
+
+    @property
+    def address(self) -> str:
+        return str(self.directory)
+
+    def names(self) -> Sequence[str]:
+        return self._disk.list(self.directory) if self.directory.exists() else []
+
+    def size(self, name: str) -> int | None:
+        try:
+            found = (self.directory / name).lstat()
+        except OSError:
+            return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def open(self, name: str) -> StoredBytes:
+        return LocalBytes(self.directory / name)
+
+    def set_aside(self, names: Sequence[str]) -> None:
+        kept = self.directory.parent / UNCLAIMED
+        self._disk.mkdir(kept)
+        for name in names:
+            self._disk.rename(self.directory / name, kept / name)
+        self._disk.sync_dir(kept)
+        self._disk.sync_dir(self.directory)
+
+    def discard(self, name: str) -> None:
+        self._disk.remove(self.directory / name)
+
+
+class ObjectStaging:
+    """Objects below a table in a bucket."""
+
+    def __init__(self, objects: Objects, directory: Path) -> None:
+        """Take the objects of the table; `directory` is the path that stands for the staged files."""
+        self._objects = objects
+        self.directory = directory
+
+    @property
+    def address(self) -> str:
+        return f"{self._objects.address}/{OBJECT_STAGING}"
+
+    def names(self) -> Sequence[str]:
+        return [info.key.removeprefix(f"{OBJECT_STAGING}/") for info in self._objects.list(OBJECT_STAGING)]
+
+    def size(self, name: str) -> int | None:
+        try:
+            return self._objects.head(f"{OBJECT_STAGING}/{name}").size
+        except ObjectError as error:
+            if error.problem is Problem.MISSING:
+                return None
+            raise
+
+    def open(self, name: str) -> StoredBytes:
+        return ObjectBytes(self._objects, f"{OBJECT_STAGING}/{name}")
+
+    def set_aside(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._objects.copy(f"{OBJECT_STAGING}/{name}", f"_{UNCLAIMED}/{name}")
+            self.discard(name)
+
+    def discard(self, name: str) -> None:
+        try:
+            self._objects.delete(f"{OBJECT_STAGING}/{name}")
+        except ObjectError:
+            pass  # a sweep finds it
