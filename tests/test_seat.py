@@ -167,7 +167,7 @@ async def test_a_seat_that_cannot_be_taken_is_told_in_one_sentence_beside_one_th
             assert (await bob.jetstream(timeout=60).account_info()).streams == 0
 
 
-async def test_a_password_that_is_mended_in_its_file_lets_the_seat_be_taken(tmp_path: Path) -> None:
+async def test_a_password_that_is_corrected_in_its_file_lets_the_seat_connect(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("wrong\n")
     async with nats_server(ACCOUNTS, leaf=True) as server:

@@ -92,7 +92,7 @@ async def test_a_domain_that_somebody_serves_is_refused(domain: str) -> None:
         await other.close()
 
 
-async def test_permissions_that_are_missing_are_named_and_the_fix_mends_them() -> None:
+async def test_permissions_that_are_missing_are_named_with_the_fix() -> None:
     def config(permissions: str) -> str:
         return f"authorization {{ users: [ {{ user: u, password: p, {permissions} }} ] }}"
 

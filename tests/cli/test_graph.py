@@ -98,7 +98,7 @@ def test_with_graphviz_its_program_draws(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "a.png").read_text() == graph.dot_text(drawn)
 
 
-def test_a_drawing_program_that_fails_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drawing_program_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "dot"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)

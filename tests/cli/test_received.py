@@ -35,7 +35,7 @@ def test_data_is_written_as_it_came(capfdbinary: pytest.CaptureFixture[bytes]) -
     assert capfdbinary.readouterr().out == b"\xff\x00\r\n\n"
 
 
-def test_json_tells_of_the_delivery_and_keeps_bytes_that_are_no_text() -> None:
+def test_json_shows_the_delivery_and_keeps_bytes_that_are_no_text() -> None:
     assert Received("a", b"hi", "r", {"k": "v"}).as_json() == {
         "subject": "a",
         "reply": "r",

@@ -97,7 +97,7 @@ async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("error", [Error("the disk refuses"), ValueError("a bug")])
-async def test_a_stream_in_trouble_is_told_of_and_the_others_go_on(
+async def test_a_stream_in_trouble_is_reported_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     workshop = workshop_of(tmp_path)

@@ -265,7 +265,7 @@ async def test_hidden_consumers_are_not_listed(desk: Desk) -> None:
     assert len(desk.consumers) == 3
 
 
-async def test_given_up_messages_are_told_of_once(desk: Desk) -> None:
+async def test_given_up_messages_are_reported_once(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add(max_deliver=1, ack_wait=1000)
     await delivered(desk, consumer, 1)

@@ -207,7 +207,7 @@ async def test_requests_wait_until_it_is_known_what_waits(desk: Desk) -> None:
     assert (first.to, first.tokens[4], second.to, second.tokens[4]) == (b"one", 1, b"two", 0)
 
 
-async def test_who_waits_is_told_of_the_end(desk: Desk) -> None:
+async def test_a_waiting_client_gets_the_end(desk: Desk) -> None:
     for name, end in (("A", "deleted"), ("B", "leave_waiting")):
         consumer = desk.add(name)
         desk.pull(consumer, batch=2)

@@ -194,7 +194,7 @@ LACKS: list[tuple[str, Callable[[list[str]], list[str]], str]] = [
 
 
 @pytest.mark.parametrize(("chosen", "line"), [lack[1:] for lack in LACKS], ids=[lack[0] for lack in LACKS])
-async def test_a_missing_export_is_named_with_the_line_that_mends_it(
+async def test_a_missing_export_is_named_with_the_line_that_fixes_it(
     tmp_path: Path, chosen: Callable[[list[str]], list[str]], line: str
 ) -> None:
     async with accounts(tmp_path, chosen(needed("ORDERS", DELIVER))) as both:

@@ -94,7 +94,7 @@ async def test_a_mirror_keeps_sequences_times_headers_and_gaps(sites: Sites) -> 
     assert await unlike(sites) == []
 
 
-async def test_a_source_tells_of_each_message_where_it_came_from(sites: Sites) -> None:
+async def test_a_source_records_where_each_message_came_from(sites: Sites) -> None:
     await sites.lake("STREAM.CREATE.ORIG", ORIGIN)
     await sites.publish("orig.a", 3)
     await source(sites)

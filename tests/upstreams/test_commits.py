@@ -64,7 +64,7 @@ async def test_nothing_is_planned_on_an_upstream_whose_receipt_is_being_taken_in
         assert planned == []
 
 
-async def test_a_receipt_that_cannot_be_taken_in_is_told_of_and_copied_again(
+async def test_a_receipt_that_cannot_be_imported_is_reported_and_copied_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with copying(tmp_path) as (door, copier):

@@ -69,7 +69,7 @@ def test_a_config_is_written_instead_of_created_and_read_again(
     assert shell("stream", "info", name).code == 0
 
 
-def test_an_invalid_config_is_told_of_without_a_server(shell: Shell, tmp_path: Path) -> None:
+def test_an_invalid_config_is_reported_without_a_server(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "stream.json"
     path.write_text('{"name": "X", "max_msgs": "many"}')
     ran = shell("stream", "add", "--config", str(path), "--validate", "--server", "nats://127.0.0.1:1")

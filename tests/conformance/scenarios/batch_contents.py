@@ -139,7 +139,7 @@ async def a_batch_is_republished(probe: Probe) -> None:
 
 
 @scenario
-async def abandoned_batches_are_told_of(probe: Probe) -> None:
+async def abandoned_batches_are_reported(probe: Probe) -> None:
     await probe.create({"name": "B", "subjects": ["b.>"], "allow_atomic": True})
     async with probe.listening("$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.B") as heard:
         await probe.publish("b.a", b"", batch("gap", 1))

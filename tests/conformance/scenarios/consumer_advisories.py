@@ -27,7 +27,7 @@ async def a_consumer_s_life_is_announced(probe: Probe) -> None:
 
 
 @scenario
-async def who_waits_is_told_of_the_end(probe: Probe) -> None:
+async def a_waiting_client_gets_the_end(probe: Probe) -> None:
     await probe.create(S)
     used = Used(probe, "S", "C")
     await used.create()

@@ -98,7 +98,7 @@ async def what_may_change(probe: Probe) -> None:
 
 
 @scenario
-async def a_filter_that_changes_counts_anew(probe: Probe) -> None:
+async def a_filter_that_changes_counts_again(probe: Probe) -> None:
     await five(probe)
     used = Used(probe, "S", "C")
     await used.create(filter_subject="s.a")

@@ -115,7 +115,7 @@ async def a_marker_is_gone_in_time(probe: Probe) -> None:
 
 
 @scenario
-async def deleting_and_purging_leave_markers_only_where_told(probe: Probe) -> None:
+async def deleting_and_purging_leave_markers_only_where_configured(probe: Probe) -> None:
     config = {
         "name": "T",
         "subjects": ["t.>"],

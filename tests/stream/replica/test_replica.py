@@ -121,7 +121,7 @@ async def test_a_second_adoption_from_the_same_cursor_is_refused(tmp_path: Path)
         assert (await stream.reading.state()).messages == 2
 
 
-async def test_a_crash_between_log_and_table_is_mended_at_the_next_open(
+async def test_a_crash_between_log_and_table_is_repaired_at_the_next_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Crash(BaseException):
