@@ -111,7 +111,7 @@ class ArchiveWriter:
         return self._member(f"{_CONSUMER}{self._consumers:08}.json", msgspec.json.encode(consumer))
 
     def end(self) -> bytes:
-        """Return the bytes that make the archive whole."""
+        """Return the bytes that complete the archive."""
         mark = EndMark(parts=self._parts, messages=self._messages, consumers=self._consumers)
         last = self._member("end.json", msgspec.json.encode(mark))
         self._tar.close()
@@ -220,7 +220,7 @@ class ArchiveReader:
 
 
 class _Whole(io.RawIOBase):
-    """The same bytes, as many as tarfile asks for."""
+    """A stream that returns as many bytes as tarfile asks for."""
 
     def __init__(self, incoming: Incoming) -> None:
         self._incoming = incoming
@@ -234,7 +234,7 @@ class _Whole(io.RawIOBase):
 
 
 def _read_head(incoming: Incoming) -> bytes:
-    """Return enough of the beginning to recognize whose archive it is."""
+    """Return enough of the beginning to recognize which program wrote the archive."""
     head = b""
     while len(head) < 10:
         more = incoming.read(512)

@@ -70,7 +70,7 @@ def read_part(content: bytes, name: str) -> Columns:
 
 
 def _table(content: bytes, name: str) -> pa.Table:
-    """Return what a part holds, never more of it in memory than a part may have."""
+    """Return the content of a part, without reading more than a part may contain."""
     if not pq.ParquetFile(io.BytesIO(content)).schema_arrow.equals(_SCHEMA):
         raise ArchiveError(f"{name} has other columns than a part of an archive")
     file = pq.ParquetFile(io.BytesIO(content), read_dictionary=list(_BINARY))

@@ -59,7 +59,7 @@ class BucketTables:
 
     @property
     def outage(self) -> str:
-        """Return why the bucket is away; nothing if it is not."""
+        """Return why the bucket is unreachable; empty if it is reachable."""
         error = self._objects.outage.error
         return str(error) if error is not None else ""
 

@@ -87,12 +87,12 @@ def plan(
 
 
 def live_bytes(file: DataFile, dead: int) -> float:
-    """Return about how many bytes of a file are alive, its rows taken to be of one size."""
+    """Return about how many bytes of a file are alive, as if all rows had the same size."""
     return file.size_bytes * (file.rows - dead) / file.rows
 
 
 def most_files(total_weight: float, settings: CompactionSettings) -> int:
-    """Return how many files can be left when there is nothing to do, for so many targets' worth of live rows.
+    """Return the most files that remain when nothing is left to do; live rows are counted in target files.
 
     Full files weigh at least half a target each; between two of them stands at most one small file;
     at the end stand at most `max_small_files`.
@@ -102,7 +102,7 @@ def most_files(total_weight: float, settings: CompactionSettings) -> int:
 
 
 def _weight(file: DataFile, dead: int, settings: CompactionSettings) -> float:
-    """Return how much of a target file the live rows make."""
+    """Return the size of the live rows as a part of a target file."""
     live = file.rows - dead
     return max(live_bytes(file, dead) / settings.target_file_bytes, live / settings.target_file_rows)
 
@@ -170,6 +170,6 @@ def _tier(weight: float, settings: CompactionSettings) -> int:
 def _runs(
     files: Sequence[DataFile], belongs: Callable[[DataFile], bool]
 ) -> Iterator[tuple[bool, tuple[DataFile, ...]]]:
-    """Yield the longest runs of neighbours that belong together or do not."""
+    """Yield the longest runs of neighbours for which the condition is the same."""
     for key, run in groupby(files, belongs):
         yield key, tuple(run)

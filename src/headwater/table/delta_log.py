@@ -78,12 +78,12 @@ class DeltaLog:
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, name: str = "", records_sources: bool = True) -> DeltaLog:
-        """Return the log of a folder, made if it was missing; its newest commit is whole and durable."""
+        """Return the log of a directory, created if it is missing; its newest commit is durable."""
         return cls.open_on(LocalShelf(directory, disk), name, records_sources)
 
     @classmethod
     def open_on(cls, shelf: Shelf, name: str = "", records_sources: bool = True) -> DeltaLog:
-        """Return the log of the table that is kept in this place, made if it was missing."""
+        """Return the log of the table on this shelf, created if it is missing."""
         directory, disk = shelf.directory, shelf.disk
         commits = directory / "_delta_log"
         disk.mkdir(commits)
@@ -101,7 +101,7 @@ class DeltaLog:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Return the columns whose values are the same in all of a file."""
+        """Return the columns that have one value per file."""
         return schema.PARTITIONS if self.records_sources else (schema.PARTITION,)
 
     @property
@@ -234,7 +234,7 @@ class DeltaLog:
         ]
 
     def _is_done(self, path: Path, commit_id: str) -> bool:
-        """Return whether a commit that was reported as failed is durable; otherwise it is taken back.
+        """Return whether a commit that was reported as failed is durable; otherwise it is rolled back.
 
         A log that cannot be brought to one or the other is broken, and must be opened again.
         """
@@ -256,7 +256,7 @@ class DeltaLog:
         return False
 
     def _failure(self, path: Path, error: Exception) -> Error:
-        """Return what a commit that was not done means."""
+        """Return the error of a commit that was not made."""
         if isinstance(error, DiskError):
             return error
         if self._broken:
@@ -265,7 +265,7 @@ class DeltaLog:
 
     @contextmanager
     def _refused(self, path: Path, operation: str) -> Iterator[None]:
-        """Run a span in which an error of delta-rs is one of the place, which may heal."""
+        """Run a block in which an error of delta-rs is an error of the shelf, which may be temporary."""
         try:
             yield
         except (DeltaError, OSError) as error:
@@ -283,12 +283,12 @@ class DeltaLog:
 
 
 def _read(state: LogState, files: list[DataFile]) -> _OpenedLog:
-    """Return what the commits themselves say."""
+    """Return the state that the commits describe."""
     return _OpenedLog(state.version, state.partitions, files, state.transactions)
 
 
 def _read_by_delta(shelf: Shelf) -> _OpenedLog:
-    """Return what delta-rs says of a table."""
+    """Return the state of a table as delta-rs reads it."""
     delta = _loaded(shelf)
     _require_ours(shelf.directory, delta)
     try:

@@ -1,9 +1,8 @@
-"""What opening a Delta log makes of the files that a crash, or damage, left behind.
+"""Recovery of a Delta log when it is opened: torn files are moved away, damage is refused.
 
-A newest commit or checkpoint that is not whole is moved to `torn/`: a power cut explains it, and then the
-stream's log still has what it held. Damage looks the same, so nothing is swept while anything lies there
-until the stream has found all its messages. Any other commit that is not whole is damage, and the table is
-refused.
+A newest commit or checkpoint that is incomplete is moved to `torn/`: a power cut explains it, and then the
+stream's log still has what it held. Damage looks the same, so nothing is swept while anything is there
+until the stream has found all its messages. Any other incomplete commit is damage, and the table is refused.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def recover(directory: Path, disk: Disk) -> None:
 
 
 def check(directory: Path, disk: Disk) -> None:
-    """Refuse a log that is damaged or newer, in a place where nothing is ever torn."""
+    """Refuse a log that is damaged or newer, on a shelf whose files are never torn."""
     _require_known(directory, disk)
     check_commits(directory, disk)
 
@@ -81,7 +80,7 @@ def _require_known(directory: Path, disk: Disk) -> CheckpointSums:
 
 
 def read_sums(directory: Path, disk: Disk) -> CheckpointSums:
-    """Return the checksums of the newest checkpoint, those of none if they are lost."""
+    """Return the checksums of the newest checkpoint, or empty ones if they are lost."""
     try:
         return unseal(disk.read_all(directory / SUMS), CheckpointSums, SUMS_VERSION)
     except NewerSealError as error:
@@ -95,7 +94,7 @@ def read_sums(directory: Path, disk: Disk) -> CheckpointSums:
 
 
 def write_sums(directory: Path, disk: Disk, version: int) -> None:
-    """Return once the checksums of this checkpoint, which is durable, are."""
+    """Return once the checksums of this durable checkpoint are durable, too."""
     commits = directory / "_delta_log"
     content, pointer = disk.read_all(commits / checkpoint_name(version)), disk.read_all(commits / POINTER)
     sums = CheckpointSums(version, crc32(content), crc32(pointer), schema.VERSION)
@@ -103,7 +102,7 @@ def write_sums(directory: Path, disk: Disk, version: int) -> None:
 
 
 def check_commits(directory: Path, disk: Disk) -> None:
-    """Raise unless every commit behind the newest checkpoint is there and what was written."""
+    """Raise unless every commit after the newest checkpoint exists and is intact."""
     commits = directory / "_delta_log"
     names = disk.list(commits)
     present, covered = sorted(versions(names)), max(checkpoints(names), default=-1)
@@ -134,7 +133,7 @@ def _recover_newest(directory: Path, disk: Disk) -> None:
 
 
 def _make_durable(path: Path, content: bytes, disk: Disk) -> None:
-    """Return once a file that is whole is so on the medium, too; it is written again only if it must be.
+    """Return once a complete file is durable; it is written again only if necessary.
 
     A process that died between commit and sync leaves a commit that is visible but maybe not durable. After
     a failed sync that the process did not survive, the next one may succeed without writing anything.
@@ -151,7 +150,7 @@ def _make_durable(path: Path, content: bytes, disk: Disk) -> None:
 
 
 def _is_checkpoint(commits: Path, disk: Disk, version: int, sums: CheckpointSums) -> bool:
-    """Return whether a checkpoint is what was written, or if that is not known can be read to its end."""
+    """Return whether a checkpoint is intact, or without a checksum whether all of it can be read."""
     path = commits / checkpoint_name(version)
     if sums.version == version:
         return crc32(disk.read_all(path)) == sums.checkpoint

@@ -63,7 +63,7 @@ class DirectFile:
         return len(data)
 
     def close(self) -> None:
-        """Write what is left; all of it is with the disk or the system then, and nothing is synced."""
+        """Write what is left; nothing is synced."""
         if self.closed:
             return
         self.closed = True
@@ -85,7 +85,7 @@ class DirectFile:
                     _free.append(block)
 
     def _write_block(self) -> None:
-        """Have the full block written, once the one before it is."""
+        """Write the full block in the background, after the one before it."""
         self._await()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1)
@@ -101,7 +101,7 @@ class DirectFile:
             under_way.result()
 
     def _write(self, block: mmap.mmap, length: int, place: int) -> None:
-        """Write a block to where it belongs; it is on the disk afterwards, or at least on its way."""
+        """Write a block at its offset."""
         began = time.monotonic()
         view = memoryview(block)[:length]
         try:

@@ -53,12 +53,12 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first_subject(self) -> str:
-        """Return the least subject."""
+        """Return the first subject in byte order."""
         return min(self.subjects)
 
     @property
     def last_subject(self) -> str:
-        """Return the greatest subject."""
+        """Return the last subject in byte order."""
         return max(self.subjects)
 
 
@@ -121,14 +121,14 @@ class FileSummer:
             self._stored.update(offsets.tolist())
 
     def _look_at(self, headers: pa.BinaryArray) -> None:
-        """Find out what a copy would have to change in headers."""
+        """Record what a copy would have to change in headers."""
         looks_for_demands = self._may_demand and not self._demands
         looks_for_ids = self._may_have_ids and not self._ids
         if not (looks_for_demands or looks_for_ids or self._tidy):
             return
         block = bytes(bytes_of(headers))
         self._demands |= looks_for_demands and any(mark in block for mark in _MARKS)
-        # Wherever the name stands: better to take a value for an id than to overlook one.
+        # Anywhere in the block: a value may be mistaken for an id, but no id is overlooked.
         self._ids |= looks_for_ids and MESSAGE_ID in block
         self._tidy = self._tidy and _SOURCE_MARK not in block and ends_well(headers)
 

@@ -19,7 +19,7 @@ from headwater.table.stored_bytes import LocalBytes, StoredBytes
 
 
 class FoundFile(NamedTuple):
-    """A file every byte of which was checked, and the sequences it holds."""
+    """A file whose bytes were all checked, and its sequences."""
 
     file: DataFile
     seqs: BitMap64
@@ -37,7 +37,7 @@ def place_of(path: str) -> tuple[int, Copied | None]:
 
 
 def read_found(directory: Path, path: str, opened: StoredBytes | None = None) -> FoundFile:
-    """Return what a file of a table holds, all of it read and checked; raise if it is damaged or gone."""
+    """Return the content of a file, all of it read and checked; raise if it is damaged or missing."""
     whole = directory / path
     opened = opened or LocalBytes(whole)
     try:

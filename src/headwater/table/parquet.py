@@ -1,4 +1,4 @@
-"""Messages to Parquet and back: row groups of bounded size, every byte of them checked when read."""
+"""Messages to Parquet and back: row groups of bounded size, whose bytes are all checked when read."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class FileWriter:
         self._write_rows(rows)
 
     def finish(self) -> FileStats:
-        """Write what waits and the footer, close the file and return what it holds."""
+        """Write the waiting messages and the footer, close the file, and return its content."""
         self._write_rest()
         assert self.rows > 0, "a file holds at least one message"
         metadata = {_VERSION: str(FILE_VERSION), _GROUP_CRCS: json.dumps(self._group_crcs)}
@@ -183,7 +183,7 @@ class FileWriter:
         return FileStats(content, crc32(footer), sums)
 
     def abandon(self) -> None:
-        """Close the file, whose content is then worth nothing."""
+        """Close the file without a footer; it cannot be read."""
         self._close()
 
     def _close(self) -> None:
@@ -194,7 +194,7 @@ class FileWriter:
             self._sink.close()
 
     def _write_rest(self) -> None:
-        """Write what waits as a row group."""
+        """Write the waiting messages as a row group."""
         if self._rest is not None:
             rows, self._rest = rows_of(self._rest), None
             self._write_rows(rows)
@@ -288,7 +288,7 @@ def read_footer_bytes(file: Path | StoredBytes) -> tuple[bytes, int]:
 
 
 def read_footer(file: Path | StoredBytes, crc: int | None) -> Footer:
-    """Return the footer, whose checksum must be the given one when one is given."""
+    """Return the footer; its checksum must match if one is given."""
     raw, start = read_footer_bytes(file)
     name = stored(file).name
     if crc is not None and crc32(raw) != crc:
@@ -325,7 +325,7 @@ def _require_known(name: str, metadata: pq.FileMetaData) -> None:
 def read_group(
     file: Path | StoredBytes, footer: Footer, index: int, base_seq: int, copied: Copied | None = None
 ) -> RowGroup:
-    """Return one row group, whose bytes are those that were written."""
+    """Return one row group, with its checksum verified."""
     start, stop = footer.places[index]
     opened = stored(file)
     content = opened.read(start, stop - start, footer.group_crcs[index])
@@ -373,7 +373,7 @@ def _place(group: Any) -> tuple[int, int]:
 
 
 def _ends(lengths: Lengths) -> Int64s:
-    """Return where each value begins in the joined bytes, and at last where all end."""
+    """Return where each value begins in the joined bytes, and the end of the last one."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends

@@ -57,12 +57,12 @@ _MAPS = ("partitionValues", "configuration", "options")
 
 
 class _UnknownError(Exception):
-    """A commit says something that only delta-rs knows how to read."""
+    """A commit contains something that only delta-rs can read."""
 
 
 @dataclass
 class LogState:
-    """What the commits of a table say together."""
+    """The state that the commits of a table describe."""
 
     version: int
     partitions: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class LogState:
     adds: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def take(self, action: Mapping[str, Any]) -> None:
-        """Take in the next action."""
+        """Apply the next action."""
         ((kind, said),) = action.items()
         if kind == "add":
             self._add(said)
@@ -135,7 +135,7 @@ def _actions_of(checkpoint: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _without_nulls(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an action says; Parquet names every field, and has maps as pairs."""
+    """Return an action without nulls; Parquet names every field and stores maps as pairs."""
     return {
         name: dict(value) if name in _MAPS else value for name, value in said.items() if value is not None
     }

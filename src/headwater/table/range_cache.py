@@ -21,7 +21,7 @@ class RangeCache:
     """Files of a bounded total size, named after what they hold; any thread may call."""
 
     def __init__(self, directory: Path, max_bytes: int) -> None:
-        """Take over what an earlier run has left."""
+        """Open the cache with what an earlier run has left."""
         self._directory = directory
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class RangeCache:
         return self._total
 
     def get(self, key: str) -> bytes | None:
-        """Return what was put under the key, None if it is not there any more; it may be damaged."""
+        """Return the data of the key, None if it was evicted; it may be damaged."""
         name = _name(key)
         with self._lock:
             if name not in self._sizes:

@@ -46,5 +46,5 @@ def read_remote(disk: Disk, home: Path) -> RemoteTable | None:
 
 
 def write_remote(disk: Disk, home: Path, remote: RemoteTable) -> None:
-    """Return once the folder durably says that its table is there."""
+    """Return once the folder durably names the place of its table."""
     disk.write_atomic(home / TABLE, seal(remote, VERSION))

@@ -48,18 +48,18 @@ class Rows:
 
     @property
     def payload_bytes(self) -> int:
-        """Return how long headers and data are, all together."""
+        """Return the total size of headers and data."""
         return nbytes(self.headers) + data_nbytes(self.datas)
 
     @property
     def sizes(self) -> Int64s:
-        """Return how long subject, headers and data of each message are together."""
+        """Return the size of each message: subject, headers and data."""
         headers = np.diff(ends_of(self.headers)) if self.headers.null_count < len(self) else 0
         return self.subject_lengths + headers + _lengths(_at_hand(self.datas))
 
     @property
     def subject_lengths(self) -> Int64s:
-        """Return how long the subject of each message is."""
+        """Return the length of each subject."""
         lengths = np.fromiter((len(subject_bytes(text)) for text in self.texts), np.int64)
         return lengths[self.codes]
 
@@ -93,7 +93,7 @@ class Rows:
         return Rows(self.seqs[:0], self.ts[:0], self.subjects[:0], nothing, nothing)
 
     def cuts(self, most_rows: int, most_bytes: int) -> Iterator[Rows]:
-        """Yield equal parts of about at most so many rows and bytes, of one row at the least."""
+        """Yield equal parts of at most about so many rows and bytes, with at least one row each."""
         count = max(-(-len(self) // most_rows), -(-self.payload_bytes // most_bytes), 1)
         if count == 1 or isinstance(self.datas, DataChunk):
             yield self
@@ -147,7 +147,7 @@ def subject_codes(subjects: pa.BinaryArray) -> pa.DictionaryArray:
 
 
 def ends_of(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Return where each value begins in the buffer of all, and at last where the last one ends."""
+    """Return where each value begins in the joined buffer, and the end of the last one."""
     offsets = values.buffers()[1]
     if offsets is None:
         return np.zeros(1, np.int32)
@@ -161,7 +161,7 @@ def bytes_of(values: pa.BinaryArray) -> memoryview:
 
 
 def nbytes(values: pa.BinaryArray) -> int:
-    """Return how long all values are together."""
+    """Return the total size of all values."""
     ends = ends_of(values)
     return int(ends[-1]) - int(ends[0])
 

@@ -75,7 +75,7 @@ def ranges(seqs: BitMap64) -> list[tuple[int, int]]:
 
 
 def shown(seqs: BitMap64, most: int = 5) -> str:
-    """Return sequences as a person reads them."""
+    """Return sequences as text."""
     found = ranges(seqs)
     said = [str(first) if first == last else f"{first} to {last}" for first, last in found[:most]]
     return ", ".join(said) + (f" and {len(found) - most} more ranges" if len(found) > most else "")

@@ -124,7 +124,7 @@ def stats_json(file: DataFile) -> str:
 
 
 def partition_values(base_seq: int, copied: Copied | None) -> dict[str, str | None]:
-    """Return what the add action of a file says of all its rows."""
+    """Return the partition values of a file's add action."""
     values: dict[str, str | None] = dict.fromkeys(PARTITIONS)
     values[PARTITION] = str(base_seq)
     if copied is not None:

@@ -1,4 +1,4 @@
-"""Where the files of one table are kept: what a table needs of that place, and the place on the disk."""
+"""Where the files of one table are kept: the protocol of such a place, and the one on the local disk."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ DATA_FILE = ".parquet"
 
 
 class Shelf(Protocol):
-    """The files of one table; every refusal is a `DiskError`, which may heal.
+    """The files of one table; every failure is a `DiskError`, which may be temporary.
 
     Data files are written once under names of their own. Paths are relative to the table.
     """
 
     @property
     def directory(self) -> Path:
-        """Return the folder that stands for the table on this machine."""
+        """Return the local directory of the table."""
         ...
 
     @property
     def disk(self) -> Disk:
-        """Return what the small files of the Delta log are read and written with."""
+        """Return the disk of the small files of the Delta log."""
         ...
 
     @property
     def is_atomic(self) -> bool:
-        """Return whether a file is there whole and durable or not at all, so that none is ever torn."""
+        """Return whether a file is complete and durable as soon as it exists, so that none is ever torn."""
         ...
 
     def require_ready(self) -> None:
-        """Raise if the place is known to be away: what is begun now would be in vain."""
+        """Raise if the place is known to be unreachable: a change would fail."""
         ...
 
     def prepare(self) -> None:
-        """Return once the table's folder is there and nothing half-written is in it."""
+        """Return once the table's folder exists and contains no incomplete file."""
         ...
 
     @property
@@ -56,11 +56,11 @@ class Shelf(Protocol):
         ...
 
     def refusal(self, path: Path, operation: str, error: Exception) -> DiskError:
-        """Return what an error of delta-rs means here."""
+        """Return the error to raise for an error of delta-rs."""
         ...
 
     def paths(self) -> Iterator[str]:
-        """Yield every finished data file that is there, referred to or not."""
+        """Yield every finished data file, whether a commit refers to it or not."""
         ...
 
     def open(self, path: str) -> StoredBytes:
@@ -94,7 +94,7 @@ class Shelf(Protocol):
         ...
 
     def abandon(self, written: Path) -> None:
-        """Return once a file that was begun and will not be finished is gone."""
+        """Return once a file that will not be finished is removed."""
         ...
 
     def move(self, path: str, target: str) -> None:
@@ -106,7 +106,7 @@ class Shelf(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Return once a file is gone."""
+        """Return once a file is removed."""
         ...
 
     def remove_empty_folders(self, kept: str) -> None:
@@ -114,7 +114,7 @@ class Shelf(Protocol):
         ...
 
     def drop(self) -> None:
-        """Return once the table is gone."""
+        """Return once the table is removed."""
         ...
 
 

@@ -19,7 +19,7 @@ class StoredBytes(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the file as messages name it."""
+        """Return the name of the file for messages."""
         ...
 
     @property
@@ -92,12 +92,12 @@ class SeekableBytes:
         self.closed = False
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place of the file."""
+        """Go to an offset of the file."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
     def tell(self) -> int:
-        """Return the place in the file."""
+        """Return the offset in the file."""
         return self._at
 
     def size(self) -> int:
@@ -105,14 +105,14 @@ class SeekableBytes:
         return self._size
 
     def read(self, length: int = -1) -> bytes:
-        """Return the bytes at this place."""
+        """Return the bytes at this offset."""
         length = self._size - self._at if length < 0 else min(length, self._size - self._at)
         piece = self._stored.read(self._at, length) if length > 0 else b""
         self._at += len(piece)
         return piece
 
     def close(self) -> None:
-        """Let the file go."""
+        """Release the file."""
         self.closed = True
 
 
