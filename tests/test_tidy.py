@@ -229,6 +229,13 @@ def test_the_headings_that_pages_link_to_exist(page: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "internals").glob("*.md")), ids=named)
+def test_the_modules_that_pages_name_exist(page: Path) -> None:
+    known = {path.name for path in python_files("src", "tests", "bench", "demo")}
+    found = re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", page.read_text())
+    assert [name for name in found if name not in known] == []
+
+
 def test_every_page_and_every_decision_is_listed_and_numbers_are_unique() -> None:
     docs = ROOT / "docs"
     pages = {p.relative_to(docs).as_posix() for p in docs.glob("*/*.md") if p.parent.name != "decisions"}
