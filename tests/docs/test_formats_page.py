@@ -14,7 +14,15 @@ from headwater.log import batch, checkpoint, segment
 from headwater.model import cursor, gaps
 from headwater.stan import records
 from headwater.stream import notes
-from headwater.table import archive, bucket_tables, delta_recovery, parquet, remote_table, schema
+from headwater.table import (
+    archive,
+    bucket_tables,
+    delta_recovery,
+    parquet,
+    remote_table,
+    schema,
+    table_snapshot,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "formats.md"
 VERSIONS = {
@@ -35,6 +43,8 @@ VERSIONS = {
     "the state of a consumer": change.VERSION,
     "`table/`, the Delta table": schema.VERSION,
     "`table`, a file in place of the folder, with the address of a table in a bucket": remote_table.VERSION,
+    "`table.snapshot`, the last known state of a table in a bucket": table_snapshot.VERSION,
+    "`.tables/claimed`, the address that the store has claimed": bucket_tables.VERSION,
     "`.headwater/store` in a bucket, the id of the store whose tables are there": bucket_tables.VERSION,
     "`table/checkpoint.sums`": delta_recovery.SUMS_VERSION,
     "a data file, also in `staging/`": parquet.FILE_VERSION,

@@ -147,7 +147,7 @@ async def test_publishing_goes_on_while_the_bucket_is_away_and_catches_up(
     await cable.cut()
 
 
-async def test_an_engine_killed_while_the_bucket_was_away_loses_nothing(
+async def test_an_engine_starts_while_the_bucket_is_away_and_publishing_goes_on(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
@@ -156,19 +156,51 @@ async def test_an_engine_killed_while_the_bucket_was_away_loses_nothing(
     async with engine(tmp_path, *flags(through)) as running:
         async with connected(running) as js:
             await js.add_stream(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE)
+            await js.add_stream(name="EMPTY", subjects=["empty.>"], storage=StorageType.FILE)
             await publish(js, 1, 10)
+            await until(lambda: holds(address, list(range(1, 11))), "folded", lambda: running.log)
             await cable.cut()
             await publish(js, 11, 30)
-        await running.kill()
-        running.launch()
-        assert await running.ended() != 0
-        assert "cannot be reached" in running.log
+        for first in (31, 41):
+            await running.kill()
+            await running.start()
+            assert "cannot be reached" in running.log
+            assert "its table is away" in running.log
+            async with connected(running) as js:
+                await publish(js, first, first + 9)
+                assert (await js.get_msg("ORDERS", first)).data == b"%d" % first
+                assert (await js.stream_info("ORDERS")).state.messages == first + 9
+                assert (await js.publish("empty.a", b"x")).seq == (first - 21) // 10
+        with pytest.raises(APIError, match="cannot be reached"):
+            async with connected(running) as js:
+                await js.add_stream(name="NEW", subjects=["new.>"], storage=StorageType.FILE)
         await cable.mend()
+        await until(lambda: holds(address, list(range(1, 51))), "it has caught up", lambda: running.log)
+        await until(lambda: holds(address, [1, 2], "EMPTY"), "so has the other", lambda: running.log)
+        async with connected(running) as js:
+            assert (await js.get_msg("ORDERS", 3)).data == b"3"
+        await running.kill()
         await running.start()
-        await until(
-            lambda: holds(address, list(range(1, 31))), "all of it is in the bucket", lambda: running.log
-        )
+        async with connected(running) as js:
+            assert (await js.stream_info("ORDERS")).state.messages == 50
     await cable.cut()
+
+
+async def test_an_address_that_was_never_claimed_is_refused_while_it_is_away(
+    tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
+) -> None:
+    cable = Cable(seaweed_server.port)
+    await cable.mend()
+    through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
+    async with engine(tmp_path, *flags(through)):
+        pass
+    await cable.cut()
+    other = replace(through, url=f"{address.url}-other")
+    running = RunningEngine(tmp_path, flags(other))
+    running.launch()
+    assert await running.ended() != 0
+    assert "cannot be reached" in running.log
+    assert "Traceback" not in running.log
 
 
 async def is_refused(js: JetStreamContext, seq: int) -> bool:

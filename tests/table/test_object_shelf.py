@@ -10,7 +10,8 @@ from deltalake.exceptions import DeltaError
 from pyroaring import BitMap64
 
 from breakable_objects import BreakableObjects, ObjectFault
-from headwater.errors import CorruptionError
+from headwater.disk import RealDisk
+from headwater.errors import CorruptionError, DiskError
 from headwater.model.adopted import Adopted
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
@@ -39,8 +40,12 @@ class Place:
         self._directory = tmp_path / "store" / "table"
 
     def open(self) -> Table:
+        return Table.open_on(self.shelf())
+
+    def shelf(self) -> ObjectShelf:
         guarded = GuardedObjects(self.objects, Outage(self.address.url, self._later))
-        return Table.open_on(ObjectShelf(guarded, self.address, self._directory, self.scratch, self.cache))
+        self._directory.parent.mkdir(exist_ok=True)
+        return ObjectShelf(guarded, self.address, self._directory, self.scratch, self.cache)
 
     def _later(self) -> float:
         self._ticks += 100
@@ -304,3 +309,62 @@ def test_a_staged_object_that_is_gone_is_no_file_of_the_table(place: Place) -> N
     with pytest.raises(ObjectError, match="no such object"):
         table.adopt(table.staging.directory, [file], {"adoption": 10})
     assert place.open().files == ()
+
+
+def known(place: Place) -> Table:
+    """Return the table as its last snapshot has it."""
+    table = Table.of_snapshot(place.shelf())
+    assert table is not None
+    assert not table.is_confirmed
+    table.keep_snapshots((FOLD,))
+    return table
+
+
+def test_a_snapshot_opens_without_the_bucket_and_goes_on_with_it(place: Place) -> None:
+    table = place.open()
+    assert Table.of_snapshot(place.shelf()) is None
+    table.keep_snapshots((FOLD,))
+    fold(table, 1, 10)
+    fold(table, 11, 20)
+    place.objects.break_always(ObjectFault.REFUSED)
+    before = place.objects.requests
+    opened = known(place)
+    assert (opened.version, opened.transaction(FOLD), len(opened.files)) == (table.version, 20, 2)
+    assert (opened.missing, opened.sweep(0.0, 1.0)) == (frozenset(), 0)
+    assert place.objects.requests == before, "nothing was asked"
+    with pytest.raises(ObjectError):
+        fold(opened, 21, 30)
+    place.objects.heal()
+    fold(opened, 21, 30)
+    assert opened.is_confirmed
+    assert rows_in(place.open()) == list(range(1, 31))
+    assert known(place).transaction(FOLD) == 30
+
+
+def test_an_old_snapshot_never_commits_and_never_sweeps(place: Place) -> None:
+    table = place.open()
+    table.keep_snapshots((FOLD,))
+    fold(table, 1, 10)
+    old = place.shelf().saved()
+    assert old is not None
+    fold(table, 11, 20)
+    place.shelf().save(old)
+    opened = known(place)
+    opened.has_unreferenced = True
+    assert opened.sweep(0.0, 1.0) == opened.sweep(0.0, 1000.0) == 0
+    with pytest.raises(ConflictError, match="another writer"):
+        fold(opened, 11, 20)
+    assert rows_in(place.open()) == list(range(1, 21))
+
+
+def test_a_snapshot_that_cannot_be_written_is_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = place.open()
+    table.keep_snapshots((FOLD,))
+
+    def refuse(disk: RealDisk, path: Path, content: bytes) -> None:
+        raise DiskError(path, "write", 28)
+
+    monkeypatch.setattr(RealDisk, "write_atomic", refuse)
+    fold(table, 1, 10)
+    assert place.shelf().saved() is None
+    assert rows_in(place.open()) == list(range(1, 11))

@@ -21,6 +21,7 @@ from headwater.log.log import Log
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
+from headwater.objects.object_error import ObjectError
 from headwater.settings import Settings
 from headwater.stream import coverage
 from headwater.stream.head import Head
@@ -102,7 +103,7 @@ class Store:
         self._threads = ThreadShare(services.work_executor, MOST_THREADS)
         """This stream's share of the threads that read and fold."""
         self.checkpoint_path = directory / "checkpoint"
-        self.table = self.open_table()
+        self.table = self._open_table_or_snapshot()
         self.forgiving = forgiving
         self.repaired: list[str] = []
         """What opening repaired."""
@@ -146,6 +147,8 @@ class Store:
 
     def _sweep_staging(self) -> None:
         """Remove files that transfers left: their receipts are refused since the engine restarted."""
+        if not self.table.is_confirmed:
+            return
         names = self.staging.names()
         if names and (self.forgiving or any(not damage.torn for damage in self.log.damage)):
             self._set_aside(names)
@@ -243,6 +246,20 @@ class Store:
         config, shelf = self.config, self._shelf()
         table = Table.open_on(shelf, compression=str(config.compression), name=config.name)
         table.commit_as(self.fence.epoch)
+        table.keep_snapshots((FOLD, ADOPTION))
+        return table
+
+    def _open_table_or_snapshot(self) -> Table:
+        """Return the table, or while its bucket is away what is known of it; blocking."""
+        try:
+            return self.open_table()
+        except ObjectError as error:
+            table = Table.of_snapshot(self._shelf(), compression=str(self.config.compression))
+            if table is None or not error.is_outage:
+                raise
+        logger.warning("stream %s: its table is away; folded messages cannot be read", self.config.name)
+        table.commit_as(self.fence.epoch)
+        table.keep_snapshots((FOLD, ADOPTION))
         return table
 
     def _shelf(self) -> Shelf:

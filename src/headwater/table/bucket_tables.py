@@ -6,6 +6,7 @@ writes below the same address.
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +27,15 @@ from headwater.table.remote_table import TABLE, RemoteTable, read_remote, write_
 from headwater.table.shelf import LocalShelf, Shelf
 from headwater.table.staging import STAGING
 
+logger = logging.getLogger(__name__)
+
 OWNER = ".headwater/store"
 LOCAL = ".tables"
 """The folder of the store for files on their way to the bucket and for the cache."""
+CLAIMED = "claimed"
+"""The file in it that names the address which this store has claimed."""
 VERSION = 1
+_AWAY = frozenset({Problem.UNREACHABLE, Problem.THROTTLED, Problem.FAILED})
 _UNSAFE = re.compile(r"[^A-Za-z0-9._$-]")
 
 
@@ -64,13 +70,35 @@ class BucketTables:
         return str(error) if error is not None else ""
 
     def claim(self, store_id: str) -> None:
-        """Return once the bucket has passed its test and is this store's; raise with one sentence if not."""
+        """Return once the bucket has passed its test and is this store's; raise with one sentence if not.
+
+        A bucket that is away is accepted if this store has claimed the same address before.
+        """
+        try:
+            self._claim(store_id)
+        except ObjectError as error:
+            if error.problem not in _AWAY or not self._has_claimed(store_id):
+                raise
+            logger.warning("%s; streams are opened with what is known of their tables", error)
+        else:
+            claim = seal([self.address.url, store_id], VERSION)
+            RealDisk().write_atomic(self._local / CLAIMED, claim)
+
+    def _claim(self, store_id: str) -> None:
         preflight.check(self._objects)
         owner = self._owner()
         if owner is None:
             create(self._objects, OWNER, seal(store_id, VERSION))
         elif owner != store_id:
             raise TablePlaceError(f"{self.address.url} holds the tables of another store, with id {owner}")
+
+    def _has_claimed(self, store_id: str) -> bool:
+        """Return whether an earlier run has found the address to be this store's."""
+        try:
+            claim = unseal((self._local / CLAIMED).read_bytes(), list[str], VERSION)
+        except (OSError, SealError):
+            return False
+        return claim == [self.address.url, store_id]
 
     def shelf(self, disk: Disk, home: Path, *, is_new: bool) -> Shelf | None:
         """Return the place of a stream's table, None if it is on the disk; a new one's is chosen here."""

@@ -33,6 +33,7 @@ from headwater.table.commit_file import (
 from headwater.table.datafile import DataFile
 from headwater.table.plain_log import LogState
 from headwater.table.shelf import LocalShelf, Shelf
+from headwater.table.table_snapshot import TableSnapshot
 
 # Checkpoints and clean-up are ours, in `maintain`: they must be synced, and before anything is removed.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -54,6 +55,8 @@ class _OpenedLog(NamedTuple):
     transactions: Mapping[str, int]
     """All there are; without any, delta-rs is asked for each."""
     delta: DeltaTable | None = None
+    checkpoint: int = 0
+    """The version of the newest checkpoint; one that is not known costs one more."""
 
 
 class DeltaLog:
@@ -71,7 +74,7 @@ class DeltaLog:
         self.records_sources = schema.SOURCE in found.partitions
         """Whether a file can be one of a source's origin; tables of earlier versions do not record that."""
         self._transactions: dict[str, int | None] = dict(found.transactions)
-        self._checkpoint_version = max(checkpoints(self._disk.list(self._commits)), default=0)
+        self._checkpoint_version = found.checkpoint
         self._broken = False
         self.epoch = 0
         """Of the engine that commits; each commit carries it."""
@@ -97,7 +100,25 @@ class DeltaLog:
             partitions = schema.PARTITIONS if records_sources else (schema.PARTITION,)
             plain_log.create(directory, disk, name, columns, partitions)
         known = plain_log.read(directory, disk)
-        return cls(shelf, _read_by_delta(shelf) if known is None else _read(*known))
+        found = _read_by_delta(shelf) if known is None else _read(*known)
+        return cls(shelf, found._replace(checkpoint=max(checkpoints(disk.list(commits)), default=0)))
+
+    @classmethod
+    def of_snapshot(cls, shelf: Shelf, snapshot: TableSnapshot) -> DeltaLog:
+        """Return the log as it was when the snapshot was taken; nothing is read.
+
+        A commit is refused if it is not the newest version any more.
+        """
+        known = snapshot.version, snapshot.partitions, snapshot.files, snapshot.transactions
+        return cls(shelf, _OpenedLog(*known))
+
+    def snapshot(self, files: Sequence[DataFile], apps: Sequence[str]) -> TableSnapshot:
+        """Return the newest version with these files, and with what was committed under these names."""
+        numbers = {app: self.transaction(app) for app in apps}
+        transactions = {app: number for app, number in numbers.items() if number is not None}
+        return TableSnapshot(
+            version=self._version, partitions=self.partitions, files=tuple(files), transactions=transactions
+        )
 
     @property
     def partitions(self) -> tuple[str, ...]:

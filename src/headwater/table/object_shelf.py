@@ -6,12 +6,14 @@ sweep removes. Row groups are read by ranges and kept in a cache on the local di
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from headwater.checksum import crc32
-from headwater.disk import DIRECTORY_MODE, Disk
+from headwater.disk import DIRECTORY_MODE, Disk, RealDisk
 from headwater.errors import DiskError
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import problem_of
@@ -23,6 +25,9 @@ from headwater.table.shelf import DATA_FILE
 from headwater.table.staging import OBJECT_STAGING, STAGING, ObjectStaging
 from headwater.table.stored_bytes import ObjectBytes, StoredBytes
 
+logger = logging.getLogger(__name__)
+
+SNAPSHOT = "table.snapshot"
 _AT_ONCE = 8
 _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 _RETRIES = {"max_retries": "3", "retry_timeout": "8s", "timeout": "30s", "connect_timeout": "5s"}
@@ -48,6 +53,8 @@ class ObjectShelf:
         self._scratch = scratch
         self._cache = cache
         self._disk = ObjectDisk(objects, directory)
+        self._local = RealDisk()
+        self._snapshot = directory.parent / SNAPSHOT
         self.staging = ObjectStaging(objects, directory.parent / STAGING)
 
     @property
@@ -81,6 +88,20 @@ class ObjectShelf:
 
     def paths(self) -> Iterator[str]:
         return (info.key for info in self._objects.list() if is_data_file(info.key))
+
+    def save(self, snapshot: bytes) -> None:
+        try:
+            self._local.write_atomic(self._snapshot, snapshot)
+        except DiskError as error:
+            logger.warning("%s; the stream cannot be opened while its bucket is away", error)
+            with suppress(DiskError):
+                self._local.remove(self._snapshot)  # it would be older than the table
+
+    def saved(self) -> bytes | None:
+        try:
+            return self._local.read_all(self._snapshot)
+        except DiskError:
+            return None
 
     def open(self, path: str) -> StoredBytes:
         return CachedBytes(self._objects, path, self._cache)

@@ -63,6 +63,14 @@ class Shelf(Protocol):
         """Yield every finished data file, whether a commit refers to it or not."""
         ...
 
+    def save(self, snapshot: bytes) -> None:
+        """Keep the state of the table for an engine that starts while the place is away."""
+        ...
+
+    def saved(self) -> bytes | None:
+        """Return the state that was last kept, None if there is none."""
+        ...
+
     def open(self, path: str) -> StoredBytes:
         """Return the bytes of a finished file."""
         ...
@@ -160,6 +168,12 @@ class LocalShelf:
 
     def paths(self) -> Iterator[str]:
         return data_paths(self._directory, self._disk)
+
+    def save(self, snapshot: bytes) -> None:
+        return None
+
+    def saved(self) -> bytes | None:
+        return None
 
     def open(self, path: str) -> StoredBytes:
         return LocalBytes(self._directory / path)

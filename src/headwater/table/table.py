@@ -14,6 +14,7 @@ from headwater.disk import Disk
 from headwater.errors import CorruptionError
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
+from headwater.table import table_snapshot
 from headwater.table.commit_file import checkpoints, versions
 from headwater.table.datafile import DataFile, FileContent
 from headwater.table.delta_log import ConflictError, DeltaLog
@@ -55,6 +56,10 @@ class Table:
         """Whether the files that no commit names are known to hold nothing that is needed."""
         self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
         """Whether there may be files that no version refers to, for a sweep to unlink."""
+        self.is_confirmed = True
+        """Whether its place has confirmed the version; otherwise it is the one of the last snapshot."""
+        self._apps: Sequence[str] | None = None
+        """The transactions of a snapshot; None if none is kept."""
 
     def commit_as(self, epoch: int) -> None:
         """Write the epoch of the engine that owns the store into each commit."""
@@ -77,6 +82,25 @@ class Table:
             )
         return cls(shelf, DeltaLog.open_on(shelf, name), compression, finished)
 
+    @classmethod
+    def of_snapshot(cls, shelf: Shelf, *, compression: str = "none") -> Table | None:
+        """Return the table as the last snapshot has it, while its place is away; None if there is none."""
+        snapshot = table_snapshot.decode(shelf.saved())
+        if snapshot is None:
+            return None
+        table = cls(shelf, DeltaLog.of_snapshot(shelf, snapshot), compression)
+        table.is_confirmed = False
+        return table
+
+    def keep_snapshots(self, apps: Sequence[str]) -> None:
+        """Keep a snapshot from now on of each version, with what was committed under these names."""
+        self._apps = apps
+        self._save()
+
+    def _save(self) -> None:
+        if self._apps is not None and self._shelf.is_atomic:
+            self._shelf.save(table_snapshot.encode(self._log.snapshot(self._files, self._apps)))
+
     @property
     def files(self) -> tuple[DataFile, ...]:
         """Return the files of the current version, ascending by first sequence, never overlapping."""
@@ -84,7 +108,9 @@ class Table:
 
     @property
     def missing(self) -> frozenset[DataFile]:
-        """Return the files of the current version that do not exist."""
+        """Return the files of the current version that are not there, as far as its place can be asked."""
+        if not self.is_confirmed:
+            return frozenset()
         there = set(self._shelf.paths())
         return frozenset(file for file in self._files if file.path not in there)
 
@@ -165,6 +191,8 @@ class Table:
             files = _changed(self._files, add, remove)
             self._log.commit(add, remove, transactions or {})
             self._files = files
+            self.is_confirmed = True
+            self._save()
         self.has_unreferenced = self.has_unreferenced or bool(remove)
         self._uncommitted.difference_update(file.path for file in add)
         self._reader.forget(remove)
@@ -275,7 +303,7 @@ class Table:
 
     def sweep(self, grace_s: float, now_s: float, pinned: Collection[str] = ()) -> int:
         """Remove files that no version has referred to for the grace period, and return how many."""
-        if not self._settled or self.missing:
+        if not self._settled or not self.is_confirmed or self.missing:
             # A commit that looks torn may be a damaged one: an unreferenced file may be the only one left.
             return 0
         with self._changing:
