@@ -19,8 +19,10 @@ from headwater.objects.guarded import GuardedObjects, Outage
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.replication.worker.sums import adopted_of
 from headwater.table import parquet
+from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.object_shelf import ObjectShelf
+from headwater.table.parquet import MAX_GROUP_ROWS
 from headwater.table.range_cache import RangeCache
 from headwater.table.table import Table
 from table.samples import columns
@@ -368,3 +370,63 @@ def test_a_snapshot_that_cannot_be_written_is_none(place: Place, monkeypatch: py
     fold(table, 1, 10)
     assert place.shelf().saved() is None
     assert rows_in(place.open()) == list(range(1, 11))
+
+
+def long_file(table: Table) -> DataFile:
+    """Return a file of five row groups."""
+    file = table.write(columns(range(1, 5 * MAX_GROUP_ROWS + 1)))
+    table.commit(add=[file])
+    assert len(table.groups(file)) == 5
+    return file
+
+
+def settle(table: Table) -> None:
+    """Return once nothing is fetched any more."""
+    shelf = table._shelf
+    assert isinstance(shelf, ObjectShelf)
+    for key in list(shelf._prefetch._under_way):
+        shelf._prefetch.wait(key)
+
+
+def test_a_reader_in_order_finds_the_next_row_groups_in_the_cache(place: Place) -> None:
+    place.cache = RangeCache(place.scratch.parent / "large", 64 << 20)
+    table = place.open()
+    file = long_file(table)
+    table.read_group(file, 0)
+    settle(table)
+    before = place.objects.requests
+    table.read_group(file, 1)
+    settle(table)
+    assert place.objects.requests == before + 4, "the one that was asked for, and three that follow"
+    for index in (2, 3, 4):
+        assert len(table.read_group(file, index)) == MAX_GROUP_ROWS
+    assert place.objects.requests == before + 4
+
+
+def test_single_reads_fetch_nothing_else(place: Place) -> None:
+    place.cache = RangeCache(place.scratch.parent / "large", 64 << 20)
+    table = place.open()
+    file = long_file(table)
+    table.groups(file)
+    before = place.objects.requests
+    for index in (3, 0, 2):
+        table.read_group(file, index)
+        settle(table)
+    assert place.objects.requests == before + 3
+
+
+def test_what_cannot_be_fetched_ahead_is_asked_for_again(place: Place) -> None:
+    place.cache = RangeCache(place.scratch.parent / "large", 64 << 20)
+    table = place.open()
+    file = long_file(table)
+    table.read_group(file, 0)
+    place.objects.break_at(1, ObjectFault.REFUSED, "read")
+    place.objects.break_at(2, ObjectFault.REFUSED, "read")
+    place.objects.break_at(3, ObjectFault.REFUSED, "read")
+    found = 0
+    for index in (1, 2, 3, 4):
+        try:
+            found += len(table.read_group(file, index))
+        except ObjectError:
+            found += len(table.read_group(file, index))
+    assert found == 4 * MAX_GROUP_ROWS

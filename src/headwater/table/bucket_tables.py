@@ -22,6 +22,7 @@ from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
 from headwater.table.object_disk import create
 from headwater.table.object_shelf import ObjectShelf
+from headwater.table.prefetch import Prefetch
 from headwater.table.range_cache import RangeCache
 from headwater.table.remote_table import TABLE, RemoteTable, read_remote, write_remote
 from headwater.table.shelf import LocalShelf, Shelf
@@ -60,6 +61,7 @@ class BucketTables:
         self.store = store
         self._local = store / LOCAL
         self._scratch = self._local / "scratch"
+        self._prefetch = Prefetch()
         self._cache = RangeCache(self._local / "cache", cache_bytes)
         RealDisk().remove_tree(self._scratch)
 
@@ -113,7 +115,7 @@ class BucketTables:
             # A folder can be torn by a power cut, and is repaired as that of a store is.
             return LocalShelf(remote.bucket.local_path, disk, self.address.url)
         address = replace(remote.bucket, credentials=self.address.credentials)
-        return ObjectShelf(objects, address, home / TABLE, self._scratch, self._cache)
+        return ObjectShelf(objects, address, home / TABLE, self._scratch, self._cache, self._prefetch)
 
     def remove(self, remote: RemoteTable) -> None:
         """Return once no object of a table is left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from errno import ENOENT
 from pathlib import Path
@@ -18,10 +18,15 @@ from headwater.table.output import footer_crc_of
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of
 from headwater.table.shelf import Shelf
+from headwater.table.stored_bytes import ByteSpan
 
 Groups = tuple[tuple[int, int], ...]
 """The first and the last sequence of each row group of a file."""
 KEPT_FOOTERS = 32
+EXPECTED_GROUPS = 4
+"""How many row groups are fetched ahead from a bucket once a reader goes through a file in order."""
+READERS = 16
+"""How many such readers of one table are noticed."""
 
 
 class GroupReader:
@@ -36,6 +41,8 @@ class GroupReader:
         """Returns whether a file belongs to the current version of the table."""
         self._footers: OrderedDict[str, parquet.Footer] = OrderedDict()
         """By path, least recently used first."""
+        self._last_reads: deque[tuple[str, int]] = deque(maxlen=READERS)
+        """The files and row groups that were read last."""
         self._lock = threading.Lock()
 
     def groups(self, file: DataFile) -> Groups:
@@ -57,10 +64,22 @@ class GroupReader:
     def read(self, file: DataFile, index: int) -> RowGroup:
         """Return the messages of one row group, with all checksums verified."""
         try:
-            opened = self._shelf.open(file.path)
-            return parquet.read_group(opened, self._footer(file), index, file.base_seq, file.copied)
+            opened, footer = self._shelf.open(file.path), self._footer(file)
+            self._expect_next(file, footer, index)
+            return parquet.read_group(opened, footer, index, file.base_seq, file.copied)
         except (OSError, ObjectError) as error:
             raise self._unreadable(file, error) from error
+
+    def _expect_next(self, file: DataFile, footer: parquet.Footer, index: int) -> None:
+        """Prepare for the next row groups of a file whose row groups are read one after the other."""
+        with self._lock:
+            is_next = (file.path, index - 1) in self._last_reads
+            self._last_reads.append((file.path, index))
+        if not is_next:
+            return
+        following = range(index + 1, min(index + 1 + EXPECTED_GROUPS, len(footer.places)))
+        places = [(*footer.places[each], footer.group_crcs[each]) for each in following]
+        self._shelf.expect(file.path, [ByteSpan(start, stop - start, crc) for start, stop, crc in places])
 
     def forget(self, files: Iterable[DataFile]) -> None:
         """Release the footers of files that were removed from the table."""

@@ -20,10 +20,11 @@ from headwater.objects.bucket import problem_of
 from headwater.objects.guarded import GuardedObjects
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.table.object_disk import ObjectDisk
+from headwater.table.prefetch import Prefetch
 from headwater.table.range_cache import RangeCache
 from headwater.table.shelf import DATA_FILE
 from headwater.table.staging import OBJECT_STAGING, STAGING, ObjectStaging
-from headwater.table.stored_bytes import ObjectBytes, StoredBytes
+from headwater.table.stored_bytes import ByteSpan, ObjectBytes, StoredBytes
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class ObjectShelf:
         directory: Path,
         scratch: Path,
         cache: RangeCache,
+        prefetch: Prefetch | None = None,
     ) -> None:
         """Take the objects below the table's address; `directory` is the path that stands for the table."""
         self._objects = objects
@@ -54,6 +56,7 @@ class ObjectShelf:
         self._cache = cache
         self._disk = ObjectDisk(objects, directory)
         self._local = RealDisk()
+        self._prefetch = prefetch or Prefetch()
         self._snapshot = directory.parent / SNAPSHOT
         self.staging = ObjectStaging(objects, directory.parent / STAGING)
 
@@ -104,7 +107,12 @@ class ObjectShelf:
             return None
 
     def open(self, path: str) -> StoredBytes:
-        return CachedBytes(self._objects, path, self._cache)
+        return CachedBytes(self._objects, path, self._cache, self._prefetch)
+
+    def expect(self, path: str, ranges: Sequence[ByteSpan]) -> None:
+        opened = CachedBytes(self._objects, path, self._cache, self._prefetch)
+        for span in ranges:
+            opened.expect(span)
 
     def address_of(self, path: str) -> str:
         return f"{self._address.url}/{path}"
@@ -167,20 +175,31 @@ def is_data_file(key: str) -> bool:
 class CachedBytes(ObjectBytes):
     """An object of a bucket whose ranges are kept on the local disk."""
 
-    def __init__(self, objects: GuardedObjects, key: str, cache: RangeCache) -> None:
+    def __init__(self, objects: GuardedObjects, key: str, cache: RangeCache, prefetch: Prefetch) -> None:
         super().__init__(objects, key)
         self._cache = cache
+        self._prefetch = prefetch
+
+    def expect(self, span: ByteSpan) -> None:
+        """Have a range fetched into the cache, unless it is there or has no room."""
+        key = f"{self.name}:{span.start}:{span.length}"
+        if self._cache.takes(span.length) and not self._cache.has(key):
+            self._prefetch.begin(key, lambda: self._fetch(key, span))
 
     def read(self, start: int, length: int, crc: int | None = None) -> bytes:
         if crc is None:
             return super().read(start, length)
         key = f"{self.name}:{start}:{length}"
+        self._prefetch.wait(key)
         kept = self._cache.get(key)
         if kept is not None and crc32(kept) == crc:
             return kept
         if kept is not None:
             self._cache.forget(key)
-        content = super().read(start, length, crc)
-        if crc32(content) == crc:
+        return self._fetch(key, ByteSpan(start, length, crc))
+
+    def _fetch(self, key: str, span: ByteSpan) -> bytes:
+        content = super().read(*span)
+        if crc32(content) == span.crc:
             self._cache.put(key, content)
         return content

@@ -50,6 +50,15 @@ class RangeCache:
             self.forget(key)
             return None
 
+    def has(self, key: str) -> bool:
+        """Return whether something was put under the key and is still there."""
+        with self._lock:
+            return _name(key) in self._sizes
+
+    def takes(self, length: int) -> bool:
+        """Return whether there can be room for so many bytes, and as many again."""
+        return 2 * length <= self._max_bytes
+
     def put(self, key: str, data: bytes) -> None:
         """Keep data, unless there is no room for it."""
         if len(data) > self._max_bytes:

@@ -11,7 +11,7 @@ from headwater.disk import Disk
 from headwater.errors import DiskError
 from headwater.table.schema import PARTITIONS
 from headwater.table.staging import STAGING, LocalStaging, Staging
-from headwater.table.stored_bytes import LocalBytes, StoredBytes
+from headwater.table.stored_bytes import ByteSpan, LocalBytes, StoredBytes
 
 TEMPORARY = ".tmp"
 DATA_FILE = ".parquet"
@@ -73,6 +73,10 @@ class Shelf(Protocol):
 
     def open(self, path: str) -> StoredBytes:
         """Return the bytes of a finished file."""
+        ...
+
+    def expect(self, path: str, ranges: Sequence[ByteSpan]) -> None:
+        """Prepare for reads of these ranges of a file; returns at once."""
         ...
 
     def address_of(self, path: str) -> str:
@@ -177,6 +181,9 @@ class LocalShelf:
 
     def open(self, path: str) -> StoredBytes:
         return LocalBytes(self._directory / path)
+
+    def expect(self, path: str, ranges: Sequence[ByteSpan]) -> None:
+        return None  # the system reads ahead by itself
 
     def address_of(self, path: str) -> str:
         return str(self._directory / path)

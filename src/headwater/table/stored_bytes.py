@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headwater.checksum import crc32
 from headwater.objects.objects import Objects
@@ -12,6 +12,14 @@ from headwater.objects.objects import Objects
 _TAIL_BYTES = 8
 _LIKELY_FOOTER = 64 << 10
 """A request costs more than the bytes of it: most footers are shorter than this."""
+
+
+class ByteSpan(NamedTuple):
+    """A range of a file, and the checksum of its bytes."""
+
+    start: int
+    length: int
+    crc: int
 
 
 class StoredBytes(Protocol):

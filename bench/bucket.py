@@ -1,0 +1,101 @@
+"""Reading a long stream whose table is in a bucket, beside one on the disk: replay and single messages.
+
+Each round starts the engine again without its cache, so that every byte comes from the bucket. The second
+figure of a round is taken with what the first one has left in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from bench import servers
+from bench.comparison import fill
+from bench.generator import Connection
+from bench.machine import describe
+from bench.subscriber import STREAM, replay
+
+GETS = 200
+FOLD_S = 120.0
+
+
+def main() -> None:
+    """Run the rounds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", required=True, help="address in a bucket, s3://bucket/prefix")
+    parser.add_argument("--tables-endpoint", help="address of the S3 server")
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    bucket = ["--tables", f"{arguments.tables}/bench-{os.getpid()}-{time.time_ns()}"]
+    bucket += ["--tables-endpoint", arguments.tables_endpoint] if arguments.tables_endpoint else []
+    print(f"{describe(servers.nats_server_program())}\n{arguments.messages:,} messages of 128 B")
+    with tempfile.TemporaryDirectory(prefix="headwater-bench-") as top:
+        for name, options in (("disk", []), ("bucket", bucket)):
+            _measure(name, Path(top) / name, options, arguments.messages, arguments.rounds)
+
+
+def _measure(name: str, directory: Path, options: Sequence[str], messages: int, rounds: int) -> None:
+    """Fill a stream and print how fast it is read."""
+    with servers.headwater(directory, *options) as server:
+        count = fill(server.port, messages)
+        _await_fold(directory / "store")
+    cold: list[float] = []
+    warm: list[float] = []
+    first_gets: list[float] = []
+    again: list[float] = []
+    for number in range(rounds):
+        shutil.rmtree(directory / "store" / ".tables" / "cache", ignore_errors=True)
+        with servers.headwater(directory, "--read-cache-bytes", "0", *options) as server:
+            connection = Connection(server.port)
+            seqs = random.Random(number).sample(range(1, count + 1), GETS)
+            first_gets += _get_all(connection, seqs)
+            again += _get_all(connection, seqs)
+            connection.close()
+        shutil.rmtree(directory / "store" / ".tables" / "cache", ignore_errors=True)
+        with servers.headwater(directory, "--read-cache-bytes", "0", *options) as server:
+            for rates in (cold, warm):
+                connection = Connection(server.port)
+                rates.append(replay(connection, count, f"round{number}{len(rates)}{id(rates)}").rate)
+                connection.close()
+    print(
+        f"{name:<8} replay {median(cold):>10,.0f} msg/s, cached {median(warm):>10,.0f} msg/s;"
+        f"  one message {median(first_gets) * 1e3:>7.2f} ms (p99 {_p99(first_gets) * 1e3:.2f} ms),"
+        f" cached {median(again) * 1e3:>6.2f} ms (p99 {_p99(again) * 1e3:.2f} ms)"
+    )
+
+
+def _get_all(connection: Connection, seqs: Sequence[int]) -> list[float]:
+    """Return how long each message took."""
+    took = []
+    for seq in seqs:
+        began = time.perf_counter()
+        answer = connection.request(f"$JS.API.STREAM.MSG.GET.{STREAM}", {"seq": seq})
+        took.append(time.perf_counter() - began)
+        if answer.get("message", {}).get("seq") != seq:
+            raise SystemExit(f"message {seq} was refused: {answer}")
+    return took
+
+
+def _await_fold(store: Path) -> None:
+    """Return once the log holds no message any more."""
+    deadline = time.monotonic() + FOLD_S
+    while sum(path.stat().st_size for path in store.glob(f"*/{STREAM}/log/*")) > 1 << 20:
+        if time.monotonic() > deadline:
+            raise SystemExit("the stream was not folded in time")
+        time.sleep(0.5)
+
+
+def _p99(times: Sequence[float]) -> float:
+    return sorted(times)[len(times) * 99 // 100]
+
+
+if __name__ == "__main__":
+    main()

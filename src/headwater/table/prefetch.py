@@ -1,0 +1,50 @@
+"""Ranges of objects that are likely to be read next, fetched into the cache before a reader asks.
+
+A replay reads one row group after the other. Without this, it would wait for the bucket at each of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from headwater.errors import DiskError
+
+THREADS = 4
+MOST_UNDER_WAY = 16
+"""How many ranges of all streams may be requested at once; more are left to their readers."""
+
+
+class Prefetch:
+    """Fetches under way, by the key of what they fetch; any thread may call."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prefetch")
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Future[None]] = {}
+
+    def begin(self, key: str, fetch: Callable[[], object]) -> None:
+        """Have a range fetched, unless it is under way or enough others are."""
+        with self._lock:
+            if key in self._under_way or len(self._under_way) >= MOST_UNDER_WAY:
+                return
+            self._under_way[key] = future = self._threads.submit(self._run, fetch)
+        future.add_done_callback(lambda _: self._ended(key))
+
+    def wait(self, key: str) -> None:
+        """Return once no fetch of a range is under way; whether it succeeded, the cache shows."""
+        with self._lock:
+            future = self._under_way.get(key)
+        if future is not None:
+            future.result()
+
+    def _run(self, fetch: Callable[[], object]) -> None:
+        try:
+            fetch()
+        except (DiskError, OSError):
+            pass  # the reader asks again, and reports it
+
+    def _ended(self, key: str) -> None:
+        with self._lock:
+            self._under_way.pop(key, None)
