@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from doors import Asker, Body, Door
+from doors import Asker, Body, Door, opened_door
 
 S = {"name": "S", "subjects": ["s.>"]}
 HEADERS = b"NATS/1.0\r\nK: V\r\nK: W\r\n\r\n"
@@ -103,3 +106,52 @@ async def test_a_message_too_large_for_the_envelope_is_refused_and_the_connectio
     assert "bytes, more than 1048576" in answer["error"]["description"]
     assert door.connection.connected
     assert (await ask.ask("STREAM.INFO.S"))["state"]["messages"] == 1
+
+
+async def test_messages_up_to_a_small_limit_of_the_server_are_answered_or_refused_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The engine is attached to a server of the user, whose limit the base64 of a message exceeds."""
+    limit = 4096
+    async with opened_door(tmp_path, config=f"max_payload: {limit}") as door:
+        await door.asker.ask("STREAM.CREATE.S", S)
+        headers = b"NATS/1.0\r\nX: " + b"h" * 500 + b"\r\n\r\n"
+        sizes = [
+            (size, head) for head in (b"", headers) for size in (1000, 2900, 3000, 3050, limit - len(head))
+        ]
+        for size, head in sizes:
+            await door.asker.publish("s.big", b"x" * size, head)
+        answered = []
+        for seq, (size, _) in enumerate(sizes, 1):
+            for asked in ({"seq": seq}, {"next_by_subj": "s.big", "seq": seq}):
+                answer = await door.asker.ask("STREAM.MSG.GET.S", asked)
+                if "error" in answer:
+                    assert f"bytes, more than {limit}: read the message" in answer["error"]["description"]
+                else:
+                    answered.append(seq)
+                    assert len(base64.b64decode(answer["message"]["data"])) == size
+        assert answered == [1, 1, 2, 2, 6, 6]
+        assert (await door.asker.ask("STREAM.INFO.S"))["state"]["messages"] == len(sizes)
+        assert "lost the connection" not in caplog.text
+
+
+async def test_a_consumer_whose_answer_is_too_large_with_its_headers_is_refused_and_the_connection_stays(
+    tmp_path: Path,
+) -> None:
+    limit = 4096
+    async with opened_door(tmp_path, config=f"max_payload: {limit}") as door:
+        await door.asker.ask("STREAM.CREATE.S", S)
+        config = {"name": "C", "deliver_subject": "d", "direct": True, "ack_policy": "none"}
+        request = {"stream_name": "S", "config": {**config, "metadata": {"m": "x"}}}
+        short = await door.asker.ask("CONSUMER.CREATE.S.C", request)
+        assert "error" not in short, short
+        room = limit - len(json.dumps(short, separators=(",", ":")))
+        for more in range(room - 40, room + 40):
+            name = f"C{more}"
+            changed = {**config, "name": name, "metadata": {"m": "x" * more}}
+            answer = await door.asker.ask(
+                f"CONSUMER.CREATE.S.{name}", {"stream_name": "S", "config": changed}
+            )
+            assert "error" not in answer or f"more than {limit}" in answer["error"]["description"], answer
+        assert "error" in answer
+        assert door.connection.connected

@@ -17,7 +17,9 @@ import pytest
 from control.copiers import Copier, copying, count_is, create, held, publish
 from doors import Door, Wanted
 from headwater.bus.connection import NoRespondersError
+from headwater.control.account import AccountLimits
 from headwater.errors import DiskError
+from headwater.model.stream import Storage
 from headwater.stream import committer
 from headwater.stream.replica import adopter
 from simulation.disks import BreakableDisk, Fault
@@ -172,3 +174,35 @@ async def test_a_disk_that_is_full_for_a_while_loses_nothing(tmp_path: Path, ret
                         await copier.tick()
                 filler.unlink()
             await _copied(door, copier, acked)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("kind", ["mirror", "sources"])
+async def test_a_copy_stops_at_the_limit_of_its_account_and_goes_on_when_there_is_room(
+    tmp_path: Path, kind: str, folded: bool
+) -> None:
+    limit = 21 * 1100
+    async with copying(tmp_path, Wanted(limits=AccountLimits(max_storage=limit))) as (door, copier):
+        await create(door, name="O", subjects=["o"])
+        await create(door, name="X", subjects=["x"])
+        for subject, count in (("o", 10), ("x", 5)):
+            for number in range(count):
+                answer = await door.asker.publish(subject, b"%03d" % number + b"x" * 1000)
+                assert "error" not in answer, answer
+        if folded:
+            await door.domain.stream("O").checkpoint()
+        upstream = {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+        await create(door, name="M", **upstream)
+
+        async def is_refused() -> bool:
+            info = await door.asker.ask("STREAM.INFO.M")
+            shown = info["mirror"] if kind == "mirror" else info["sources"][0]
+            return bool(shown.get("error", {}).get("err_code") == 10002)
+
+        await copier.until(is_refused)
+        assert await door.domain.used(Storage.FILE) <= limit
+        copied = await held(door, "M")
+        assert len(copied) < 10
+        await door.domain.delete_stream("X")
+        await copier.until(count_is(door, "M", 10))
+        assert [int(message.data[:3]) for message in await held(door, "M")] == list(range(10))

@@ -121,9 +121,10 @@ class Dispatcher:
             header, members = members.headers, members.members
         response = self._encode(endpoint, members, error)
         limit = self._context.connection.max_payload
-        if len(response) > limit:
-            error = _general(_too_large(request.subject, len(response), limit))
-            response = self._encode(endpoint, {}, error)
+        size = len(header) + len(response)
+        if size > limit:
+            error = _general(_too_large(request.subject, size, limit))
+            header, response = b"", self._encode(endpoint, {}, error)
         self._context.count(error)
         if request.reply:
             self._context.connection.publish(request.reply, response, headers=header)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from headwater.errors import Error, api_error
+from headwater.errors import Error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
 from headwater.replication.work import Receipt, decode_adopted
@@ -83,7 +83,7 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
         taken += count
         expected = upstream.target.replica.cursor(upstream.id)
         if expected != cursor_at(through):
-            raise api_error("stream_store_failed", err="the stream is full and discards new messages")
+            raise upstream.target.replica.refusal()
     return taken
 
 
@@ -95,6 +95,7 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
         replica.require_open()
         if not (replica.is_adoptive or (receipt.without_ids and replica.is_adoptive_without_ids)):
             raise CursorMovedError("the stream cannot adopt files since its config was changed")
+        replica.require_room(adopted)
     except Error:
         await remove_staged(upstream.target, [file.name for file in adopted])
         raise

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.errors import ApiError
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.stream import Retention
@@ -159,3 +160,18 @@ async def test_many_schedules_are_due_at_once(workshop: Workshop) -> None:
             assert len(published) > seen
             seen = len(published)
         assert [message.data for message in published] == [b"%d" % number for number in range(2500)]
+
+
+async def test_a_message_for_which_the_account_has_no_room_is_published_when_there_is(
+    workshop: Workshop,
+) -> None:
+    async with workshop.stream(CONFIG) as stream:
+        await publish(stream, (b"plan", b"late", once(workshop, 5)))
+        room = stream._acceptor._room
+        room._free_bytes = lambda storage: 10
+        with pytest.raises(ApiError, match="resource limits exceeded for account"):
+            await tick(workshop, stream, 6)
+        assert await everything(stream, filters=["out"]) == []
+        room._free_bytes = lambda storage: 10_000
+        assert [message.data for message in await tick(workshop, stream, 6)] == [b"late"]
+        assert stream.retention.next_expiry_ns() is None

@@ -283,6 +283,8 @@ class Acceptor:
         """Store a message that the stream itself publishes, such as that of a schedule."""
         subject = self._stored_subject(subject)
         self._admission.check_size(admitted.headers, data)
+        self._room.refresh()
+        self._room.check(self._ledger.overhead.of(subject, admitted.headers, data))
         pending = PendingGroup()
         self.sequencer.store_one(pending, subject, data, self.sequencer.now(), admitted)
         self.sequencer.flush(pending)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from headwater.errors import Error
+import numpy as np
+
+from headwater.errors import ApiError, Error, api_error
 from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.stream import Discard
@@ -35,6 +37,8 @@ class Importer:
     def __init__(self, store: Store, sequencer: Sequencer) -> None:
         self._store = store
         self._sequencer = sequencer
+        self._is_account_full = False
+        """Whether the last messages that did not enter were refused for the limit of the account."""
 
     def cursor(self, upstream: str) -> bytes:
         """Return how far an upstream has been copied, nothing if it never was."""
@@ -169,7 +173,38 @@ class Importer:
             rows.append(row)
         return rows
 
+    def require_room(self, adopted: Sequence[Adopted]) -> None:
+        """Refuse files for which the account has no room."""
+        free = self._free_bytes()
+        overhead = self._store.ledger.overhead
+        size = sum(
+            file.payload_bytes + file.rows * overhead.per_message + file.with_headers * overhead.per_headers
+            for file in adopted
+        )
+        if free is not None and size > free:
+            raise api_error("account_resources_exceeded")
+
+    def _free_bytes(self) -> int | None:
+        """Return what the account may still store; None without a limit."""
+        return self._store.services.free_bytes(self._store.config.storage)
+
     def _room(self, piece: OfferedRun) -> int:
+        """Return how many messages of a piece may enter, and note why no more."""
+        room, free = self._room_in_stream(piece), self._free_bytes()
+        if free is None:
+            return room
+        total = np.cumsum(self._store.ledger.overhead.sizes(piece)[:room])
+        fitting = int(np.searchsorted(total, free, side="right"))
+        self._is_account_full = fitting < room
+        return fitting
+
+    def refusal(self) -> ApiError:
+        """Return why the last messages that did not enter were refused."""
+        if self._is_account_full:
+            return api_error("account_resources_exceeded")
+        return api_error("stream_store_failed", err="the stream is full and discards new messages")
+
+    def _room_in_stream(self, piece: OfferedRun) -> int:
         """Return how many messages of a piece may enter where new ones are refused when it is full."""
         config, ledger = self._store.config, self._store.ledger
         if config.discard is not Discard.NEW:

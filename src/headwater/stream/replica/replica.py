@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pyroaring import BitMap64
 
-from headwater.errors import Error, api_error
+from headwater.errors import ApiError, Error, api_error
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns, concat
 from headwater.model.run import Run
@@ -205,6 +205,14 @@ class StreamReplica:
         self._committer.require_storing()
         if self._store.config.sealed:
             raise api_error("stream_sealed")
+
+    def require_room(self, adopted: Sequence[Adopted]) -> None:
+        """Refuse files for which the account has no room."""
+        self._importer.require_room(adopted)
+
+    def refusal(self) -> ApiError:
+        """Return why the last messages that were not taken were refused."""
+        return self._importer.refusal()
 
     @property
     def is_adoptive(self) -> bool:

@@ -34,13 +34,18 @@ class Scheduler:
         """Publish what is due; return how many messages that were.
 
         A schedule that cannot be published, or whose message is damaged, ends. One that the disk does not let
-        us read now stays due, and the others go on: the first such error is raised after them.
+        us read now, or for which the account has no room, stays due, and the others go on: the first such
+        error is raised after them.
         """
-        published, failure = 0, None
+        published = 0
+        failure: Error | None = None
         for entry in self._store.ledger.schedules.due(now_ns, FIRE_AT_ONCE):
             try:
                 published += await self._fire(entry, now_ns)
             except (ApiError, CorruptionError) as error:
+                if isinstance(error, ApiError) and error.name == "account_resources_exceeded":
+                    failure = failure or error
+                    continue
                 logger.error("stream %s: schedule %r: %s", self._store.config.name, entry.subject, error)
                 self._store.ledger.schedules.remove_on(entry.subject)
             except Error as error:
