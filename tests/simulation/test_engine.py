@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections import Counter
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from simulation.engine import shim
+from simulation.engine.loop import SimLoop
 from simulation.engine.mutations import MUTATIONS
 from simulation.engine.simulate import chosen
 from simulation.engine.simulate import outcomes as simulated
+from simulation.engine.world import BrokenPromiseError, within
 
 SEEDS = os.environ.get("SIM_SEED", "")
 RUNS = int(os.environ.get("SIM_RUNS", "0"))
@@ -147,3 +150,16 @@ def test_the_simulator_finds_what_is_broken_on_purpose(name: str) -> None:
         if re.search(MUTATIONS[name].found, outcome["problem"]) and outcome["problem"]:
             return
     pytest.fail(f"{MOST_ATTEMPTS} runs did not find it: {problems}")
+
+
+def test_a_wait_that_does_not_end_is_a_broken_promise_with_a_name() -> None:
+    async def wait() -> None:
+        await within(asyncio.Event().wait(), 300, "a stop of the engine")
+
+    loop = SimLoop(1)
+    try:
+        with pytest.raises(BrokenPromiseError, match=r"a stop of the engine stalled for 300 s"):
+            loop.run_until_complete(wait())
+        assert loop.time() >= 300, "virtual time, which no busy machine lets pass"
+    finally:
+        loop.close()

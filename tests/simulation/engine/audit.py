@@ -7,11 +7,12 @@ from collections import Counter
 from typing import Any
 
 from headwater.model.message import Message
+from headwater.stream.stream import Stream
 from headwater.wire.progress_json import REQUESTED_BY
 from simulation.engine.bus import matches
 from simulation.engine.model import SECOND, ConsumerModel, CopyModel, Json, Sent, StreamModel
 from simulation.engine.topology import Topology
-from simulation.engine.world import BrokenPromiseError, World
+from simulation.engine.world import BrokenPromiseError, World, within
 
 SCAN_S = 120.0
 QUIET_S = 900.0
@@ -52,14 +53,15 @@ class Audit:
     async def _scan(self, name: str) -> dict[int, Message]:
         seat = self.world.seat
         assert seat is not None
-        stream = seat.domain.stream(name)
-        found = {}
-        async with asyncio.timeout(SCAN_S):
-            async for messages in stream.reading.scan(1):
-                for message in messages:
-                    if message.seq in found:
-                        raise BrokenPromiseError(f"{name} serves {message.seq} twice")
-                    found[message.seq] = message
+        return await within(self._scanned(seat.domain.stream(name)), SCAN_S, f"a scan of {name}")
+
+    async def _scanned(self, stream: Stream) -> dict[int, Message]:
+        found: dict[int, Message] = {}
+        async for messages in stream.reading.scan(1):
+            for message in messages:
+                if message.seq in found:
+                    raise BrokenPromiseError(f"{stream.name} serves {message.seq} twice")
+                found[message.seq] = message
         return found
 
     async def _stream(self, model: StreamModel) -> None:
@@ -84,7 +86,8 @@ class Audit:
 
     async def _state(self, model: StreamModel, promised: dict[int, Sent]) -> None:
         assert self.world.seat is not None
-        state = await asyncio.wait_for(self.world.seat.domain.stream(model.name).reading.state(), SCAN_S)
+        asked = self.world.seat.domain.stream(model.name).reading.state()
+        state = await within(asked, SCAN_S, f"the state of {model.name}")
         # What a power cut left as zeros or garbage may have been a batch, as far as the log can tell.
         lost = set(state.lost.msgs) if state.lost else set()
         if wrong := lost & {*promised, *self.found[model.name]}:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from simulation.engine.model import SECOND
 from simulation.engine.shim import CHANGES, Fault, Op
-from simulation.engine.world import BrokenPromiseError, World
+from simulation.engine.world import BrokenPromiseError, World, within
 
 READY_S = 300.0
 
@@ -113,14 +113,14 @@ class Chaos:
             shim.kill_at(shim.operations + self.rng.randrange(1, self.rng.choice((10, 80, 300))))
 
     async def _restart(self) -> None:
-        await asyncio.wait_for(self.world.stop(), READY_S)
+        await within(self.world.stop(), READY_S, "a stop of the engine")
         await self.revive()
 
     async def restart_in_order(self) -> None:
         """Stop the engine and start it on a healthy disk."""
         world = self.world
         world.shim.heal()
-        await asyncio.wait_for(world.stop(), READY_S)
+        await within(world.stop(), READY_S, "a stop of the engine")
         if world.problem is not None:
             raise BrokenPromiseError(f"the engine does not stop in order: {world.problem!r}")
         world.start()

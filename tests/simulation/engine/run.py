@@ -30,7 +30,7 @@ from simulation.engine.chaos import Chaos
 from simulation.engine.clients import Actor
 from simulation.engine.mutations import MUTATIONS
 from simulation.engine.topology import Topology
-from simulation.engine.world import World
+from simulation.engine.world import World, within
 
 LASTS_S = 45.0
 """How long things break, in virtual time."""
@@ -98,7 +98,7 @@ class Run:
         world.begin()
         world.start()
         world.start_replicator()
-        await asyncio.wait_for(world.ready.wait(), 60)
+        await within(world.ready.wait(), 60, "the first start of the engine")
         await self.topology.make()
         actors = self.topology.actors()
         tasks = [world.spawn(actor.run()) for actor in actors]
@@ -138,7 +138,7 @@ class Run:
             world.kill()
             world.recover_disk(power_cut=world.rng.random() < 0.7)
             world.start()
-            await asyncio.wait_for(world.ready.wait(), 300)
+            await within(world.ready.wait(), 300, "the last start of the engine")
         else:
             await self.chaos.restart_in_order()
         await self.audit.at_rest()

@@ -13,11 +13,11 @@ import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from headwater import app
 from headwater.bus.connection import Connection
@@ -60,10 +60,22 @@ COUNTED = (
     ("headwater.stream.committer", "Committer", "_roll_back", "rollback"),
 )
 """What the engine does on its own, and how a run counts it: runs in which it never happens show nothing."""
+_T = TypeVar("_T")
 
 
 class BrokenPromiseError(AssertionError):
     """The engine broke a promise."""
+
+
+async def within(work: Awaitable[_T], seconds: float, what: str) -> _T:
+    """Return the result of work; one that takes longer, in virtual time, is a broken promise with a name.
+
+    No busy machine makes it longer: time passes only when nothing is left to do.
+    """
+    try:
+        return await asyncio.wait_for(work, seconds)
+    except TimeoutError:
+        raise BrokenPromiseError(f"{what} stalled for {seconds:.0f} s") from None
 
 
 class InlineCluster:
