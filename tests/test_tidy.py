@@ -14,6 +14,7 @@ import headwater as headwater_package
 from headwater import errors
 from headwater.cli.docs.settings_page import settings_page
 from headwater.cli.main import headwater
+from protocols import SUITES, WITHOUT_SUITE, SourceClasses
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "headwater"
@@ -245,6 +246,18 @@ def test_every_page_and_every_decision_is_listed_and_numbers_are_unique() -> Non
     assert [name for name in decisions if f"({name})" not in listed] == []
     numbers = [int(name[:4]) for name in decisions]
     assert len(set(numbers)) == len(numbers), "two decisions have one number"
+
+
+def test_every_protocol_with_several_implementations_has_a_suite() -> None:
+    listed = set(SUITES) | set(WITHOUT_SUITE)
+    assert SourceClasses().shared() == listed, "add it to tests/protocols.py, with its suite"
+    tests = ROOT / "tests"
+    assert [file for file in SUITES.values() if not (tests / file).exists()] == []
+
+
+def test_implementations_are_found_by_their_members() -> None:
+    assert SourceClasses().implementations("Holder") == ["ConsumerState", "Hold"]
+    assert SourceClasses().implementations("Speaker") == ["Connection", "LeafConnection"]
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
