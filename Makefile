@@ -20,7 +20,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-replay bench-fetch bench-stan bench-replication serve docs docs-pages java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-replay bench-fetch bench-stan bench-replication serve docs docs-pages java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ test: check java-check ## everything: check and the whole suite, by WORKERS=4 pr
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
 	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)
-	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/on_spark/test_cinemas.py $(ARGS)
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/durability/test_journal_takeover.py tests/on_spark/test_cinemas.py $(ARGS)
 
 test-simulation: install ## a whole engine on a disk that breaks, simulated RUNS times: RUNS=1000, or SIM_SEED=… alone
 	SIM_RUNS=$(RUNS) $(BIN)/pytest -q -s --timeout 0 tests/simulation/test_engine.py $(ARGS)
@@ -71,10 +71,13 @@ test-older-servers: install java-check ## older nats-servers as origins and as t
 demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone (exit code 3)
 	@$(BIN)/python -m demo.story $(ARGS)
 
-bench: bench-publish bench-replay bench-fetch bench-replication ## throughput beside nats-server's: publish, replay, fetch, copy
+bench: bench-publish bench-journal bench-replay bench-fetch bench-replication ## throughput beside nats-server's: publish, replay, fetch, copy
 
 bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 	$(BIN)/python -m bench.publish $(ARGS)
+
+bench-journal: install ## publishing with the head on the disk, in a NATS cluster and in a bucket
+	PYTHONPATH=tests $(BIN)/python -m bench.journal $(ARGS)
 
 bench-replay: install ## ordered replay of a long stream alone
 	$(BIN)/python -m bench.replay $(ARGS)

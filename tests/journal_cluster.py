@@ -28,8 +28,11 @@ _SERVICE = '"$SYS.REQ.SERVER.PING.JSZ"'
 class JournalCluster:
     """Three nats-servers with JetStream; the journal has an account of its own."""
 
-    def __init__(self, directory: Path, *, sync: str = "always", size: int = 3, asks: bool = True) -> None:
+    def __init__(
+        self, directory: Path, *, sync: str = "always", size: int = 3, asks: bool = True, more: str = ""
+    ) -> None:
         """`asks` is whether the journal's account may ask the servers how they sync."""
+        self._more = more
         self._directory = directory
         self.ports = [free_port() for _ in range(size)]
         self.routes = [free_port() for _ in range(size)]
@@ -47,6 +50,7 @@ class JournalCluster:
         imports = f"imports: [{{ service: {{ account: SYS, subject: {_SERVICE} }} }}]" if asks else ""
         return f"""
             server_name: n{number}
+            {self._more}
             listen: 127.0.0.1:{self.ports[number]}
             jetstream {{ store_dir: "{self._folder(number)}/jetstream", sync_interval: {sync} }}
             {cluster if len(self.ports) > 1 else ""}
@@ -138,10 +142,12 @@ class JournalCluster:
 
 
 @contextmanager
-def journal_cluster(*, sync: str = "always", size: int = 3, asks: bool = True) -> Iterator[JournalCluster]:
+def journal_cluster(
+    *, sync: str = "always", size: int = 3, asks: bool = True, more: str = ""
+) -> Iterator[JournalCluster]:
     """Run a cluster."""
     with tempfile.TemporaryDirectory(prefix="journal-", ignore_cleanup_errors=True) as directory:
-        cluster = JournalCluster(Path(directory), sync=sync, size=size, asks=asks)
+        cluster = JournalCluster(Path(directory), sync=sync, size=size, asks=asks, more=more)
         try:
             cluster.start_all()
             yield cluster

@@ -294,6 +294,7 @@ def _open_parts(
         replicator_problem=lambda: supervisor.problem,
         tables=tables,
         disk=disk,
+        may_send=head.is_leased if head else None,
         copies=head.copies if head else 1,
         peers=(lambda: head.peers) if head else list,
         replica_of=head.database if head else lambda path: NO_REPLICA,

@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,6 +92,8 @@ class EngineParts:
     """The disk with the streams' files."""
     replica_of: Callable[[Path], Replica] = lambda path: NO_REPLICA
     """Returns where the transactions of a SQLite file of the store are copied to."""
+    may_send: Callable[[], bool] | None = None
+    """Whether this engine surely owns the store, so that it may answer and deliver; None if always."""
     copies: int = 1
     """How many copies of the head are kept, as far as its journal says."""
     peers: Callable[[], list[JournalPeer]] = list
@@ -139,12 +141,13 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
     """Serve an account for the length of a block."""
     name = settings.domain or ""
     async with AsyncExitStack() as stack:
-        connection = Connection(server.options)
+        connection = Connection(replace(server.options, may_send=parts.may_send))
         await connection.connect()
         stack.push_async_callback(connection.close)
+        leaf = replace(server.leaf, may_send=parts.may_send) if server.leaf else None
         async with parts.reserve.spent():
             domain, housekeeper = await _open_domain(parts, settings, connection, stack)
-            consumers = await _open_consumers(parts, settings, connection, server.leaf, stack)
+            consumers = await _open_consumers(parts, settings, connection, leaf, stack)
             stack.push_async_callback(consumers.close)
             upstreams = _upstreams_of(parts, settings, domain, connection)
             stack.push_async_callback(upstreams.close)

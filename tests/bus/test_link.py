@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -21,7 +21,9 @@ class Peer:
 
 
 @asynccontextmanager
-async def linked(max_pending_bytes: int = 1 << 20) -> AsyncIterator[tuple[SocketLink, Peer, list[bytes]]]:
+async def linked(
+    max_pending_bytes: int = 1 << 20, may_send: Callable[[], bool] | None = None
+) -> AsyncIterator[tuple[SocketLink, Peer, list[bytes]]]:
     """Connect a link with a peer; the list gets each read of the link."""
     peers: list[Peer] = []
     reads: list[bytes] = []
@@ -29,7 +31,7 @@ async def linked(max_pending_bytes: int = 1 << 20) -> AsyncIterator[tuple[Socket
         lambda reader, writer: peers.append(Peer(reader, writer)), "127.0.0.1", 0, limit=4096
     )
     port = server.sockets[0].getsockname()[1]
-    link = SocketLink(lambda _, data: reads.append(data), max_pending_bytes)
+    link = SocketLink(lambda _, data: reads.append(data), max_pending_bytes, may_send)
     await asyncio.get_running_loop().create_connection(lambda: link, "127.0.0.1", port)
     await until(lambda: peers)
     try:
@@ -53,6 +55,28 @@ async def test_writes_of_one_loop_iteration_go_out_together_and_in_order() -> No
         assert await peer.reader.readexactly(200) == expected
         assert writes == [expected]
         link._transport = transport
+
+
+async def test_writes_are_held_back_while_nothing_may_be_sent_and_dropped_at_the_close() -> None:
+    allowed, asked = [True], [0]
+
+    def may_send() -> bool:
+        asked[0] += 1
+        return allowed[0]
+
+    async with linked(may_send=may_send) as (link, peer, _):
+        link.write(b"one ")
+        assert await peer.reader.readexactly(4) == b"one "
+        allowed[0], before = False, asked[0]
+        link.write(b"two ")
+        await until(lambda: asked[0] > before + 3, "it is tried again")
+        link.write(b"three ")
+        allowed[0] = True
+        assert await peer.reader.readexactly(10) == b"two three "
+        allowed[0] = False
+        link.write(b"never")
+        link.close()
+        assert await peer.reader.read() == b""
 
 
 class RecordingTransport:

@@ -15,12 +15,19 @@ from headwater.journal.appender import Appender, DeposedError
 from headwater.journal.head_journal import HeadJournal, JournalError, TakenError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind
+from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from journal_cluster import JournalCluster
 from journals import Head, folder_journal, jetstream_journal
 from seaweed import SeaweedServer
 
 Opener = Callable[[], HeadJournal]
+
+
+@pytest.fixture(scope="module")
+def bucket(seaweed_server: SeaweedServer) -> BucketAddress:
+    """Return one bucket for all tests: the first write to a new one takes seconds."""
+    return seaweed_server.new_bucket()
 
 
 @pytest.fixture(params=["file", "s3", "jetstream"])
@@ -42,7 +49,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
             server: SeaweedServer = request.getfixturevalue("seaweed_server")
             for name, value in server.environment.items():
                 patch.setenv(name, value)
-            address = server.new_bucket().below("prod")
+            address = request.getfixturevalue("bucket").below(uuid4().hex)
             yield opening(lambda: ObjectJournal(Bucket(address)))
         else:
             cluster: JournalCluster = request.getfixturevalue("journal_servers")

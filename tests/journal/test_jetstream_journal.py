@@ -50,6 +50,14 @@ def test_servers_that_do_not_say_how_they_sync_are_refused() -> None:
         jetstream_journal(silent.place("LAKE"))
 
 
+def test_servers_that_take_small_messages_only_are_refused() -> None:
+    with (
+        journal_cluster(size=1, more="max_payload: 65536") as small,
+        pytest.raises(UnfitJournalError, match="take messages of 65536 bytes: set `max_payload: 1MB`"),
+    ):
+        jetstream_journal(small.place("LAKE", is_lenient=True))
+
+
 def test_a_cluster_that_is_away_is_not_an_empty_journal() -> None:
     with journal_cluster(size=1) as away:
         place = away.place("LAKE", is_lenient=True)

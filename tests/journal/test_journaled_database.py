@@ -16,6 +16,7 @@ from headwater.journal import shipper
 from headwater.journal.journaled_database import PAGE, JournaledDatabase, changed
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import FileOp
+from headwater.stan.records import Records, add_channel, keep
 from journals import Head, folder, folder_journal
 from rounds import choose_seed
 
@@ -94,6 +95,17 @@ def test_a_database_that_is_opened_again_continues_from_what_was_shipped(tmp_pat
         catalog.close()
     other = Head(folder_journal(tmp_path / "journal"), tmp_path / "b")
     assert names(Catalog(other.store / "catalog.db")) == [f"S{number}" for number in range(5)]
+
+
+def test_the_next_engine_has_the_clients_of_nats_streaming(tmp_path: Path) -> None:
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    path = head.store / "stan.$G.db"
+    kept = Records(path, replica=JournaledDatabase(head.disk, path))
+    kept.write([keep("server_id", "x")])
+    kept.write([add_channel("orders", "id-1")])
+    other = Head(folder_journal(tmp_path / "journal"), tmp_path / "b")
+    found = Records(other.store / "stan.$G.db")
+    assert (found.server(), found.channels()) == ({"server_id": "x"}, {"orders": "id-1"})
 
 
 def test_a_transaction_that_fails_here_is_undone_there(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from breakable_objects import BreakableObjects, ObjectFault
 from headwater.errors import DiskError, FencedError
 from headwater.journal import shipper as shipping
+from headwater.journal import takeover
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind, decode
 from journals import Head, eventually, folder, folder_journal, taken_over
@@ -44,6 +45,22 @@ def test_an_engine_without_changes_shows_that_it_is_there_and_learns_that_it_is_
     eventually(lambda: _require(bool(head.lost)))
     with pytest.raises(FencedError):
         head.shipper.flush()
+
+
+def test_an_engine_is_leased_only_while_the_journal_takes_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shipping.LEASE_S < takeover.SILENCE_S, "nobody else may serve while a lease lasts"
+    monkeypatch.setattr(shipping, "BEAT_S", 0.02)
+    monkeypatch.setattr(shipping, "LEASE_S", 0.3)
+    objects = BreakableObjects(folder(tmp_path / "journal"))
+    head = Head(ObjectJournal(objects), tmp_path / "a")
+    eventually(lambda: _require(head.shipper.is_leased))
+    objects.break_always(ObjectFault.REFUSED)
+    eventually(lambda: _require(not head.shipper.is_leased))
+    objects.heal()
+    eventually(lambda: _require(head.shipper.is_leased))
+    head.shipper.close()
 
 
 def test_a_closed_head_leaves_a_last_record(tmp_path: Path) -> None:

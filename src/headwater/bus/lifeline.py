@@ -185,7 +185,7 @@ class Lifeline:
 
     async def _dial(self, address: Address) -> SocketLink:
         """Connect, perform the handshake, and return the link once the server has accepted us."""
-        link = SocketLink(self._received, self._options.max_pending_bytes)
+        link = SocketLink(self._received, self._options.max_pending_bytes, self._options.may_send)
         self._dialled, self.address = link, address
         self._greeting = asyncio.get_running_loop().create_future()
         self._refusal = None

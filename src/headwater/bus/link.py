@@ -7,6 +7,9 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 
+HELD_S = 0.02
+"""How often it is tried to send what is held back."""
+
 
 class SocketLink(asyncio.Protocol):
     """A connection from its first byte to its loss.
@@ -16,7 +19,14 @@ class SocketLink(asyncio.Protocol):
     bounded.
     """
 
-    def __init__(self, receive: Callable[[SocketLink, bytes], None], max_pending_bytes: int) -> None:
+    def __init__(
+        self,
+        receive: Callable[[SocketLink, bytes], None],
+        max_pending_bytes: int,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
+        """Writes are held back while `may_send` returns False."""
+        self._may_send = may_send
         self._loop = asyncio.get_running_loop()
         self._receive = receive
         self._max_pending = max_pending_bytes
@@ -100,10 +110,17 @@ class SocketLink(asyncio.Protocol):
     def _flush(self) -> None:
         # Buffered writes stay scheduled: `resume_writing` sends them.
         self._scheduled = not self._writable.is_set()
-        if not self._scheduled:
+        if self._scheduled:
+            return
+        if self._may_send is None or self._may_send():
             self._send()
+        else:
+            self._scheduled = True
+            self._loop.call_later(HELD_S, self._flush)
 
     def _send(self) -> None:
+        if self._may_send is not None and not self._may_send():
+            return
         if self._transport is not None and self._out:
             out = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out.clear()

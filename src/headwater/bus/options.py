@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
@@ -68,6 +69,8 @@ class ConnectOptions:
     reconnect_wait_s: float = 0.05
     reconnect_wait_max_s: float = 5.0
     max_pending_bytes: int = 64 << 20
+    may_send: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
+    """Whether anything may be sent now: an engine that may have lost its store must stay silent."""
     patience_s: float = 0.0
     """How long the first connection is tried; a server that was just started may not listen yet."""
 

@@ -26,6 +26,8 @@ ANSWER_S = 3.0
 LOOK_S = 2.0
 """How long the servers of a cluster may take to say how they sync."""
 READERS = 32
+LEAST_PAYLOAD = 1_000_000
+"""The largest record, with its header, is smaller."""
 NO_STREAM, NO_MESSAGE, WRONG_LAST = 10059, 10037, 10071
 _SERVERS = b"$SYS.REQ.SERVER.PING.JSZ"
 _REMEDY = "or waive it with journal_lenient"
@@ -146,6 +148,11 @@ class JetStreamJournal:
         connection = Connection(self._place.options)
         await connection.connect()
         self._connection = connection
+        if connection.max_payload < LEAST_PAYLOAD:
+            raise UnfitJournalError(
+                f"the servers of the journal {self.address} take messages of {connection.max_payload} bytes: "
+                f"set `max_payload: 1MB` there"
+            )
         try:
             info = await self._ask(f"STREAM.INFO.{self._place.stream}")
         except _AnswerError as error:

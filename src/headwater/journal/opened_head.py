@@ -69,6 +69,10 @@ class OpenedHead:
         """Return the servers that keep copies of the journal, beside the one that leads it."""
         return self._shipper.peers
 
+    def is_leased(self) -> bool:
+        """Return whether no other engine can have taken over the store by now."""
+        return self._shipper.is_leased
+
     def database(self, path: Path) -> JournaledDatabase:
         """Return how a SQLite file of the store is shipped."""
         return JournaledDatabase(self.disk, path)

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 """How often an engine that changes nothing shows that it is there."""
+LEASE_S = 3.5
+"""How long after the start of an append no other engine takes over: less than `takeover.SILENCE_S`."""
 PATIENCE_S = 20.0
 """How long a sync waits for the journal; the election of a new leader takes up to 10 s."""
 RECORD_BYTES = PIECE_BYTES + (128 << 10)
@@ -79,12 +81,18 @@ class Shipper:
         """Why the last attempt failed; None while all is well."""
         self._fenced: FencedError | None = None
         self._closing = False
+        self._leased_until = 0.0
         self.peers: list[JournalPeer] = []
         """The servers with copies of the journal, as they were a few seconds ago."""
         self._asked_at = 0.0
         self.rewrite: Callable[[str], bool] = lambda path: False
         """Queues the whole content of a file, if the file still exists."""
         self._thread = threading.Thread(target=self._run, name="journal shipper", daemon=True)
+
+    @property
+    def is_leased(self) -> bool:
+        """Return whether no other engine can have taken over yet, because it would still wait for silence."""
+        return time.monotonic() < self._leased_until
 
     def start(self) -> None:
         """Ship from now on."""
@@ -151,7 +159,7 @@ class Shipper:
     def _take(self) -> tuple[ChangePiece, ...] | None:
         """Return the next pieces, none after a while without changes, None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing, BEAT_S)
+            self._changed.wait_for(lambda: self._queue or self._closing, BEAT_S if self.is_leased else 0)
             if self._closing:
                 return None
             taken: list[ChangePiece] = []
@@ -164,11 +172,12 @@ class Shipper:
             return tuple(taken)
 
     def _ship(self, kind: RecordKind, pieces: tuple[ChangePiece, ...]) -> None:
-        position = self._appender.last + 1
+        began, position = time.monotonic(), self._appender.last + 1
         floor = min(self._contents.floor(position), position)
         size = self._appender.append(kind, pieces, floor, self._is_over)
         if self._error is not None:
             logger.info("the journal %s works again", self._journal.address)
+        self._leased_until = began + LEASE_S
         self._floor = floor
         self._records[position] = size
         self._bytes += size
