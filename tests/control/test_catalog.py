@@ -14,6 +14,7 @@ from headwater.control import declaration
 from headwater.control.catalog import Catalog
 from headwater.control.catalog_file import CatalogError
 from headwater.control.catalog_rows import ConsumerRow, StreamRow
+from headwater.control.reconciliation import Reconciliation
 from headwater.disk import RealDisk
 from headwater.errors import DiskError, FencedError
 from rounds import choose_seed
@@ -205,6 +206,27 @@ def test_a_refused_change_of_a_consumer_is_gone_after_a_restart(tmp_path: Path, 
     catalog.declare_consumer(consumer("c", '{"n":3}'))
     catalog.create(row("d"))
     assert [str(file) for file in declaration.consumer_files(disk, path)] == ["c.5.2.json"]
+    catalog.close()
+
+
+def test_a_refused_change_of_a_stream_is_gone_after_a_restart_that_comes_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, fence = RealDisk(sync=False), UnreadableAfter(1000)
+    catalog = Catalog(tmp_path / "catalog.db", disk, fence=fence)
+    path = home(tmp_path)
+    catalog.create(row("a"))
+    catalog.update("$G", "a", '{"n":2}')
+    monkeypatch.setattr(fence, "_checks", 0)
+    with pytest.raises(DiskError):
+        catalog.update("$G", "a", '{"n":3}')
+    catalog.close()
+    catalog = Catalog(tmp_path / "catalog.db", disk)
+    (found,) = catalog.streams("$G")
+    assert Reconciliation(catalog, disk).settle(found, path).config == '{"n":2}'
+    catalog.update("$G", "a", '{"n":4}')
+    (found,) = catalog.streams("$G")
+    assert Reconciliation(catalog, disk).settle(found, path).config == '{"n":4}'
     catalog.close()
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from headwater.control import declaration
@@ -17,10 +19,10 @@ from headwater.control.catalog_file import REPAIR, CatalogError, CatalogFile
 from headwater.control.catalog_rows import ConsumerRow, StreamRow
 from headwater.control.catalog_schema import put, row_sum
 from headwater.control.consumer_files import ConsumerFiles
-from headwater.control.declaration import ConsumerFile
+from headwater.control.declaration import ConsumerFile, Declaration
 from headwater.control.sqlite_file import NO_REPLICA, Replica
 from headwater.disk import Disk, RealDisk
-from headwater.errors import Error
+from headwater.errors import DiskError, Error, FencedError
 from headwater.fence import NO_FENCE, Fence
 
 logger = logging.getLogger(__name__)
@@ -117,8 +119,18 @@ class Catalog:
         new = StreamRow(
             account, name, config, row.created_ns, row.identity, row.directory, self._next_revision(row)
         )
+        # Prepared first: if the disk cannot be read later, the old config can still be written.
+        kept = replace(row, revision=new.revision + 1).declaration(self.store_id)
         self._declare(new)
-        self.replace(new)
+        try:
+            self.replace(new)
+        except FencedError:
+            raise  # the files are another engine's by now
+        except BaseException:
+            # A restart would take the refused config from here, since its revision is the higher one.
+            with suppress(OSError, DiskError):
+                self._write_declaration(row, kept)
+            raise
 
     def _next_revision(self, row: StreamRow) -> int:
         """Return a revision above both records: a refused change may be stored next to the data."""
@@ -141,9 +153,12 @@ class Catalog:
 
     def _declare(self, row: StreamRow) -> None:
         """Write the stream's declaration next to its data; a stream without a directory has none."""
+        self._write_declaration(row, row.declaration(self.store_id))
+
+    def _write_declaration(self, row: StreamRow, written: Declaration) -> None:
         home = row.home(self._store)
         if home.exists():
-            declaration.write_declaration(self._disk, home, row.declaration(self.store_id))
+            declaration.write_declaration(self._disk, home, written)
 
     def delete(self, account: str, name: str, *, tombstone: bool = False) -> None:
         """Remove a stream and its consumers; an unknown one changes nothing.
