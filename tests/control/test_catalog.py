@@ -217,7 +217,7 @@ def test_a_refused_change_of_a_stream_is_gone_after_a_restart_that_comes_at_once
     path = home(tmp_path)
     catalog.create(row("a"))
     catalog.update("$G", "a", '{"n":2}')
-    monkeypatch.setattr(fence, "_checks", 0)
+    monkeypatch.setattr(fence, "_checks", 1)
     with pytest.raises(DiskError):
         catalog.update("$G", "a", '{"n":3}')
     catalog.close()
@@ -227,6 +227,92 @@ def test_a_refused_change_of_a_stream_is_gone_after_a_restart_that_comes_at_once
     catalog.update("$G", "a", '{"n":4}')
     (found,) = catalog.streams("$G")
     assert Reconciliation(catalog, disk).settle(found, path).config == '{"n":4}'
+    catalog.close()
+
+
+class LostAfter(UnreadableAfter):
+    """The fence of a store that another engine takes over after so many checks."""
+
+    def check(self) -> None:
+        """Return, or say that the store is lost."""
+        try:
+            super().check()
+        except DiskError:
+            raise FencedError(Path("store"), 1, "another engine has taken over") from None
+
+
+class CountedWrites(RealDisk):
+    """Writes so many more files atomically, then refuses."""
+
+    def __init__(self) -> None:
+        super().__init__(sync=False)
+        self.left = 1000
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise DiskError(path, "write", errno.EIO)
+        super().write_atomic(path, data)
+
+
+def _declared(catalog: Catalog, disk: RealDisk, path: Path) -> str:
+    (found,) = catalog.streams("$G")
+    return Reconciliation(catalog, disk).settle(found, path).config
+
+
+def test_a_refused_change_that_cannot_be_taken_back_is_gone_after_a_restart(tmp_path: Path) -> None:
+    disk, fence = CountedWrites(), UnreadableAfter(1000)
+    catalog = Catalog(tmp_path / "catalog.db", disk, fence=fence)
+    path = home(tmp_path)
+    catalog.create(row("a"))
+    catalog.update("$G", "a", '{"n":2}')
+    assert _declared(catalog, disk, path) == '{"n":2}'
+    disk.left, fence._checks = 1, 1
+    with pytest.raises(DiskError):
+        catalog.update("$G", "a", '{"n":3}')
+    catalog.close()
+    catalog = Catalog(tmp_path / "catalog.db", disk)
+    assert _declared(catalog, disk, path) == '{"n":2}', "on a disk that refuses every write"
+    disk.left = 1000
+    assert _declared(catalog, disk, path) == '{"n":2}'
+    catalog.update("$G", "a", '{"n":4}')
+    assert _declared(catalog, disk, path) == '{"n":4}'
+    catalog.close()
+
+
+def test_a_change_that_was_made_stays_whether_or_not_its_file_says_so(tmp_path: Path) -> None:
+    disk = CountedWrites()
+    catalog = Catalog(tmp_path / "catalog.db", disk)
+    path = home(tmp_path)
+    catalog.create(row("a"))
+    (old,) = catalog.streams("$G")
+    disk.left = 1
+    catalog.update("$G", "a", '{"n":2}')
+    assert _declared(catalog, CountedWrites(), path) == '{"n":2}'
+    disk.left = 1000
+    catalog.update("$G", "a", '{"n":3}')
+    catalog.replace(old)  # a catalog from a backup
+    assert _declared(catalog, disk, path) == '{"n":3}'
+    catalog.close()
+
+
+def test_an_engine_that_lost_its_store_leaves_the_files_of_the_next_alone(tmp_path: Path) -> None:
+    disk, fence = RealDisk(sync=False), LostAfter(1000)
+    catalog = Catalog(tmp_path / "catalog.db", disk, fence=fence)
+    path = home(tmp_path)
+    catalog.create(row("a"))
+    catalog.declare_consumer(consumer("c"))
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    fence._checks = 0
+    for change in (
+        lambda: catalog.update("$G", "a", '{"n":2}'),
+        lambda: catalog.declare_consumer(consumer("c", '{"n":2}')),
+        lambda: catalog.declare_consumer(consumer("d")),
+        lambda: catalog.forget_consumer("$G", "a", "c"),
+    ):
+        with pytest.raises(FencedError):
+            change()
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
     catalog.close()
 
 

@@ -47,6 +47,7 @@ class Catalog:
         self._path = path
         self._store = path.parent
         self._disk = disk or RealDisk()
+        self._fence = fence
         self._over_streams = over_streams
         self._consumer_files = ConsumerFiles(self._disk)
         self._file = CatalogFile(
@@ -101,6 +102,7 @@ class Catalog:
 
     def create(self, row: StreamRow) -> None:
         """Declare a stream; its account must not have one of this name."""
+        self._fence.check()
         self._declare(row)
         with self._file.transaction() as db:
             # Another stream of this name must not be replaced.
@@ -120,17 +122,23 @@ class Catalog:
             account, name, config, row.created_ns, row.identity, row.directory, self._next_revision(row)
         )
         # Prepared first: if the disk cannot be read later, the old config can still be written.
-        kept = replace(row, revision=new.revision + 1).declaration(self.store_id)
-        self._declare(new)
+        announced = new.declaration(self.store_id, replaces=row.revision)
+        made, kept = new.declaration(self.store_id), replace(row, revision=new.revision + 1)
+        self._fence.check()
         try:
+            self._write_declaration(row, announced)
             self.replace(new)
         except FencedError:
             raise  # the files are another engine's by now
         except BaseException:
-            # A restart would take the refused config from here, since its revision is the higher one.
+            # A restart takes the row, and a lost catalog is rebuilt from here.
             with suppress(OSError, DiskError):
-                self._write_declaration(row, kept)
+                self._write_declaration(row, kept.declaration(announced.store))
             raise
+        try:
+            self._write_declaration(row, made)
+        except (OSError, DiskError) as error:
+            logger.warning("stream %r: cannot record that its config was changed yet: %s", name, error)
 
     def _next_revision(self, row: StreamRow) -> int:
         """Return a revision above both records: a refused change may be stored next to the data."""
@@ -204,6 +212,7 @@ class Catalog:
         if identity is None:
             raise sqlite3.IntegrityError(f"stream {row.stream!r} is not declared")
         old = self._consumer(row.account, row.stream, row.name)
+        self._fence.check()
         if old is None:
             try:
                 self.put_consumer(row, identity)
@@ -243,6 +252,7 @@ class Catalog:
         if identity is None:
             return
         row, found = self._consumer(account, stream, name), self._home(account, stream)
+        self._fence.check()
         if row is not None and found is not None and found[1] == identity:
             self._consumer_files.remove(found[0], row.file)
         with self._file.transaction() as db:

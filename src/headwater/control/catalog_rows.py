@@ -38,7 +38,7 @@ class StreamRow:
         """Return the durable directory of the stream."""
         return store / directory_name(self.account) / self.directory
 
-    def declaration(self, store_id: str) -> Declaration:
+    def declaration(self, store_id: str, replaces: int = 0) -> Declaration:
         """Return the row as it is stored next to the data."""
         return Declaration(
             store=store_id,
@@ -49,6 +49,7 @@ class StreamRow:
             config=self.config,
             created_ns=self.created_ns,
             revision=self.revision,
+            replaces=replaces,
         )
 
     @classmethod

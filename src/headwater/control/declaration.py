@@ -8,7 +8,8 @@
 ```
 
 All files except `unfinished` are sealed. Of the catalog's row and the file next to the data, the higher
-revision is valid.
+revision is valid, unless the file says that its change replaces the row's revision: such a change never got
+its row, and was never confirmed.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     config: str
     created_ns: int
     revision: int
+    replaces: int = 0
+    """The revision that stays valid until the catalog has a row of this one; 0 once it has."""
 
 
 class ConsumerDeclaration(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Makes the catalog and the declarations next to a stream's data agree when the stream is opened.
 
-The higher revision is valid, wherever it is stored: a crash between two writes, or a catalog or directory
-restored from a backup, leaves one of them outdated.
+The higher revision is valid, wherever it is stored: a catalog or directory restored from a backup leaves one
+of them outdated. The one exception is a change that the file announces and that never got its row.
 """
 
 from __future__ import annotations
@@ -37,9 +37,16 @@ class Steps(NamedTuple):
 
 def takes_file(row: StreamRow, beside: Declaration) -> bool:
     """Return whether the declaration next to the data is valid, and not the row."""
+    if _never_made(row, beside):
+        return False
     if beside.revision != row.revision:
         return beside.revision > row.revision
     return beside.config != row.config
+
+
+def _never_made(row: StreamRow, beside: Declaration) -> bool:
+    """Return whether the declaration is of a change that was refused or cut short before it had its row."""
+    return beside.replaces != 0 and beside.replaces == row.revision
 
 
 def consumer_steps(rows: list[ConsumerRow], files: list[ConsumerFile]) -> Steps:
@@ -84,9 +91,18 @@ class Reconciliation:
             )
             row = StreamRow.of(beside, row.directory)
             self._catalog.replace(row)
-        elif beside is None or beside.revision < row.revision or beside.store != self._catalog.store_id:
-            declaration.write_declaration(self._disk, home, row.declaration(self._catalog.store_id))
+        elif beside is None or beside != row.declaration(self._catalog.store_id):
+            self._write_again(row, home, beside)
         return row
+
+    def _write_again(self, row: StreamRow, home: Path, beside: Declaration | None) -> None:
+        try:
+            declaration.write_declaration(self._disk, home, row.declaration(self._catalog.store_id))
+        except DiskError as error:
+            if beside is None or not _never_made(row, beside):
+                raise
+            # The row counts at the next start, too.
+            logger.warning("stream %r: cannot remove a refused config yet: %s", row.name, error)
 
     def _beside(self, row: StreamRow, home: Path) -> Declaration | None:
         """Return the declaration next to the data; a damaged file is kept with another name."""
