@@ -134,6 +134,22 @@ async def test_a_channel_without_use_is_deleted(tmp_path: Path) -> None:
         assert (await heard.got(1)).seqs == [1]
 
 
+async def test_a_message_on_its_way_keeps_its_channel(tmp_path: Path) -> None:
+    async with streaming(tmp_path, stan_max_inactivity_s=3600) as server:
+        client = await server.client()
+        await client.publish("foo")
+        channels, channel = server.stan.channels, server.stan.channels.get("foo")
+        assert channel is not None
+        channel.stream.publishing.offer([(b"foo", b"", b"", b"on its way")])
+        channel.active_ns -= 3600 * 10**9 + 1
+        channels.delete_idle(channel, channel.active_ns + 3600 * 10**9 + 1)
+        assert channel.is_leaving
+        await until(lambda: not channel.is_leaving or channels.get("foo") is None)
+        assert channels.get("foo") is channel
+        assert (await channel.stream.reading.state()).messages == 2
+        assert (await client.publish("foo")).error == ""
+
+
 @pytest.mark.parametrize("name", ["_STAN.pub.test-cluster.x", "$JS.API.INFO"])
 async def test_a_channel_on_subjects_of_the_server_is_refused(tmp_path: Path, name: str) -> None:
     async with streaming(tmp_path) as server:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -162,6 +164,14 @@ class Channels:
         self._deleting.start(self._delete(channel), f"delete {channel.name}")
 
     async def _delete(self, channel: Channel) -> None:
+        # What was taken before the channel refuses messages may not be stored yet, and is acknowledged then.
+        with suppress(ApiError):
+            await asyncio.shield(channel.stream.publishing.promise())
+        due_ns = channel.idle_at_ns()
+        if due_ns is None or due_ns > self._clock.steady_ns():
+            channel.is_leaving = False
+            self.look_after(channel)
+            return
         logger.info("deleting channel %s: it was inactive for max_inactivity", channel.name)
         try:
             await self._domain.delete_stream(channel.stream.name)
