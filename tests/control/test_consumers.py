@@ -102,6 +102,22 @@ async def test_a_row_that_cannot_be_read_leaves_out_one_consumer(
     assert "BAD" in caplog.text
 
 
+async def test_a_consumer_whose_row_cannot_be_read_keeps_its_messages(tmp_path: Path) -> None:
+    async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
+        await create(door, stream)
+        await door.asker.publish("s.a", b"1")
+        door.consumers._catalog.declare_consumer(ConsumerRow("$G", "S", "C", '{"wings": 2}', 1))
+    async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
+        await create(door, stream, "D")
+        await door.asker.publish("s.a", b"2")
+        for message in await pulled(door, 2, "D"):
+            await door.asker.raw(message[1].decode(), b"+ACK")
+        await stream.publishing.settled()
+        assert (await stream.reading.state()).messages == 2, "nobody knows what C has settled"
+        await create(door, stream)
+        assert [message[3] for message in await pulled(door, 2)] == [b"1", b"2"]
+
+
 @pytest.mark.parametrize(
     ("policy", "more", "start_seq"),
     [

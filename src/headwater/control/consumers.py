@@ -32,6 +32,7 @@ from headwater.errors import Error, api_error
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
 from headwater.model.stream import MAX_SEQUENCE, Retention, StreamConfig
 from headwater.model.upstream import hash8
+from headwater.stream.retention.hold import Hold
 from headwater.stream.stream import Stream
 from headwater.threads import on_thread
 from headwater.wire.ack_subject import AckScope
@@ -73,6 +74,8 @@ class Consumers:
         self._by_stream: dict[str, StreamConsumers] = {}
         self._listening: set[StreamConsumers] = set()
         """Those with consumers that look who listens: of thousands of streams most often few."""
+        self._unread: dict[tuple[str, str], Hold] = {}
+        """By stream and name, consumers whose row cannot be read: all messages stay for them."""
         self._was_open = outlet.is_open
         self._flow_sids: dict[str, bytes] = {}
         self._ack_sids: dict[Consumer, list[bytes]] = {}
@@ -127,6 +130,8 @@ class Consumers:
                 self._reopen(consumers, row)
             except Error as error:
                 logger.error("cannot open consumer %s of %s: %s", row.name, stream.name, error)
+                self._unread[stream.name, row.name] = hold = Hold()
+                stream.retention.holds.add(hold)
         consumers.expect(row.name for row in rows)
         answers = FlowAnswers(consumers)
         self._flow_sids[stream.name] = self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers)
@@ -138,6 +143,9 @@ class Consumers:
         to a consumer that was removed or has no acks.
         """
         consumers.add(consumer)
+        unread = self._unread.pop((consumers.stream.name, consumer.name), None)
+        if unread is not None:
+            consumers.stream.retention.holds.discard(unread)
         if consumer.config.ack_policy not in (AckPolicy.NONE, AckPolicy.FLOW_CONTROL):
             older, newer = consumer.acks.keys
             keys = (newer,) if self._scope.is_named else (newer, older)
@@ -167,6 +175,7 @@ class Consumers:
         if sid is not None:
             self._connection.unsubscribe(sid)
         consumers = self._by_stream.pop(stream.name, None)
+        self._unread = {key: hold for key, hold in self._unread.items() if key[0] != stream.name}
         if consumers is not None:
             self._listening.discard(consumers)
             for consumer in consumers:
