@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import secrets
 import socket
 from collections import deque
@@ -16,10 +15,8 @@ _FIRST = 10_000
 _USUAL_EPHEMERAL = 32_768
 _KEPT = 256
 
-# Consecutive, so that none is returned twice in a row; from a random start, so that processes differ.
-_ports = itertools.count(secrets.randbelow(_USUAL_EPHEMERAL))
 # A port stays reserved until this process ends or has taken so many others.
-_reservations: deque[socket.socket] = deque(maxlen=_KEPT)
+_reservations: deque[socket.socket] = deque()
 
 
 def free_port() -> int:
@@ -30,7 +27,7 @@ def free_port() -> int:
     """
     room = _ephemeral_from() - _FIRST
     for _ in range(_TRIES):
-        port = _FIRST + next(_ports) % room
+        port = _FIRST + secrets.randbelow(room)
         if reserve(port):
             return port
     with socket.socket() as probe:
@@ -49,6 +46,8 @@ def reserve(port: int) -> bool:
     except OSError:
         claim.close()
         return False
+    if len(_reservations) == _KEPT:
+        _reservations.popleft().close()
     _reservations.append(claim)
     return True
 
