@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -304,12 +305,13 @@ def test_an_engine_that_lost_its_store_leaves_the_files_of_the_next_alone(tmp_pa
     catalog.declare_consumer(consumer("c"))
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     fence._checks = 0
-    for change in (
+    changes: list[Callable[[], None]] = [
         lambda: catalog.update("$G", "a", '{"n":2}'),
         lambda: catalog.declare_consumer(consumer("c", '{"n":2}')),
         lambda: catalog.declare_consumer(consumer("d")),
         lambda: catalog.forget_consumer("$G", "a", "c"),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(FencedError):
             change()
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before

@@ -15,6 +15,7 @@ from headwater.site.run_record import Running, RunRecord, lives, read_record
 from headwater.site.status import status_of
 from identities import make_certificates, make_operator, new_key, write_seed
 from topologies import ACCOUNTS, RunningSites, cinemas, operator_accounts, running_sites, write_yaml
+from waits import until
 
 PATIENCE_S = 60.0
 
@@ -34,7 +35,9 @@ def until_gone(*processes: Running) -> None:
         time.sleep(0.02)
 
 
-def test_a_fleet_says_what_it_does_and_records_what_runs(sites: RunningSites) -> None:
+async def test_a_fleet_says_what_it_does_and_records_what_runs(sites: RunningSites) -> None:
+    # It is recorded as ready a moment before it says so.
+    await until(lambda: "ready in " in sites.said)
     assert sorted(children(sites)) == [
         *(f"engine {name}" for name in ("hub", "spoke-1", "spoke-2")),
         *(f"nats-server {name}" for name in ("hub", "spoke-1", "spoke-2")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -123,4 +124,23 @@ async def test_what_another_removed_meanwhile_is_not_counted_among_the_newest(
     monkeypatch.setattr(view, "run_at", after_another)
     assert await stream.retention.purge(keep=4) == 3
     assert [m.seq for m in await everything(stream)] == [4, 5, 6, 7]
+    await stream.close()
+
+
+async def test_messages_that_come_during_a_purge_save_none_below_its_sequence(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = await workshop.open(config_of())
+    await publish(stream, *[(b"a", b"") for _ in range(10)])
+    reader = stream.retention._reader
+    pending = reader.pending
+
+    async def and_another(*arguments: Any) -> int:
+        counted = await pending(*arguments)
+        await publish(stream, (b"a", b""))
+        return counted
+
+    monkeypatch.setattr(reader, "pending", and_another)
+    assert await stream.retention.purge(filter="a", seq=9) == 8
+    assert [m.seq for m in await everything(stream)][:2] == [9, 10]
     await stream.close()

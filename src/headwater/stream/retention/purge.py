@@ -20,10 +20,11 @@ async def removals(
 ) -> AsyncIterator[Removal]:
     """Yield what to remove: matching messages below a sequence, except the newest `leave`.
 
-    `count` returns how many match below the sequence now. Apply each removal before you ask for the next.
+    `count` returns how many match now; it is asked only if some are left. Apply each removal before you ask
+    for the next.
     """
     chosen = Filter(pattern) if pattern and pattern != ">" else None
-    left = await count() - leave
+    left = await count() - leave if leave else below_seq
     seen = _removed(store)
     if left <= 0:
         return
