@@ -282,6 +282,20 @@ def test_rows_that_only_move_are_no_change_of_data(tmp_path: Path, log: DeltaLog
     ]
 
 
+def test_a_number_that_is_committed_while_it_is_looked_up_is_the_valid_one(
+    log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OlderVersion:
+        """Finds no number, and is overtaken by a commit of another thread."""
+
+        def transaction_version(self, app: str) -> None:
+            log._transactions.update({app: 7})
+
+    monkeypatch.setattr(log, "_delta", OlderVersion())
+    assert log.transaction("fold") == 7
+    assert log.transaction("fold") == 7
+
+
 def test_the_checkpoint_holds_the_transactions(tmp_path: Path, log: DeltaLog) -> None:
     committed(log, 50)
     checkpoint = next((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))

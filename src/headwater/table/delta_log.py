@@ -134,7 +134,8 @@ class DeltaLog:
         """Return the number last committed under this name."""
         if app not in self._transactions and self._delta is not None:
             with self._refused(self._commits, "read"):
-                self._transactions[app] = self._delta.transaction_version(app)
+                # A commit on another thread may have set it meanwhile: its number is the newer one.
+                self._transactions.setdefault(app, self._delta.transaction_version(app))
         return self._transactions.get(app)
 
     def take_files(self) -> list[DataFile]:
