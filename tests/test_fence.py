@@ -46,7 +46,7 @@ def test_a_change_is_refused_before_it_is_made_or_not_at_all(tmp_path: Path) -> 
     with pytest.raises(DiskError):
         catalog.create(row)
     assert catalog.streams("$G") == []
-    fence.readable = 1
+    fence.readable = 2  # before the file next to the data, and before the row
     catalog.create(row)
     assert catalog.streams("$G") == [row]
     catalog.close()
