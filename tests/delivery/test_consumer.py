@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from delivery.deliveries import SECOND, Delivery, Desk
-from headwater.delivery.consumer import CHUNK, DELETED
+from headwater.delivery.consumer import DELETED
+from headwater.delivery.outgoing import CHUNK
 from headwater.errors import Error
 from headwater.model.consumer import AckPolicy
 from waits import until
@@ -56,7 +57,7 @@ async def test_a_wake_up_in_a_pump_s_last_step_has_it_look_again(desk: Desk) -> 
     looks = []
 
     def at_end() -> None:
-        looks.append(consumer._task)
+        looks.append(consumer._pump.is_running)
         if len(looks) == 1:
             consumer.wake()
 
@@ -64,7 +65,7 @@ async def test_a_wake_up_in_a_pump_s_last_step_has_it_look_again(desk: Desk) -> 
     desk.pull(consumer, batch=1)
     await desk.rest()
     assert len(looks) == 2
-    assert consumer._task is None
+    assert not consumer._pump.is_running
 
 
 async def test_a_long_stream_goes_out_in_whole_buffers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,10 +251,10 @@ async def test_a_consumer_that_nobody_asks_has_no_task(desk: Desk) -> None:
     consumers = [desk.add(f"C{n}") for n in range(20)]
     await desk.publish(b"a")
     await desk.rest()
-    assert all(consumer._task is None for consumer in consumers)
+    assert not any(consumer._pump.is_running for consumer in consumers)
     desk.pull(consumers[3], batch=1)
     await desk.sent(1)
-    await until(lambda: consumers[3]._task is None)
+    await until(lambda: not consumers[3]._pump.is_running)
 
 
 async def test_a_wall_clock_that_is_set_back_does_not_hold_up_redelivery(desk: Desk) -> None:

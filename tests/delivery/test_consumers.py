@@ -294,7 +294,7 @@ async def test_two_thousand_consumers_that_nobody_asks_cost_no_tasks(desk: Desk)
         desk.pull(consumer, consumer.name.encode(), batch=1)
     await desk.publish(*(b"s.%d" % n for n in range(10)))
     await until(lambda: len(desk.outlet.sent) == len(busy))
-    assert not any(consumer._task for consumer in consumers[20:])
+    assert not any(consumer._pump.is_running for consumer in consumers[20:])
 
 
 async def test_a_queue_keeps_an_acked_message_that_an_upstream_needs(workshop: Workshop) -> None:

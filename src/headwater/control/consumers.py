@@ -269,7 +269,7 @@ class Consumers:
         created_ns = self._clock.now_ns()
         consumer = self._make(consumers, config, created_ns, state, only)
         try:
-            if consumer.is_recorded:
+            if consumer.config.is_recorded:
                 await on_thread(self._declare, consumer, config)
             info = await consumer.info()
             self.of(stream)  # It may have been closed or deleted meanwhile.
@@ -343,7 +343,7 @@ class Consumers:
     async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
         """Write the new config and then use it: a refused one must not release messages meanwhile."""
         old = consumer.config
-        if consumer.is_recorded:
+        if consumer.config.is_recorded:
             await on_thread(self._declare, consumer, config)
         await consumers.tallies.prepare(config.filters)
         if consumers.get(consumer.name) is not consumer:
@@ -410,7 +410,7 @@ class Consumers:
 
     async def _delete_once(self, consumers: StreamConsumers, consumer: Consumer) -> None:
         async with consumers.declaring:
-            if consumer.is_recorded:
+            if consumer.config.is_recorded:
                 stream = consumer.stream
                 await on_thread(
                     self._catalog.forget_consumer,

@@ -79,7 +79,7 @@ class ConsumerAdvisories:
 
     def sample(self, consumer: Consumer, seq: int, consumer_seq: int, count: int) -> None:
         """Report how long the ack of a pending message took, at the configured sampling rate."""
-        percent = consumer.sample_percent
+        percent = consumer.config.sample_percent
         pending = consumer.state.pending(seq) if percent else None
         if pending is None or random.random() * 100 >= percent:
             return

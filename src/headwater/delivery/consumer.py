@@ -14,16 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from headwater.delivery.backlog import Backlog
 from headwater.delivery.feed import Feed, Slice
+from headwater.delivery.outgoing import CHUNK, CHUNK_BYTES, OutgoingMessages, Target, headers_only
 from headwater.delivery.pacing import Pacing
+from headwater.delivery.pump import Pump
 from headwater.delivery.state import ConsumerState
 from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo
-from headwater.model.run import numbers_at, values_at
+from headwater.model.run import numbers_at
 from headwater.stream.retention.removal import Removal
 from headwater.wire.ack_body import AckBody, AckKind
 from headwater.wire.ack_subject import AckSubjects
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 1024
-"""The most messages in one buffer."""
-CHUNK_BYTES = 1 << 20
 ADDED_BYTES = 128
 """An upper bound of what a delivery adds to a message's headers."""
 AGAIN = 64
@@ -45,28 +44,6 @@ LONGEST_PAUSE_NS = 60_000_000_000
 DELETED = "Unacknowledged message was deleted"
 """The reason in the advisory for a message that the stream removed while it was pending."""
 _PUSH_BASED = header_block.build(code=409, description=b"Consumer is push based")
-
-
-class Target(NamedTuple):
-    """Where the next messages go, and how many of them."""
-
-    subject: bytes
-    messages: int
-    size: int | None = None
-    """Bytes that may still go there, counted as pull requests count them; None without a limit."""
-
-
-class OutgoingMessages(NamedTuple):
-    """Outgoing messages, a column each."""
-
-    replies: list[bytes]
-    subjects: list[bytes]
-    headers: list[bytes]
-    datas: list[bytes]
-
-    def at(self, rows: Sequence[int]) -> OutgoingMessages:
-        """Return the messages at these rows."""
-        return OutgoingMessages(*(values_at(column, rows) for column in self))
 
 
 class Consumer:
@@ -99,21 +76,14 @@ class Consumer:
         self._feed = Feed(consumers.stream, self.tally)
         """Finds the next messages that match."""
         self._pacing = Pacing(config)
-        self._task: asyncio.Task[None] | None = None
-        """The pump, which runs only while there is something to deliver."""
-        self._woken = False
-        """Whether something happened since the pump last checked for work."""
+        self._pump = Pump(self._deliver_all, self._rest, self._report_failure)
+        """Runs only while there is something to deliver."""
         self._closed = False
 
     @property
     def name(self) -> str:
         """Return the consumer's name."""
         return self.config.name
-
-    @property
-    def is_recorded(self) -> bool:
-        """Return whether the state survives a restart."""
-        return not self.config.mem_storage and not self.config.direct
 
     @property
     def is_paused(self) -> bool:
@@ -142,15 +112,13 @@ class Consumer:
 
     def wake(self) -> None:
         """Deliver, if there is demand."""
-        if self._task is not None:
-            self._woken = True
+        if self._pump.is_running:
+            self._pump.check_again()
         elif not self._closed and self.target() is not None:
-            self._task = asyncio.create_task(self._pump(), name=f"{self.stream.name} > {self.name}")
-            self._task.add_done_callback(self._pumped)
+            self._pump.start(f"{self.stream.name} > {self.name}")
 
-    def _pumped(self, task: asyncio.Task[None]) -> None:
-        if self._task is task:
-            self._task = None
+    def _report_failure(self, task: asyncio.Task[None]) -> None:
+        """Log the error that ended a task, if any, and try again soon."""
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
@@ -160,13 +128,7 @@ class Consumer:
             logger.error("consumer %s of %s failed", self.name, self.stream.name, exc_info=error)
         self._consumers.retry_soon(self)
 
-    async def _pump(self) -> None:
-        # A wake-up while this runs, up to its last step, has it check once more.
-        self._woken = True
-        while self._woken:
-            self._woken = False
-            await self._deliver_all()
-        self._task = None
+    def _rest(self) -> None:
         self._consumers.report_given_up(self)
         self._consumers.arm(self)
 
@@ -215,7 +177,7 @@ class Consumer:
         count, consumer_seq = self.state.delivered_count(seq) + 1, self.state.delivered.consumer_seq + 1
         reply = self.acks.format(count, seq, consumer_seq, message.ts, len(self.backlog))
         deliveries = OutgoingMessages([reply], [message.subject], headers, datas)
-        size = _pull_size(*deliveries)
+        size = deliveries.size
         if target.size is not None and size > target.size:
             self.too_large(target)
             return 0
@@ -262,17 +224,13 @@ class Consumer:
         first = self.state.delivered.consumer_seq + 1
         replies = self.acks.format_run(seqs, tss, first, left, len(chosen))
         deliveries = OutgoingMessages(replies, run.subjects_at(chosen), *self._payload(*run.payloads(chosen)))
-        size, is_full = _pull_size(*deliveries), False
+        size, is_full = deliveries.size, False
         if size > (CHUNK_BYTES if target.size is None else min(CHUNK_BYTES, target.size)):
-            count = _fitting(target.size, *deliveries)
-            if not count:
+            deliveries, is_full = deliveries.within(target.size)
+            if not deliveries.datas:
                 self.too_large(target)
                 return
-            size, next_size = _pull_size(*deliveries.at(range(count))), 0
-            if count < len(seqs):
-                next_size = sum(len(column[count]) for column in deliveries)
-            is_full = target.size is not None and size + next_size > target.size
-            seqs, deliveries = seqs[:count], deliveries.at(range(count))
+            size, seqs = deliveries.size, seqs[: len(deliveries.datas)]
         self.state.deliver_run(seqs, self._clock.steady_ns())
         if len(seqs) == len(rows):
             self.state.skip(found.next_seq)
@@ -281,7 +239,7 @@ class Consumer:
             fitting = self._fits(seqs, deliveries)
             if len(fitting) < len(seqs):
                 seqs, deliveries = [seqs[row] for row in fitting], deliveries.at(fitting)
-                size = _pull_size(*deliveries)
+                size = deliveries.size
         if seqs:
             self.send(target, deliveries, size)
         if self._pacing.one_by_one:
@@ -327,13 +285,7 @@ class Consumer:
 
     def _payload(self, headers: list[bytes], datas: list[bytes]) -> tuple[list[bytes], list[bytes]]:
         """Return the sent parts of messages: everything, or headers with the size of the data."""
-        if not self.config.headers_only:
-            return headers, datas
-        sized = [
-            header_block.add(block, b"Nats-Msg-Size", b"%d" % len(data))
-            for block, data in zip(headers, datas, strict=True)
-        ]
-        return sized, [b""] * len(datas)
+        return headers_only(headers, datas) if self.config.headers_only else (headers, datas)
 
     def on_removed(self, low: int, high: int, removal: Removal) -> None:
         """Record that the stream removed messages between two sequences."""
@@ -431,9 +383,7 @@ class Consumer:
         """Stop delivering."""
         self._closed = True
         self._consumers.tallies.leave(self.tally)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._pump.close()
         await self._consumers.tallies.tidy()
 
     def restore(self, recorded: Sequence[bytes]) -> None:
@@ -483,36 +433,3 @@ class Consumer:
 
     def deleted(self) -> None:
         """Answer waiting requests that the consumer was deleted."""
-
-    @property
-    def settles_single(self) -> bool:
-        """Return whether an ack settles one message, not all up to it."""
-        return self.config.ack_policy is AckPolicy.EXPLICIT
-
-    @property
-    def sample_percent(self) -> int:
-        """Return the percentage of acks whose time is reported."""
-        text = self.config.sample_freq.removesuffix("%")
-        return int(text) if text.isdigit() else 0
-
-    @property
-    def acks_at_delivery(self) -> bool:
-        """Return whether a message counts as settled when it is sent."""
-        return self.config.ack_policy is AckPolicy.NONE
-
-
-def _pull_size(*columns: Sequence[bytes]) -> int:
-    """Return the bytes of messages as pull requests count them."""
-    return sum(sum(map(len, column)) for column in columns)
-
-
-def _fitting(limit: int | None, *columns: Sequence[bytes]) -> int:
-    """Return how many messages fit into a request's limit and, except for the last, into one buffer."""
-    size = 0
-    for index, parts in enumerate(zip(*columns, strict=True)):
-        size += sum(map(len, parts))
-        if limit is not None and size > limit:
-            return index
-        if size > CHUNK_BYTES:
-            return index + 1
-    return len(columns[0])

@@ -147,7 +147,7 @@ class StreamConsumers:
         await consumer.close()
         if not forget:
             return
-        if consumer.is_recorded:
+        if consumer.config.is_recorded:
             self._gone.add(consumer.name)
             self._record()
         await self.drop_unneeded()
@@ -217,7 +217,7 @@ class StreamConsumers:
         """
         self._gone.update(name for name in self.stream.consumers.recorded_names if name not in self._by_name)
         for consumer in self._by_name.values():
-            recorded = self.stream.consumers.recorded(consumer.name) if consumer.is_recorded else []
+            recorded = self.stream.consumers.recorded(consumer.name) if consumer.config.is_recorded else []
             if recorded:
                 consumer.restore(recorded)
             consumer.state.must_be_written()
@@ -262,7 +262,7 @@ class StreamConsumers:
 
     def dump(self) -> dict[str, list[bytes]]:
         """Return the state of every recorded consumer."""
-        return {c.name: [c.state.snapshot()] for c in self._by_name.values() if c.is_recorded}
+        return {c.name: [c.state.snapshot()] for c in self._by_name.values() if c.config.is_recorded}
 
     def flush(self) -> None:
         """Process the acks that have arrived.
@@ -287,7 +287,7 @@ class StreamConsumers:
             if consumer is None:
                 continue
             ack = parse_ack_body(body)
-            if ack is ACK and consumer.settles_single and not consumer.sample_percent:
+            if ack is ACK and consumer.config.settles_single and not consumer.config.sample_percent:
                 plain.setdefault(key, []).append(seq)
                 answered = seq < consumer.state.next_seq
             else:
@@ -329,7 +329,7 @@ class StreamConsumers:
         if seq >= consumer.state.next_seq and not consumer.config.flow_control:
             return False
         self._settle(consumer, seq, lambda: consumer.acknowledge(ack, seq, consumer_seq))
-        return not consumer.acks_at_delivery or self._is_emptied
+        return not consumer.config.acks_at_delivery or self._is_emptied
 
     @property
     def _is_emptied(self) -> bool:
@@ -340,7 +340,7 @@ class StreamConsumers:
         """Settle a message, with those before it if an ack covers them, and mark them for removal."""
         settled: Sequence[int] = ()
         if self._is_emptied:
-            settled = [seq] if consumer.settles_single else consumer.state.pending_through(seq)
+            settled = [seq] if consumer.config.settles_single else consumer.state.pending_through(seq)
         changed = acknowledge()
         if changed:
             self._changed.add(consumer)
@@ -359,7 +359,7 @@ class StreamConsumers:
     def delivered(self, consumer: Consumer, seqs: Sequence[int]) -> None:
         """Record first deliveries."""
         self.changed(consumer)
-        if consumer.acks_at_delivery and self._is_emptied:
+        if consumer.config.acks_at_delivery and self._is_emptied:
             self._releasable += seqs
             self._record()
 
@@ -394,7 +394,7 @@ class StreamConsumers:
             self._record_later()
         changes = dict.fromkeys(self._gone, GONE)
         for consumer in self._changed:
-            change = consumer.state.take_delta() if consumer.is_recorded else None
+            change = consumer.state.take_delta() if consumer.config.is_recorded else None
             if change:
                 changes[consumer.name] = change
         self._changed.clear()

@@ -6,7 +6,8 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from headwater.delivery.consumer import CHUNK, Consumer, OutgoingMessages, Target
+from headwater.delivery.consumer import Consumer
+from headwater.delivery.outgoing import CHUNK, OutgoingMessages, Target
 from headwater.delivery.pull_queue import DEFAULT_MAX_WAITING, PullQueue, PullStatus, Waiting
 from headwater.model import headers as header_block
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, PriorityPolicy
@@ -81,7 +82,7 @@ class PullConsumer(Consumer):
         self._uncounted.append((body, reply))
         if self._counting is None:
             self._counting = asyncio.create_task(count_first())
-            self._counting.add_done_callback(self._pumped)
+            self._counting.add_done_callback(self._report_failure)
 
     def pull_next(self, body: bytes, reply: bytes) -> None:
         """Process the pull request that came with an ack."""
@@ -205,7 +206,7 @@ class PullConsumer(Consumer):
             return None
         due_ns = self.queue.next_deadline()
         self._send_statuses(self.queue.expire(now_ns))
-        if self._task is None and due_ns is not None and due_ns <= now_ns:
+        if not self._pump.is_running and due_ns is not None and due_ns <= now_ns:
             # As nats-server does when a heartbeat or expiry is due: also while max_ack_pending is reached.
             self._send_statuses(self.queue.at_end())
         self._report_pin()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.delivery.consumer import CHUNK, Consumer, Target
+from headwater.delivery.consumer import Consumer
 from headwater.delivery.flow_control import FlowControl
+from headwater.delivery.outgoing import CHUNK, Target
 from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig
 

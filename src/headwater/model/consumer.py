@@ -102,6 +102,27 @@ class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.durable_name)
 
     @property
+    def is_recorded(self) -> bool:
+        """Return whether the consumer's state survives a restart."""
+        return not self.mem_storage and not self.direct
+
+    @property
+    def settles_single(self) -> bool:
+        """Return whether an ack settles one message, not all up to it."""
+        return self.ack_policy is AckPolicy.EXPLICIT
+
+    @property
+    def acks_at_delivery(self) -> bool:
+        """Return whether a message counts as settled when it is sent."""
+        return self.ack_policy is AckPolicy.NONE
+
+    @property
+    def sample_percent(self) -> int:
+        """Return the percentage of acks whose time is reported."""
+        text = self.sample_freq.removesuffix("%")
+        return int(text) if text.isdigit() else 0
+
+    @property
     def filters(self) -> tuple[str, ...]:
         """Return the filter subjects; empty means all."""
         return (self.filter_subject,) if self.filter_subject else self.filter_subjects
