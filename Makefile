@@ -19,6 +19,9 @@ STAMP := $(VENV)/.installed-$(WANTED)
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 
+# Hundreds of tests start Python. Without compiled modules each start takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-replay bench-fetch bench-stan bench-replication serve docs docs-pages java-check clean
 
@@ -46,8 +49,8 @@ format: install ## rewrite the code as `check` wants it
 	$(BIN)/ruff format src tests bench demo docs_site
 	$(BIN)/ruff check --fix src tests bench demo docs_site
 
-test: check java-check ## everything: check and the whole suite, by WORKERS=4 processes side by side
-	$(BIN)/python tests/suite.py -n $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
+test: install java-check ## everything: check, and beside it the whole suite, by WORKERS=4 processes side by side
+	$(BIN)/python tests/suite.py --beside '$(MAKE) --no-print-directory check' -n $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
 	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)

@@ -5,11 +5,18 @@ machine. A test that failed is therefore repeated once with nothing beside it, w
 passes then is listed at the end as unsteady: its wait is too short or it has a race, and it wants a fix.
 What explores at random (`FINAL`) is never repeated, because one failure there is a finding, and neither
 are more than `MOST` tests.
+
+`--beside "make check"` runs a command while the tests run, because much of a test is waiting. The suite fails
+if that command fails, and shows its output last.
+
+In a new clone one process collects the tests first, so that the workers find the modules compiled.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -27,6 +34,25 @@ _TESTS_FAILED = 1
 _SIDE_BY_SIDE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
 
+class Beside:
+    """A command that runs while the tests run; its output is shown when it is over."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self._name = shlex.join(command)
+        self._process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    def finish(self) -> int:
+        """Wait for the command, say how it ended, and return its exit code."""
+        output, _ = self._process.communicate()
+        code = self._process.returncode
+        if code:
+            print(f"\n===== {self._name} =====", output.decode(errors="replace"), sep="\n")
+        print(f"{'FAILED' if code else 'passed'}: {self._name}", flush=True)
+        return code
+
+
 def repeatable(failed: list[str]) -> bool:
     """Whether these tests, by their ids, may be tried once more."""
     return 0 < len(failed) <= MOST and not any(test.startswith(FINAL) for test in failed)
@@ -35,6 +61,7 @@ def repeatable(failed: list[str]) -> bool:
 def run(options: list[str], folder: Path) -> int:
     """Run the tests in `folder` with these options of pytest, and return the exit code."""
     choose_seed()
+    _compile(options, folder)
     with tempfile.TemporaryDirectory() as cache:
         code = _pytest(["-o", f"cache_dir={cache}", *_SIDE_BY_SIDE, *options], folder)
         failed = _last_failed(Path(cache))
@@ -47,6 +74,27 @@ def run(options: list[str], folder: Path) -> int:
     return again
 
 
+def run_beside(command: list[str], options: list[str], folder: Path) -> int:
+    """Run the tests as `run` does and the command at the same time, and return 0 if both pass."""
+    beside = Beside(command, folder)
+    code = run(options, folder)
+    return beside.finish() or code
+
+
+def is_compiled(folder: Path) -> bool:
+    """Whether pytest has compiled every test module in this folder before."""
+    compiled = {path.name.partition(".")[0] for path in folder.rglob("__pycache__/test_*-pytest-*.pyc")}
+    return all(path.stem in compiled for path in folder.rglob("test_*.py"))
+
+
+def _compile(options: list[str], folder: Path) -> None:
+    """Let one process compile the modules, which otherwise every worker does by itself."""
+    if sys.dont_write_bytecode or is_compiled(folder / "tests"):
+        return
+    collect = [sys.executable, "-m", "pytest", "-qq", *options, "-n", "0", "--collect-only"]
+    subprocess.run(collect, cwd=folder, stdout=subprocess.DEVNULL)
+
+
 def _pytest(options: list[str], folder: Path) -> int:
     return subprocess.run([sys.executable, "-m", "pytest", "-q", *options], cwd=folder).returncode
 
@@ -56,5 +104,13 @@ def _last_failed(cache: Path) -> list[str]:
     return sorted(json.loads(recorded.read_text())) if recorded.exists() else []
 
 
+def main(arguments: list[str], folder: Path) -> int:
+    """Run the suite as the command line asks for it."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--beside", type=shlex.split)
+    ours, options = parser.parse_known_args(arguments)
+    return run_beside(ours.beside, options, folder) if ours.beside else run(options, folder)
+
+
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:], Path(__file__).parents[1]))
+    sys.exit(main(sys.argv[1:], Path(__file__).parents[1]))

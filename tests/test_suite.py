@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,12 +22,17 @@ NEVER = "def test_it():\n    assert False\n"
 ALWAYS = "def test_it():\n    pass\n"
 
 
-def _suite(folder: Path, **modules: str) -> int:
+def _suite(folder: Path, *options: str, **modules: str) -> int:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "tests" / "fuzz").mkdir(parents=True)
     for name, body in modules.items():
         (folder / "tests" / name.replace("__", "/")).with_suffix(".py").write_text(body)
-    return suite.run(["-n", "0"], folder)
+    return suite.main([*options, "-n", "0"], folder)
+
+
+def _beside(code: int) -> tuple[str, str]:
+    program = f"import sys; print('what it found'); sys.exit({code})"
+    return "--beside", shlex.join([sys.executable, "-c", program])
 
 
 def test_a_suite_that_passes_runs_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -55,3 +62,31 @@ def test_what_explores_at_random_is_not_repeated(tmp_path: Path, capfd: pytest.C
 def test_many_failures_are_no_accident() -> None:
     assert suite.repeatable([f"tests/test_a.py::test_{n}" for n in range(suite.MOST)])
     assert not suite.repeatable([f"tests/test_a.py::test_{n}" for n in range(suite.MOST + 1)])
+
+
+def test_a_command_that_runs_beside_the_tests_fails_the_suite_and_is_shown_last(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert _suite(tmp_path, *_beside(2), test_a=ALWAYS) == 2
+    last = capfd.readouterr().out.partition("1 passed")[2]
+    assert "what it found\n" in last
+    assert "FAILED: " in last.splitlines()[-1]
+
+
+def test_a_command_that_passes_beside_the_tests_saves_no_test(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert _suite(tmp_path, *_beside(0), test_a=NEVER) == 1
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last.startswith("passed: ")
+
+
+def test_one_process_compiles_the_modules_of_a_new_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert _suite(tmp_path, "--collect-only", test_a=ALWAYS, test_b=ALWAYS) == 0
+    assert suite.is_compiled(tmp_path / "tests")
+    (tmp_path / "tests" / "test_c.py").write_text(ALWAYS)
+    assert not suite.is_compiled(tmp_path / "tests")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import tokenize
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,11 +53,15 @@ def python_files(*folders: str) -> list[Path]:
 
 def text_files() -> Iterator[Path]:
     """Yield every file of the project that people wrote."""
-    for path in ROOT.rglob("*"):
-        parts = path.relative_to(ROOT).parts
-        hidden = any(part.startswith(".") and part != ".ci" for part in parts[:-1])
-        if path.is_file() and not hidden and not GENERATED & set(parts) and ".egg-info" not in str(path):
-            yield path
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if _is_ours(name)]
+        paths = (Path(folder, name) for name in files if name not in GENERATED)
+        yield from (path for path in paths if path.is_file())
+
+
+def _is_ours(folder: str) -> bool:
+    hidden = folder.startswith(".") and folder != ".ci"
+    return not hidden and folder not in GENERATED and ".egg-info" not in folder
 
 
 def named(path: Path) -> str:
@@ -62,21 +69,43 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def constants(path: Path) -> Iterator[str]:
-    """Yield the string and bytes literals of a module."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            yield node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+@dataclass(frozen=True)
+class Outline:
+    """What the rules ask about a module; a module is parsed once for all of them."""
+
+    docstring: str
+    constants: list[str]
+    """The string literals, and the bytes literals as strings."""
+    names: set[str]
+    """The names that the module defines or uses, its own among them."""
+    functions: list[str]
+    classes: dict[str, set[str]]
+    """The classes with the names of their base classes."""
+    top_classes: list[str]
 
 
-def names(path: Path) -> set[str]:
-    """Return the names that a module defines or uses, its own among them."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+@cache
+def outline(path: Path) -> Outline:
+    """Parse a module."""
+    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(tree))
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
     used = {node.id for node in nodes if isinstance(node, ast.Name)}
     used |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     used |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return used | {node.name for node in nodes if isinstance(node, functions)} | {path.stem}
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    bases = {node.name: {base.id for base in node.bases if isinstance(base, ast.Name)} for node in classes}
+    return Outline(
+        docstring=ast.get_docstring(tree) or "",
+        constants=[
+            v if isinstance(v, str) else v.decode("latin-1") for v in values if isinstance(v, str | bytes)
+        ],
+        names={*used, *functions, *bases, path.stem},
+        functions=functions,
+        classes=bases,
+        top_classes=[node.name for node in tree.body if isinstance(node, ast.ClassDef)],
+    )
 
 
 def comments(path: Path) -> Iterator[str]:
@@ -91,8 +120,7 @@ def comments(path: Path) -> Iterator[str]:
 def test_every_module_begins_with_a_sentence(path: Path) -> None:
     if path.name == "__init__.py" and not path.read_text() and "tests" in path.parts:
         return
-    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-    sentence = docstring.partition("\n\n")[0]
+    sentence = outline(path).docstring.partition("\n\n")[0]
     assert sentence.rstrip().endswith((".", ":")), f"{named(path)} does not say in one sentence what it is"
 
 
@@ -121,34 +149,27 @@ def test_every_package_has_a_door() -> None:
 @pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo", "docs_site"), ids=named)
 def test_names_say_what_a_thing_is(path: Path) -> None:
     assert not {path.stem, path.parent.name} & BANNED_MODULES
-    classes = [n.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ClassDef)]
-    assert [name for name in classes if BANNED_CLASS.search(name)] == []
+    assert [name for name in outline(path).classes if BANNED_CLASS.search(name)] == []
 
 
 @pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)
 def test_text_and_names_use_the_terms_of_the_field(path: Path) -> None:
-    texts = [text for text in (*constants(path), *comments(path)) if text not in STORED_WORDS]
+    texts = [text for text in (*outline(path).constants, *comments(path)) if text not in STORED_WORDS]
     assert [text for text in texts if DIALECT.search(text)] == []
-    assert [name for name in names(path) if DIALECT.search(name.replace("_", " "))] == []
+    assert [name for name in outline(path).names if DIALECT.search(name.replace("_", " "))] == []
 
 
 def test_no_two_classes_have_the_same_name() -> None:
     defined: dict[str, list[str]] = {}
     for path in python_files("src"):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef):
-                defined.setdefault(node.name, []).append(named(path))
+        for name in outline(path).top_classes:
+            defined.setdefault(name, []).append(named(path))
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}
 
 
 @pytest.mark.parametrize("path", python_files("tests"), ids=named)
 def test_test_names_are_sentences(path: Path) -> None:
-    nodes = [
-        n
-        for n in ast.walk(ast.parse(path.read_text()))
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    names = [n.name for n in nodes if n.name.startswith("test_")]
+    names = [name for name in outline(path).functions if name.startswith("test_")]
     assert [name for name in names if name.count("_") < 3] == []
 
 
@@ -171,18 +192,15 @@ def test_every_error_row_stands_in_the_reference() -> None:
 def test_every_api_subject_stands_in_the_reference() -> None:
     verb = re.compile(r"(?:\$JS\.API\.)?((?:STREAM|CONSUMER|DIRECT|ACCOUNT)(?:\.[A-Z]+)+|INFO)\b[.*>a-z{}]*")
     text = "\n".join(page.read_text() for page in REFERENCE.glob("*.md"))
-    found = {match[1] for p in python_files("src") for c in constants(p) if (match := verb.fullmatch(c))}
+    found = {
+        match[1] for p in python_files("src") for c in outline(p).constants if (match := verb.fullmatch(c))
+    }
     assert sorted(subject for subject in found if subject not in text) == []
 
 
 def error_classes() -> dict[str, str]:
     """Return each class of the source that derives from `Error`, and the class it extends."""
-    bases = {
-        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for path in python_files("src")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    }
+    bases = {name: above for path in python_files("src") for name, above in outline(path).classes.items()}
     found: dict[str, str] = {}
     parents = {"Error"}
     while parents:
@@ -248,16 +266,22 @@ def test_every_page_and_every_decision_is_listed_and_numbers_are_unique() -> Non
     assert len(set(numbers)) == len(numbers), "two decisions have one number"
 
 
+@cache
+def source_classes() -> SourceClasses:
+    """Return the classes of the source, read once."""
+    return SourceClasses()
+
+
 def test_every_protocol_with_several_implementations_has_a_suite() -> None:
     listed = set(SUITES) | set(WITHOUT_SUITE)
-    assert SourceClasses().shared() == listed, "add it to tests/protocols.py, with its suite"
+    assert source_classes().shared() == listed, "add it to tests/protocols.py, with its suite"
     tests = ROOT / "tests"
     assert [file for file in SUITES.values() if not (tests / file).exists()] == []
 
 
 def test_implementations_are_found_by_their_members() -> None:
-    assert SourceClasses().implementations("Holder") == ["ConsumerState", "Hold"]
-    assert SourceClasses().implementations("Speaker") == ["Connection", "LeafConnection"]
+    assert source_classes().implementations("Holder") == ["ConsumerState", "Hold"]
+    assert source_classes().implementations("Speaker") == ["Connection", "LeafConnection"]
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
