@@ -142,7 +142,7 @@ ONE_CREATE: Mapping[str, dict[str, Any]] = {
     "rate limit push": PUSH | {"rate_limit_bps": 1000},
     **{
         f"sample {f!r}": PULL | {"sample_freq": f}
-        for f in ("30", "30%", "100", "0", "x", "-1", "-5%", "30%%", "1.5", "%", "200", "9" * 30)
+        for f in ("30", "30%", "100", "0", "x", "-1", "-5%", "30%%", "1.5", "%", "200", "9" * 30, "9" * 5000)
     },
     "max waiting": PULL | {"max_waiting": 5},
     "max waiting negative": PULL | {"max_waiting": -5},

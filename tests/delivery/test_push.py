@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from delivery.deliveries import SECOND, Delivery, Desk
 from headwater.model.consumer import AckPolicy
@@ -112,6 +113,24 @@ async def test_answers_settle_where_flow_control_acknowledges(desk: Desk) -> Non
     await desk.rest()
     assert consumer.state.ack_floor.stream_seq == 2
     assert [delivery.data for delivery in desk.outlet.take() if delivery.data] == [b"c"]
+
+
+@pytest.mark.parametrize("number", [b"9" * 5000, b"9" * 20, b"3", b"-1", b""])
+async def test_an_answer_with_a_made_up_number_settles_nothing(desk: Desk, number: bytes) -> None:
+    consumer = desk.add(
+        deliver_subject="to",
+        flow_control=True,
+        idle_heartbeat=SECOND,
+        ack_policy=AckPolicy.FLOW_CONTROL,
+        ack_wait=0,
+        max_ack_pending=2,
+    )
+    desk.listen(b"to")
+    await desk.publish(b"a", b"b", b"c")
+    sent = await desk.sent(3)
+    stored = build([(b"Nats-Last-Consumer", number), (b"Nats-Last-Stream", number)])
+    desk.consumers.flow_answered("C", sent[2].reply, stored)
+    assert consumer.state.ack_floor.stream_seq == 0
 
 
 async def test_nothing_is_settled_by_answers_elsewhere(desk: Desk) -> None:

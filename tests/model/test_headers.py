@@ -98,6 +98,7 @@ def test_the_status_line() -> None:
     assert headers.status(headers.build(code=503)) == (503, b"")
     assert headers.status(BLOCK) is None
     assert headers.status(b"NATS/1.0 abc\r\n\r\n") is None
+    assert headers.status(b"NATS/1.0 %b\r\n\r\n" % (b"4" * 5000)) is None
 
 
 def test_status_and_headers_go_together() -> None:

@@ -24,6 +24,12 @@ def test_a_header_says_source_identity_and_sequence() -> None:
         assert said_by(nothing) is None
 
 
+def test_a_header_that_a_client_made_up_says_nothing() -> None:
+    """A stream with sources may take messages from clients, too, and such a message must not keep it closed."""
+    for number in ("\N{SUPERSCRIPT TWO}", "9" * 5000, "-1", "1.0", ""):
+        assert said_by(f"NATS/1.0\r\nNats-Stream-Source: ORIGIN {number} > > foo\r\n\r\n".encode()) is None
+
+
 def test_of_a_chain_only_the_last_header_counts() -> None:
     further_up = b"Nats-Stream-Source: FIRST 900 > > foo id0\r\n"
     assert said_by(block(7, before=further_up)) == (SOURCE.index_name, Cursor("id", 7))

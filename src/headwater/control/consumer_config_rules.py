@@ -24,6 +24,8 @@ DEFAULT_PIN_TIMEOUT = 120 * SECOND
 FLOW_CONTROL_HEARTBEAT = SECOND
 MAX_DESCRIPTION_LENGTH = 4 * 1024
 MAX_METADATA_LENGTH = 128 * 1024
+_MOST_DIGITS = 20
+"""Of a number with a sign below 2^63."""
 
 _LEAST = {
     "max_deliver": -1,
@@ -244,7 +246,8 @@ def _check_sampling(config: ConsumerConfig) -> None:
     percent = config.sample_freq.removesuffix("%")
     if re.fullmatch(r"[+-]?[0-9]+", percent, re.ASCII) is None:
         raise api_error("consumer_invalid_sampling", err=f'strconv.Atoi: parsing "{percent}": invalid syntax')
-    if abs(int(percent)) >= 2**63:
+    # Python refuses to read a number with thousands of digits.
+    if len(percent) > _MOST_DIGITS or abs(int(percent)) >= 2**63:
         raise api_error(
             "consumer_invalid_sampling", err=f'strconv.Atoi: parsing "{percent}": value out of range'
         )

@@ -11,6 +11,8 @@ DEMANDS = (b"Nats-Expected-", b"Nats-Batch-")
 """Prefixes of headers with which a publisher sets conditions for the stream; copies omit them."""
 MESSAGE_ID = b"Nats-Msg-Id"
 """The header with the id of a message, so that a stream stores it once."""
+_MOST_DIGITS = 9
+"""Of a status; Python refuses to read a number with thousands of digits."""
 
 
 class HeaderStatus(NamedTuple):
@@ -85,7 +87,7 @@ def status(raw: bytes) -> HeaderStatus | None:
     if not line.startswith(VERSION + b" "):
         return None
     code, _, description = line[len(VERSION) + 1 :].strip(b" ").partition(b" ")
-    if not code.isdigit():
+    if not code.isdigit() or len(code) > _MOST_DIGITS:
         return None
     return HeaderStatus(int(code), description.strip(b" "))
 

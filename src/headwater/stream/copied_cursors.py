@@ -6,6 +6,7 @@ last message of the source still says how far it was copied.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -15,6 +16,8 @@ from headwater.model.copied import SOURCE_HEADER
 from headwater.model.cursor import LOST, Cursor
 
 _LINE = b"\r\n" + SOURCE_HEADER + b": "
+_SEQUENCE = re.compile(r"[0-9]{1,18}")
+"""A client may publish such a header with anything in it, and other digits than these."""
 
 
 def said_by(headers: bytes) -> tuple[str, Cursor] | None:
@@ -24,7 +27,7 @@ def said_by(headers: bytes) -> tuple[str, Cursor] | None:
     """
     at = headers.rfind(_LINE)
     fields = headers[at + len(_LINE) :].split(b"\r\n", 1)[0].decode(errors="replace").split(" ")
-    if at < 0 or len(fields) < 5 or not fields[1].isdigit():
+    if at < 0 or len(fields) < 5 or not _SEQUENCE.fullmatch(fields[1]):
         return None
     return f"{fields[0]} {fields[2]} {fields[3]}", Cursor(
         fields[5] if len(fields) > 5 else "", int(fields[1])
