@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 from headwater.errors import ApiError, DiskError
 from headwater.model.stream import Retention
 from headwater.stream import committer, sequencer
+from headwater.stream import stream as stream_module
+from headwater.stream.retention import release
+from headwater.stream.retention.removal import Removal
 from simulation.disks import BreakableDisk, Fault
 from stream.followers import Followed
 from stream.streams import Workshop, config_of, everything, publish, seqs_of
@@ -27,6 +31,70 @@ async def test_a_change_to_retention_by_interest_drops_what_nobody_needs(worksho
         await publish(stream, *[(b"a", b"")] * 3)
         await stream.reconfigure(config_of(retention=Retention.INTEREST))
         assert await seqs_of(stream) == [2, 4]
+
+
+async def test_a_change_to_interest_that_has_removed_messages_is_not_refused(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails after the first removal, which another client's publish has made durable by then."""
+    monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
+    monkeypatch.setattr(stream_module, "RELEASE_FIRST_S", 0.001)
+    removals = release.removals
+
+    async def beside_others(*args: Any) -> AsyncIterator[Removal]:
+        async for removal in removals(*args):
+            yield removal
+            await publish(stream, (b"wanted", b""))
+
+    monkeypatch.setattr(release, "removals", beside_others)
+    async with workshop.stream() as stream:
+        followed = Followed(stream, b"wanted")
+        followed.needed = {2, 4, *range(7, 99)}
+        await publish(stream, *[(b"a", b"")] * 3)
+        await stream.folder.fold()
+        await publish(stream, *[(b"a", b"")] * 3)
+        log: Any = stream._store.log
+        sync, synced = log.sync, []
+
+        def failing() -> None:
+            synced.append(True)
+            if len(synced) == 2:
+                raise DiskError(stream.directory, "sync", ENOSPC)
+            sync()
+
+        log.sync = failing
+        await stream.reconfigure(config_of(retention=Retention.INTEREST))
+        assert stream.config.retention == Retention.INTEREST
+        await until(lambda: stream.publishing.is_storing and not stream._store.ledger.is_live(5))
+        await stream.publishing.settled()
+        assert not {1, 3, 5, 6} & set(await seqs_of(stream))
+        assert {2, 4} < set(await seqs_of(stream))
+
+
+async def test_a_refused_config_goes_although_the_history_of_the_old_one_cannot_be_read(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
+    async with workshop.stream(max_msgs_per_subject=2) as stream:
+        await publish(stream, *[(b"a", b"")] * 2)
+        log: Any = stream._store.log
+        sync = log.sync
+
+        def failing() -> None:
+            raise DiskError(stream.directory, "sync", ENOSPC)
+
+        async def unreadable() -> None:
+            raise DiskError(stream.directory, "read", ENOSPC)
+
+        log.sync = failing
+        monkeypatch.setattr(stream._store, "build_history", unreadable)
+        with pytest.raises(ApiError):
+            await stream.reconfigure(config_of(max_msgs=1))
+        log.sync = sync
+        await until(lambda: stream.publishing.is_storing)
+        assert stream.config == config_of(max_msgs_per_subject=2)
+        await publish(stream, *[(b"a", b"")] * 2)
+        assert await seqs_of(stream) == [3, 4]
 
 
 async def test_a_config_that_cannot_be_made_durable_is_not_taken_up(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import asyncio
 import logging
 from pathlib import Path
 
+from headwater.background_tasks import BackgroundTasks
+from headwater.backoff import Backoff
 from headwater.errors import DiskError, Error, api_error
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import format_time
@@ -36,6 +38,9 @@ from headwater.stream.store import Services, Store
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
+
+RELEASE_FIRST_S = 0.5
+RELEASE_MOST_S = 30.0
 
 
 class Stream:
@@ -62,6 +67,8 @@ class Stream:
         self.replica = StreamReplica(
             store, self._sequencer, self._committer, adopter, self.folder, self.publishing, self.events
         )
+        self._tasks = BackgroundTasks()
+        """The removals that the disk has refused so far."""
         self._sequencer.enforce()
         self._committer.wake()
 
@@ -101,21 +108,25 @@ class Stream:
         return str(failure) if failure is not None else ""
 
     async def reconfigure(self, config: StreamConfig) -> None:
-        """Use another config and remove what exceeds its limits. On an error, keep the old config."""
+        """Use another config and remove what exceeds its limits. On an error, keep the old config.
+
+        A refused config has removed nothing. So no message is removed before the config is in effect, but for
+        those of the first group of changes, which is refused as a whole.
+        """
         await self.publishing.settled()
         self._committer.require_storing()
         old = self.config
         try:
             await self._configure(config)
             is_over = self._sequencer.enforce()
-            if config.retention == Retention.INTEREST != old.retention:
-                await self.retention.drop_unneeded()
             await self.publishing.settled()
         except BaseException:
-            await self._configure(old)
+            await self._take_back(old)
             raise
         if is_over:
             await self._enforce()
+        if config.retention == Retention.INTEREST != old.retention:
+            await self._release()
 
     async def _enforce(self) -> None:
         """Remove the rest of what exceeds lowered limits.
@@ -130,12 +141,46 @@ class Stream:
         except Error as error:
             logger.warning("stream %s: its limits are not enforced yet: %s", self.name, error)
 
+    async def _release(self) -> None:
+        """Remove what no consumer and no copy needs; what cannot be removed now is tried again."""
+        if not await self._has_released():
+            self._tasks.start(self._keep_releasing(), f"release {self.name}")
+
+    async def _keep_releasing(self) -> None:
+        """Try until it is done, or the retention is another."""
+        waits = Backoff(RELEASE_FIRST_S, RELEASE_MOST_S)
+        while self.config.retention == Retention.INTEREST:
+            await asyncio.sleep(waits.next_s())
+            if await self._has_released():
+                return
+
+    async def _has_released(self) -> bool:
+        """Remove what no consumer and no copy needs; return whether the disk accepted it."""
+        try:
+            await self.retention.drop_unneeded()
+            await self.publishing.settled()
+        except Error as error:
+            logger.warning("stream %s: cannot remove what no consumer needs yet: %s", self.name, error)
+            return False
+        return True
+
     async def _configure(self, config: StreamConfig) -> None:
+        if keeps_history(config):
+            await self._store.build_history()
+        self._apply(config)
+
+    async def _take_back(self, old: StreamConfig) -> None:
+        """Use the old config again. A history that cannot be read now is found when it is needed."""
+        try:
+            await self._configure(old)
+        except (Error, OSError) as error:
+            logger.warning("stream %s: cannot read the history of its subjects: %s", self.name, error)
+            self._apply(old)
+
+    def _apply(self, config: StreamConfig) -> None:
+        """Use a config. Nothing is awaited, so no message meets half of it."""
         store = self._store
         self.config = store.config = config
-        if keeps_history(config) and store.ledger.subjects.history is None:
-            await store.build_history()
-        # Nothing is awaited from here on, so no message meets half a config.
         if not keeps_history(config):
             store.ledger.subjects.history = None
         store.ledger.dedupe.window_ns = config.duplicate_window
@@ -152,6 +197,7 @@ class Stream:
 
     async def close(self) -> None:
         """Make everything durable and close the files."""
+        self._tasks.cancel()
         await self.publishing.drained()
         await self.replica.close()
         await self.folder.close()
