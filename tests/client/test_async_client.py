@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import headwater
-from client.clients import fill, jetstream_of
+from client.clients import fill, jetstream_of, nats_mirror
 from headwater import AsyncClient, CatchUpError, Error, Phase, connect
 from headwater.bus.free_port import free_port
 from headwater.client.jetstream_api import UnreachableError
@@ -64,11 +64,20 @@ async def test_an_empty_origin_that_was_seen_is_caught_up_with(tmp_path: Path, k
 async def test_a_plain_server_is_waited_for_until_all_is_copied(tmp_path: Path) -> None:
     async with jetstream_of("nats-server", tmp_path) as client:
         await fill(client, 50)
-        # A server that has just begun to copy reports a lag of zero until the first message has arrived.
-        async with asyncio.timeout(60):
-            while not (await client.stream("COPY")).messages:
-                await asyncio.sleep(0.01)
-        assert (await client.catch_up("COPY")).messages == 50
+        assert (await client.catch_up("COPY", within=60)).messages == 50
+
+
+async def test_a_plain_server_that_has_just_begun_to_copy_is_waited_for(tmp_path: Path) -> None:
+    """It reports a lag of zero until the first message has arrived."""
+    async with jetstream_of("nats-server", tmp_path) as client:
+        await fill(client, 50)
+        js = client.nats.jetstream(timeout=60)
+
+        async def copied(name: str) -> int:
+            await js.add_stream(name=name, mirror=nats_mirror("ORDERS"))
+            return (await client.catch_up(name, within=60)).messages
+
+        assert set(await asyncio.gather(*(copied(f"COPY{n}") for n in range(10)))) == {50}
 
 
 async def test_a_copy_that_nothing_copies_is_not_caught_up(tmp_path: Path) -> None:

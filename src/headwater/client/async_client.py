@@ -58,10 +58,10 @@ class AsyncClient:
         began = asked = time.monotonic()
         wait, waits = CatchUp(began, stalled_after), ask_waits()
         while True:
-            info = await self.stream(stream)
+            info, now = await self.stream(stream), time.monotonic()
             if not info.upstreams:
                 raise Error(f"stream {stream} has neither sources nor a mirror")
-            reasons, now = wait.reasons(info.upstreams, asked), time.monotonic()
+            reasons = wait.reasons(info.upstreams, asked, now)
             if not reasons:
                 return info
             is_late = within is not None and now - began >= within

@@ -2,6 +2,11 @@
 
 The wait succeeds only if each origin was seen after the wait began, no upstream reports an error, and
 everything that the origin held then is copied.
+
+A plain nats-server reports a lag, but no sequence. It counts the answer to its first request as contact, and
+then reports a lag of zero until it has taken in the first message. So its zero counts once the origin was
+heard over a longer time: after a second without messages, an origin sends a heartbeat, so by then either a
+message has arrived, and the lag with it, or there was none.
 """
 
 from __future__ import annotations
@@ -19,6 +24,10 @@ GONE_S = 12.0
 """An origin that does not exist for this long, longer than an engine's retries, is not waited for."""
 STALLED_S = 120.0
 """A copy that the engine reports as stalled for this long is not waited for."""
+HEARD_S = 0.9
+"""How long an origin must be heard before a plain server's lag of zero counts: it beats once a second."""
+SILENT_S = 4.0
+"""A longer break between two contacts is no heartbeat but a new request, up to ten seconds after the last."""
 _STREAM_NOT_FOUND = 10059
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
@@ -41,6 +50,24 @@ class CatchUpError(Error):
         super().__init__(f"stream {stream} has not caught up after {after}: {'; '.join(reasons)}")
 
 
+class _Contact:
+    """Since when, and when last, an origin was heard without a long break."""
+
+    def __init__(self) -> None:
+        self._since_s = self._last_s = -math.inf
+
+    def lasts(self, silent_s: float, asked_s: float, answered_s: float) -> bool:
+        """Record a contact so long before an answer; return whether there was contact for long enough.
+
+        The server measured the silence between the request and the answer, so the time is not exact. Take
+        the latest for the first contact and the earliest for the last one.
+        """
+        if asked_s - silent_s - self._last_s > SILENT_S:
+            self._since_s = answered_s - silent_s
+        self._last_s = asked_s - silent_s
+        return self._last_s - self._since_s >= HEARD_S
+
+
 class CatchUp:
     """What a stream lacks of its origins as they were when the wait began; each call passes the time."""
 
@@ -49,12 +76,14 @@ class CatchUp:
         self._stalled_s = stalled_s
         self._goals: dict[int, int] = {}
         """By index, the last sequence that each origin had when it was first seen in this wait."""
+        self._contacts: dict[int, _Contact] = {}
+        """By index, when each origin was heard since the wait began."""
         self._gone_since_s: float | None = None
         self._stalled_since_s: float | None = None
 
-    def reasons(self, upstreams: Sequence[UpstreamInfo], asked_s: float) -> list[str]:
-        """Return what is still waited for, by infos that were requested at this time; empty when done."""
-        found = [self._reason(index, each, asked_s) for index, each in enumerate(upstreams)]
+    def reasons(self, upstreams: Sequence[UpstreamInfo], asked_s: float, answered_s: float) -> list[str]:
+        """Return what is still waited for, by infos that were requested and came then; empty when done."""
+        found = [self._reason(index, each, asked_s, answered_s) for index, each in enumerate(upstreams)]
         return [reason for reason in found if reason]
 
     def is_hopeless(self, upstreams: Sequence[UpstreamInfo], now_s: float) -> bool:
@@ -67,7 +96,7 @@ class CatchUp:
             self._stalled_since_s is not None and now_s - self._stalled_since_s >= self._stalled_s
         )
 
-    def _reason(self, index: int, upstream: UpstreamInfo, asked_s: float) -> str:
+    def _reason(self, index: int, upstream: UpstreamInfo, asked_s: float, answered_s: float) -> str:
         name = upstream.name
         if upstream.error is not None:
             return f"{name}: {upstream.error}"
@@ -79,8 +108,11 @@ class CatchUp:
             goal = self._goals.setdefault(index, upstream.origin_last_seq or 0)
             if upstream.seq >= goal:
                 return ""
-        behind = upstream.last_known_lag
-        return f"{name}: {behind:,} messages behind" if behind else ""
+        contact = self._contacts.setdefault(index, _Contact())
+        lasts = contact.lasts(upstream.silent_s, asked_s, answered_s)
+        if behind := upstream.last_known_lag:
+            return f"{name}: {behind:,} messages behind"
+        return "" if lasts else f"{name}: its origin was not heard for a second yet"
 
 
 def _since(since_s: float | None, holds: bool, now_s: float) -> float | None:

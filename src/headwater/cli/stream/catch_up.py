@@ -69,7 +69,7 @@ async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Js
     wait, most, said, waits = CatchUp(began), 0, "", ask_waits()
     with Meter(f"Catching up {name}", shown=shown) as meter:
         while True:
-            info = await session.request(f"STREAM.INFO.{name}")
+            info, now = await session.request(f"STREAM.INFO.{name}"), time.monotonic()
             if not upstreams_of(info):
                 raise Error(f"stream {name} has neither sources nor a mirror")
             lag = behind(info)
@@ -77,7 +77,7 @@ async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Js
             if all(map(is_known, upstreams_of(info))):
                 meter.reach(most - lag)
             upstreams = upstream_infos(info)
-            reasons, now = wait.reasons(upstreams, asked), time.monotonic()
+            reasons = wait.reasons(upstreams, asked, now)
             if not reasons:
                 meter.finish()
                 return info
