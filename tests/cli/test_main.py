@@ -31,6 +31,11 @@ def test_the_module_runs_as_the_command() -> None:
     assert (done.returncode, done.stdout) == (0, f"headwater {VERSION}\n")
 
 
+def test_commands_do_not_wait_for_libraries_that_read_tables() -> None:
+    listed = "import headwater.cli.main, sys; print({'pyarrow', 'deltalake', 'pyspark'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", listed], text=True) == "set()\n"
+
+
 def test_an_unknown_flag_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert leave(["serve", "--stoer", "x"]) == 2
     assert "--store" in capsys.readouterr().err

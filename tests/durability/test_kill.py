@@ -20,7 +20,7 @@ from headwater.model.message import Message
 from rounds import choose_seed, rounds
 from stream.streams import Workshop, config_of, everything
 
-ROUNDS = rounds(25)
+ROUNDS = rounds(12)
 WINDOW = 100
 KEYS = 40
 CAP = 300

@@ -14,6 +14,7 @@ from headwater.model.adopted import Adopted
 from headwater.stream import committer
 from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
+from rounds import some_operations
 from simulation.disks import Fault, PowerCut
 from simulation.voyage import Machine
 from stream.streams import config_of, everything
@@ -121,7 +122,7 @@ async def test_an_end_at_any_operation_leaves_all_files_and_the_cursor_or_none(
     tmp_path: Path, is_killed: bool, linked: bool
 ) -> None:
     history = await undisturbed(tmp_path / "undisturbed", linked=linked)
-    for nth in range(1, len(history) + 1):
+    for nth in some_operations(history, f"killed: {is_killed}, linked: {linked}", one_in=3):
         machine = Machine(tmp_path / str(nth), nth)
         machine.disk.break_at(nth, Fault.POWER_CUT)
         copy = Copy(machine, linked=linked)

@@ -19,7 +19,7 @@ from simulation.engine.world import BrokenPromiseError, within
 
 SEEDS = os.environ.get("SIM_SEED", "")
 RUNS = int(os.environ.get("SIM_RUNS", "0"))
-BOUNDED_S = 45.0
+BOUNDED_S = 20.0
 """How long runs are begun for when nobody asks for a number of them."""
 MUST_HAPPEN = (
     "publish stored",

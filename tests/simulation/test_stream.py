@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.stream import committer
-from rounds import choose_seed
+from rounds import choose_seed, some_operations
 from simulation.disks import Fault
 from simulation.voyage import Machine, Voyage, until_power_cut
 
@@ -58,7 +58,7 @@ async def cut_at(directory: Path, nth: int, seed: int) -> Voyage:
 async def test_a_power_cut_at_any_operation_breaks_no_promise(tmp_path: Path) -> None:
     seed = choose_seed()
     history = await operations(tmp_path / "undisturbed")
-    for nth in range(1, len(history) + 1):
+    for nth in some_operations(history, "power cut"):
         directory = tmp_path / str(nth)
         voyage = await cut_at(directory, nth, seed + nth)
         voyage.machine.cut_power()
@@ -72,7 +72,7 @@ async def test_a_power_cut_at_any_operation_breaks_no_promise(tmp_path: Path) ->
 
 async def test_a_kill_at_any_operation_breaks_no_promise(tmp_path: Path) -> None:
     history = await operations(tmp_path / "undisturbed")
-    for nth in range(1, len(history) + 1):
+    for nth in some_operations(history, "kill"):
         directory = tmp_path / str(nth)
         voyage = await cut_at(directory, nth, nth)
         voyage.machine.kill()
@@ -90,7 +90,7 @@ async def test_one_broken_operation_breaks_no_promise_and_the_stream_goes_on(
 ) -> None:
     history = await operations(tmp_path / "undisturbed")
     opening = await operations_to_open(tmp_path / "opened")
-    for nth in range(opening + 1, len(history) + 1):
+    for nth in some_operations(history, fault.name, opening):
         directory = tmp_path / str(nth)
         machine = Machine(directory, nth)
         machine.disk.break_at(nth, fault)

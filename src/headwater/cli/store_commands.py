@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -14,10 +15,9 @@ from headwater.control.ownership import Ownership
 from headwater.control.store_lock import StoreLock
 from headwater.disk import RealDisk
 from headwater.errors import Error, StoreLockedError
-from headwater.store.finding import Finding
-from headwater.store.online import verify_online
-from headwater.store.repair import Options, Repair
-from headwater.store.verify import verify as check_store
+
+if TYPE_CHECKING:
+    from headwater.store.finding import Finding
 
 EXIT_PROBLEMS = 1
 EXIT_UNCHECKED = 2
@@ -55,6 +55,10 @@ def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
     tables, the positions of consumers, mirrors and sources, and the records of NATS Streaming. It prints one
     line for each problem, with its place, its meaning and what to do.
     """
+    # Imported here: all other commands need not wait for the libraries that read tables.
+    from headwater.store.online import verify_online
+    from headwater.store.verify import verify as check_store
+
     with _readable(store) if online else _locked(store):
         if online:
             report = verify_online(store, _progress, only)
@@ -89,6 +93,8 @@ def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json:
     as lost, so that readers see a gap and their sequences are not used again. Make a copy of the store first
     if you can.
     """
+    from headwater.store.repair import Options, Repair
+
     options = Options(dry_run=dry_run, forget_missing=forget_missing, only=only)
     with _locked(store):
         ownership = Ownership(store)
