@@ -17,7 +17,7 @@ from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.model.consumer import AckPolicy, ConsumerConfig
-from stream.streams import Workshop, publish
+from stream.streams import Workshop, everything, publish
 from waits import until
 
 ROUNDS = 60_000
@@ -141,13 +141,31 @@ class Desk:
 
     def ack(self, delivery: Delivery, body: bytes = b"+ACK", reply: bytes = b"") -> None:
         """Have an acknowledgement arrive."""
-        self.consumers.items.append((delivery.reply, reply, b"", body))
-        self.consumers.flush()
+        self.consumers.acks.items.append((delivery.reply, reply, b"", body))
+        self.consumers.acks.flush()
 
     def events(self) -> list[tuple[str, dict[str, Any]]]:
         """Return the advisories sent so far as subject and fields, and forget them."""
         frames, self.frames[:] = list(self.frames), []
         return [(f.split(b" ")[1].decode(), json.loads(f.split(b"\r\n", 1)[1])) for f in frames]
+
+
+async def delivered(running: Desk, consumer: Any, count: int) -> list[Delivery]:
+    """Return so many messages, pulled."""
+    running.pull(consumer, consumer.name.encode(), batch=count)
+    return await running.sent(count)
+
+
+async def left(running: Desk) -> list[int]:
+    """Return the sequences that the stream still holds."""
+    await running.stream.publishing.settled()
+    return [message.seq for message in await everything(running.stream)]
+
+
+def confirmed(workshop: Workshop) -> list[bytes]:
+    """Return to whom an acknowledgement was confirmed."""
+    lines = bytes(workshop.answers.frames).split(b"\r\n")
+    return [line.split(b" ")[1] for line in lines if line.startswith(b"PUB ack")]
 
 
 @asynccontextmanager
@@ -157,7 +175,7 @@ async def desk(workshop: Workshop, **config: Any) -> AsyncIterator[Desk]:
         outlet, timers = KeptOutlet(), Timers(workshop.clock)
         frames: list[bytes] = []
         advisories = ConsumerAdvisories(frames.append, workshop.clock)
-        consumers = StreamConsumers(stream, outlet, timers, workshop.clock, advisories, frames.append)
+        consumers = StreamConsumers(stream, outlet, timers, workshop.clock, advisories)
         running = Desk(workshop, consumers, outlet)
         running.frames = frames
         try:

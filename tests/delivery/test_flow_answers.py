@@ -10,8 +10,8 @@ from headwater.delivery.flow_answers import FlowAnswers
 
 async def test_each_answer_goes_to_the_consumer_it_names(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[str, bytes, bytes]] = []
-    monkeypatch.setattr(desk.consumers, "flow_answered", lambda *answer: taken.append(answer))
-    answers = FlowAnswers(desk.consumers)
+    monkeypatch.setattr(desk.consumers.acks, "flow_answered", lambda *answer: taken.append(answer))
+    answers = FlowAnswers(desk.consumers.acks)
     answers.items += [
         (b"$JS.FC.S.one.abcd", b"", b"headers", b""),
         (b"$JS.FC.S.two.efgh", b"", b"", b""),
@@ -23,6 +23,6 @@ async def test_each_answer_goes_to_the_consumer_it_names(desk: Desk, monkeypatch
 
 
 async def test_an_answer_for_nobody_is_passed_over(desk: Desk) -> None:
-    answers = FlowAnswers(desk.consumers)
+    answers = FlowAnswers(desk.consumers.acks)
     answers.items.append((b"$JS.FC.S.\xff.abcd", b"", b"", b""))
     answers.flush()

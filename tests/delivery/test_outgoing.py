@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.delivery.outgoing import CHUNK_BYTES, OutgoingMessages, headers_only
+from headwater.delivery.outgoing import CHUNK_BYTES, OutgoingMessages, headers_only, idle_heartbeat
 from headwater.model import headers as header_block
 
 
@@ -54,3 +54,17 @@ def test_without_data_the_headers_name_its_size() -> None:
     assert [header_block.get(each, b"Nats-Msg-Size") for each in headers] == [b"4", b"0"]
     assert header_block.get(headers[1], b"A") == b"1"
     assert datas == [b"", b""]
+
+
+def test_what_a_server_does_not_accept_is_named_with_its_payload() -> None:
+    outgoing = OutgoingMessages([b"r"] * 3, [b"s"] * 3, [b"", b"hh", b"h"], [b"dd", b"d", b"dddd"])
+    assert outgoing.accepted(3) == ([0, 1], [(2, 5)])
+    assert outgoing.accepted(5) == ([0, 1, 2], [])
+    assert outgoing.accepted(1) == ([], [(0, 2), (1, 3), (2, 5)])
+
+
+def test_a_heartbeat_names_the_last_sequences_and_what_else_is_given() -> None:
+    block = idle_heartbeat(3, 7, [(b"Nats-Consumer-Stalled", b"$JS.FC.S.C.x")])
+    assert block.startswith(b"NATS/1.0 100 Idle Heartbeat\r\n")
+    names = (b"Nats-Last-Consumer", b"Nats-Last-Stream", b"Nats-Consumer-Stalled")
+    assert [header_block.get(block, name) for name in names] == [b"3", b"7", b"$JS.FC.S.C.x"]

@@ -87,9 +87,9 @@ async def test_what_is_under_way_is_bounded_until_it_is_answered(desk: Desk) -> 
     consumer.tick(desk.clock.now_ns())
     (beat,) = await desk.sent(1)
     assert b"Nats-Consumer-Stalled: " + request.reply in beat.headers
-    desk.consumers.flow_answered("C", request.reply + b"x", b"")
+    desk.consumers.acks.flow_answered("C", request.reply + b"x", b"")
     await desk.sent(0)
-    desk.consumers.flow_answered("C", request.reply, b"")
+    desk.consumers.acks.flow_answered("C", request.reply, b"")
     await desk.rest()
     messages = [delivery for delivery in sent + desk.outlet.take() if delivery.data]
     assert [delivery.tokens[1] for delivery in messages] == list(range(1, 9))
@@ -109,7 +109,7 @@ async def test_answers_settle_where_flow_control_acknowledges(desk: Desk) -> Non
     sent = await desk.sent(3)
     assert [is_request(delivery) for delivery in sent] == [False, False, True]
     stored = build([(b"Nats-Last-Consumer", b"2"), (b"Nats-Last-Stream", b"2")])
-    desk.consumers.flow_answered("C", sent[2].reply, stored)
+    desk.consumers.acks.flow_answered("C", sent[2].reply, stored)
     await desk.rest()
     assert consumer.state.ack_floor.stream_seq == 2
     assert [delivery.data for delivery in desk.outlet.take() if delivery.data] == [b"c"]
@@ -129,7 +129,7 @@ async def test_an_answer_with_a_made_up_number_settles_nothing(desk: Desk, numbe
     await desk.publish(b"a", b"b", b"c")
     sent = await desk.sent(3)
     stored = build([(b"Nats-Last-Consumer", number), (b"Nats-Last-Stream", number)])
-    desk.consumers.flow_answered("C", sent[2].reply, stored)
+    desk.consumers.acks.flow_answered("C", sent[2].reply, stored)
     assert consumer.state.ack_floor.stream_seq == 0
 
 
@@ -140,7 +140,7 @@ async def test_nothing_is_settled_by_answers_elsewhere(desk: Desk) -> None:
     await desk.rest()
     request = next(delivery for delivery in desk.outlet.take() if is_request(delivery))
     stored = build([(b"Nats-Last-Consumer", b"1"), (b"Nats-Last-Stream", b"1")])
-    desk.consumers.flow_answered("C", request.reply, stored)
+    desk.consumers.acks.flow_answered("C", request.reply, stored)
     assert consumer.state.ack_floor.stream_seq == 0
 
 

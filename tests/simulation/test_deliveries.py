@@ -79,7 +79,7 @@ class Shore:
             timers = Timers(clock)
             advisories = ConsumerAdvisories(frames.append, clock)
             outlet = KeptOutlet()
-            consumers = StreamConsumers(stream, outlet, timers, clock, advisories, frames.append)
+            consumers = StreamConsumers(stream, outlet, timers, clock, advisories)
             desk = Desk(self.machine.workshop, consumers, outlet)
             self.timers.append(timers)
             self.desks.append(desk)
@@ -183,8 +183,8 @@ class Shore:
             subject = promised.held[seq].reply
         for each in settled:
             promised.held.pop(each, None)
-        self.desks[index].consumers.items.append((subject, reply, b"", b"+ACK"))
-        self.desks[index].consumers.flush()
+        self.desks[index].consumers.acks.items.append((subject, reply, b"", b"+ACK"))
+        self.desks[index].consumers.acks.flush()
 
     def pass_time(self) -> None:
         """Have whatever is due done."""
@@ -193,7 +193,7 @@ class Shore:
         for desk in self.desks:
             for consumer in list(desk.consumers):
                 consumer.tick(clock.now_ns())
-            desk.consumers.tick(clock.now_ns())
+            desk.consumers.recorder.record()
 
     def collect(self) -> None:
         """Have the clients take what was sent to them."""
@@ -345,19 +345,19 @@ async def test_a_repeated_ack_is_confirmed_only_once_it_is_durable(tmp_path: Pat
     shore.collect()
     (seq,) = promised.held
     for n in range(2):
-        desk.consumers.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, b"a.0.C.%d" % n, b"", b"+ACK"))
+        desk.consumers.acks.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, b"a.0.C.%d" % n, b"", b"+ACK"))
         promised.asked[b"a.0.C.%d" % n] = [seq]
-        desk.consumers.flush()
+        desk.consumers.acks.flush()
         shore.pass_time()
         await asyncio.sleep(0.01)
         shore.take_confirmations()
     assert promised.confirmed == set()
     shore.machine.disk.heal()
     await until(lambda: desk.stream.publishing.is_storing)
-    desk.consumers.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, b"a.0.C.9", b"", b"+ACK"))
+    desk.consumers.acks.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, b"a.0.C.9", b"", b"+ACK"))
     promised.asked[b"a.0.C.9"] = [seq]
     promised.acked.add(seq)
-    desk.consumers.flush()
+    desk.consumers.acks.flush()
     await desk.stream.publishing.settled()
     shore.take_confirmations()
     assert promised.confirmed == {seq}
@@ -415,8 +415,8 @@ async def test_an_ack_that_is_confirmed_while_a_checkpoint_waits_is_not_forgotte
     asked = {b"a.0.C.%d" % seq: [seq] for seq in shore.stored[0]}
     for reply, (seq,) in asked.items():
         promised.asked[reply] = [seq]
-        desk.consumers.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, reply, b"", b"+ACK"))
-        desk.consumers.flush()
+        desk.consumers.acks.items.append((b"$JS.ACK.S0.C.1.%d.1.0.0" % seq, reply, b"", b"+ACK"))
+        desk.consumers.acks.flush()
     await desk.rest()
     shore.take_confirmations()
     assert promised.confirmed == shore.stored[0]

@@ -117,11 +117,10 @@ class Consumers:
             self._timers,
             self._clock,
             self._advisories,
-            self._connection.write,
             self._scope,
+            on_abandoned=self._abandoned,
+            on_listening=self._listens,
         )
-        consumers.on_abandoned = self._abandoned
-        consumers.on_listening = self._listens
         self._was_open = self._was_open and self.outlet.is_open
         self._by_stream[stream.name] = consumers
         rows = self._catalog.consumers(self._folder, stream.name)
@@ -133,7 +132,7 @@ class Consumers:
                 self._unread[stream.name, row.name] = hold = Hold()
                 stream.retention.holds.add(hold)
         consumers.expect(row.name for row in rows)
-        answers = FlowAnswers(consumers)
+        answers = FlowAnswers(consumers.acks)
         self._flow_sids[stream.name] = self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers)
 
     def _add(self, consumers: StreamConsumers, consumer: Consumer) -> None:
@@ -149,7 +148,7 @@ class Consumers:
         if consumer.config.ack_policy not in (AckPolicy.NONE, AckPolicy.FLOW_CONTROL):
             older, newer = consumer.acks.keys
             keys = (newer,) if self._scope.is_named else (newer, older)
-            self._ack_sids[consumer] = [self._connection.subscribe(k + b".>", consumers) for k in keys]
+            self._ack_sids[consumer] = [self._connection.subscribe(k + b".>", consumers.acks) for k in keys]
 
     def _take_no_acks(self, consumer: Consumer) -> None:
         for sid in self._ack_sids.pop(consumer, ()):
@@ -260,7 +259,7 @@ class Consumers:
         stream = consumers.stream
         # The log must first record that an earlier consumer of this name was removed. Otherwise this one
         # would inherit its state after a refused write or a restart.
-        consumers.tick(self._clock.steady_ns())
+        consumers.recorder.record()
         await stream.publishing.settled()
         stream.publishing.require_storing()
         start_seq, only = await self._start(stream, config)
@@ -277,7 +276,7 @@ class Consumers:
             await consumer.close()
             raise
         self._add(consumers, consumer)
-        consumers.tick(created_ns)
+        consumers.recorder.record()
         await stream.publishing.settled()
         if not config.direct:
             self._advisories.action(consumer, "create")
@@ -387,7 +386,7 @@ class Consumers:
         consumers = self.of(consumer.stream)
         consumer.stream.publishing.require_storing()
         start_seq = consumer.reset(seq)
-        consumers.tick(self._clock.now_ns())
+        consumers.recorder.record()
         await consumers.drop_unneeded()
         await consumer.stream.publishing.settled()
         return start_seq

@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING
 
 from headwater.delivery.backlog import Backlog
 from headwater.delivery.feed import Feed, Slice
-from headwater.delivery.outgoing import CHUNK, CHUNK_BYTES, OutgoingMessages, Target, headers_only
+from headwater.delivery.outgoing import (
+    CHUNK,
+    CHUNK_BYTES,
+    OutgoingMessages,
+    Target,
+    headers_only,
+    idle_heartbeat,
+)
 from headwater.delivery.pacing import Pacing
+from headwater.delivery.pause import Pause
 from headwater.delivery.pump import Pump
 from headwater.delivery.state import ConsumerState
 from headwater.errors import Error
@@ -27,7 +35,6 @@ from headwater.model import headers as header_block
 from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo
 from headwater.model.run import numbers_at
 from headwater.stream.retention.removal import Removal
-from headwater.wire.ack_body import AckBody, AckKind
 from headwater.wire.ack_subject import AckSubjects
 
 if TYPE_CHECKING:
@@ -40,7 +47,6 @@ ADDED_BYTES = 128
 AGAIN = 64
 """The most messages that are redelivered in one turn."""
 LONGEST_WAIT_S = 1.0
-LONGEST_PAUSE_NS = 60_000_000_000
 DELETED = "Unacknowledged message was deleted"
 """The reason in the advisory for a message that the stream removed while it was pending."""
 _PUSH_BASED = header_block.build(code=409, description=b"Consumer is push based")
@@ -71,11 +77,13 @@ class Consumer:
         """Counts messages per subject; shared by consumers with the same filters."""
         self.backlog = Backlog(self.stream, self.tally, lambda: self.state.next_seq, only)
         self._consumers = consumers
+        self._recorder = consumers.recorder
         self._outlet = consumers.outlet
         self._clock = consumers.clock
         self._feed = Feed(consumers.stream, self.tally)
         """Finds the next messages that match."""
         self._pacing = Pacing(config)
+        self._pause = Pause(config.pause_until, self._clock)
         self._pump = Pump(self._deliver_all, self._rest, self._report_failure)
         """Runs only while there is something to deliver."""
         self._closed = False
@@ -88,8 +96,7 @@ class Consumer:
     @property
     def is_paused(self) -> bool:
         """Return whether deliveries are paused until a time."""
-        until = self.config.pause_until
-        return until is not None and until > self._clock.now_ns()
+        return self.config.pause_until is not None and self._pause.left_ns > 0
 
     def target(self) -> Target | None:
         """Return the target of the next messages, or None while there is no demand."""
@@ -130,7 +137,7 @@ class Consumer:
 
     def _rest(self) -> None:
         self._consumers.report_given_up(self)
-        self._consumers.arm(self)
+        self._recorder.arm(self)
 
     async def _deliver_all(self) -> None:
         while self.target() is not None:
@@ -184,7 +191,7 @@ class Consumer:
         self.state.deliver(seq, self._clock.steady_ns())
         if size <= self._outlet.max_payload - ADDED_BYTES or self._fits([seq], deliveries):
             self.send(target, deliveries, size)
-        self._consumers.changed(self)
+        self._recorder.changed(self)
         return size
 
     async def _deliver_next(self) -> bool:
@@ -244,7 +251,7 @@ class Consumer:
             self.send(target, deliveries, size)
         if self._pacing.one_by_one:
             self._pacing.sent(tss[0], size, self._clock.steady_ns())
-        self._consumers.delivered(self, seqs)
+        self._recorder.delivered(self, seqs)
         if is_full:
             # In one write with the messages: the client must not wait for the status that ends its request.
             self.too_large(target)
@@ -261,14 +268,10 @@ class Consumer:
         Any other would end the connection that all consumers share. Such a message stays pending, and is
         tried again like any unacknowledged one.
         """
-        limit = self._outlet.max_payload - self.header_bytes
-        rows = []
-        for row, seq in enumerate(seqs):
-            size = len(deliveries.headers[row]) + len(deliveries.datas[row])
-            if size <= limit:
-                rows.append(row)
-            elif self.state.delivered_count(seq) == 1:
-                self._consumers.report_undeliverable(self, seq, size)
+        rows, larger = deliveries.accepted(self._outlet.max_payload - self.header_bytes)
+        for row, size in larger:
+            if self.state.delivered_count(seqs[row]) == 1:
+                self._consumers.report_undeliverable(self, seqs[row], size)
         return rows
 
     def too_large(self, target: Target) -> None:
@@ -291,7 +294,7 @@ class Consumer:
         """Record that the stream removed messages between two sequences."""
         if removal.everything:
             self.state.purge(self.stream.reading.first_seq, self._clock.steady_ns())
-            self._consumers.changed(self)
+            self._recorder.changed(self)
         elif self.state.is_owed and low < self.state.next_seq:
             self.forget(seq for seq in removal.seqs if seq < self.state.next_seq)
         self.backlog.removed(low, high, removal)
@@ -302,51 +305,29 @@ class Consumer:
         for seq, consumer_seq, count in gone:
             self._consumers.advisories.terminated(self, seq, consumer_seq, count, DELETED)
         if gone:
-            self._consumers.changed(self)
+            self._recorder.changed(self)
             self.wake()
-
-    def acknowledge(self, ack: AckBody, seq: int, consumer_seq: int) -> bool:
-        """Process an ack; return whether it changed anything."""
-        now_ns = self._clock.steady_ns()
-        state = self.state
-        if ack.kind is AckKind.NAK:
-            changed = state.nak(seq, ack.delay_ns, now_ns)
-        elif ack.kind is AckKind.PROGRESS:
-            return state.progress(seq, now_ns)
-        elif ack.kind is AckKind.UNKNOWN:
-            return False
-        else:
-            changed = state.ack(seq, consumer_seq, now_ns)
-        if changed:
-            self.wake()
-        return changed
 
     def tick(self, now_ns: int) -> int | None:
         """Do what is due; return the next deadline."""
         if self._closed:
             return None
         if self.state.expire(now_ns):
-            self._consumers.changed(self)
+            self._recorder.changed(self)
         self._consumers.report_given_up(self)
         self.wake()
         return self.next_tick()
 
     def next_tick(self) -> int | None:
         """Return the next deadline."""
-        due = [self.state.next_deadline()]
-        if self.is_paused and self.config.pause_until is not None:
-            # Bounded, because pauses end by the wall clock, which may be set forward in the meantime.
-            left_ns = min(self.config.pause_until - self._clock.now_ns(), LONGEST_PAUSE_NS)
-            due.append(self._clock.steady_ns() + left_ns)
+        due = (self.state.next_deadline(), self._pause.next_check())
         return min((d for d in due if d is not None), default=None)
 
     async def info(self) -> ConsumerInfo:
         """Return the consumer's info."""
         await self.stream.reading.consistent()
         await self.backlog.count()
-        now_ns = self._clock.now_ns()
         stepped_ns = self._clock.stepped_ns()
-        until = self.config.pause_until or 0
         return ConsumerInfo(
             stream_name=self.stream.name,
             name=self.name,
@@ -360,8 +341,8 @@ class Consumer:
             num_pending=len(self.backlog),
             push_bound=self.is_bound(),
             paused=self.is_paused,
-            pause_remaining=max(until - now_ns, 0),
-            ts=now_ns,
+            pause_remaining=self._pause.left_ns,
+            ts=self._clock.now_ns(),
         )
 
     def reconfigure(self, config: ConsumerConfig) -> None:
@@ -376,7 +357,8 @@ class Consumer:
         self.config = config
         self.state.configure(config)
         self._pacing = Pacing(config)
-        self._consumers.arm(self)
+        self._pause = Pause(config.pause_until, self._clock)
+        self._recorder.arm(self)
         self.wake()
 
     async def close(self) -> None:
@@ -396,18 +378,13 @@ class Consumer:
         """Begin again at a sequence, or after the ack floor; return where."""
         start = self.state.reset(seq)
         self.backlog.restart()
-        self._consumers.changed(self)
+        self._recorder.changed(self)
         self.wake()
         return start
 
     def heartbeat(self, more: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
         """Return the headers of a heartbeat: the last delivered sequences."""
-        lines = [
-            (b"Nats-Last-Consumer", b"%d" % self.state.delivered.consumer_seq),
-            (b"Nats-Last-Stream", b"%d" % (self.state.next_seq - 1)),
-            *more,
-        ]
-        return header_block.build(lines, code=100, description=b"Idle Heartbeat")
+        return idle_heartbeat(self.state.delivered.consumer_seq, self.state.next_seq - 1, more)
 
     def on_interest(self) -> None:
         """Check the interest in the deliver subject."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.delivery.consumers import StreamConsumers
+from headwater.delivery.acks import Acks
 from headwater.wire.frames import Frame
 
 _CONSUMER_TOKEN = 3
@@ -11,9 +11,9 @@ _CONSUMER_TOKEN = 3
 class FlowAnswers:
     """A sink of the bus for `$JS.FC.<stream>.<consumer>.<id>`."""
 
-    def __init__(self, consumers: StreamConsumers) -> None:
+    def __init__(self, acks: Acks) -> None:
         self.items: list[Frame] = []
-        self._consumers = consumers
+        self._acks = acks
 
     def flush(self) -> None:
         """Pass each reply to its consumer."""
@@ -22,4 +22,4 @@ class FlowAnswers:
             tokens = subject.split(b".")
             if len(tokens) > _CONSUMER_TOKEN:
                 name = tokens[_CONSUMER_TOKEN].decode(errors="replace")
-                self._consumers.flow_answered(name, subject, headers)
+                self._acks.flow_answered(name, subject, headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from headwater.model import headers as header_block
@@ -52,6 +52,17 @@ class OutgoingMessages(NamedTuple):
                 return self.at(range(index + 1)), limit is not None and size + following > limit
         return self, False
 
+    def accepted(self, max_payload: int) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the rows that a server with this limit accepts, and the others with their payload sizes."""
+        rows, larger = [], []
+        for row, (headers, data) in enumerate(zip(self.headers, self.datas, strict=True)):
+            size = len(headers) + len(data)
+            if size <= max_payload:
+                rows.append(row)
+            else:
+                larger.append((row, size))
+        return rows, larger
+
 
 def headers_only(headers: list[bytes], datas: list[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Return the parts of messages that are sent without their data: the size of each is in its headers."""
@@ -60,3 +71,9 @@ def headers_only(headers: list[bytes], datas: list[bytes]) -> tuple[list[bytes],
         for block, data in zip(headers, datas, strict=True)
     ]
     return sized, [b""] * len(datas)
+
+
+def idle_heartbeat(consumer_seq: int, stream_seq: int, more: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+    """Return the headers of a heartbeat: the last delivered sequences, and further lines."""
+    lines = [(b"Nats-Last-Consumer", b"%d" % consumer_seq), (b"Nats-Last-Stream", b"%d" % stream_seq), *more]
+    return header_block.build(lines, code=100, description=b"Idle Heartbeat")

@@ -64,7 +64,7 @@ class PullConsumer(Consumer):
         if self.is_paused:
             self._send_statuses(self.queue.at_end())
         self.wake()
-        self._consumers.arm(self)
+        self._recorder.arm(self)
 
     def _later(self, body: bytes, reply: bytes) -> None:
         """Process the request once the backlog is counted."""
@@ -132,7 +132,7 @@ class PullConsumer(Consumer):
             return
         self.queue.set_aside(waiting, now_ns)
         self._consumers.watch_interest(self)
-        self._consumers.arm(self)
+        self._recorder.arm(self)
 
     def _pass_over_unheard(self, now_ns: int) -> None:
         for waiting in list(self.queue):
@@ -148,7 +148,7 @@ class PullConsumer(Consumer):
             self._consumers.watch_interest(self, wanted=False)
         if back:
             self.wake()
-            self._consumers.arm(self)
+            self._recorder.arm(self)
 
     def _remember(self, reply: bytes) -> None:
         if reply not in self._heard:

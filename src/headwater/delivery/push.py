@@ -45,7 +45,7 @@ class PushConsumer(Consumer):
             self._unbound_since_ns = now_ns
             if self._flow is not None:
                 self._flow.reset()
-        self._consumers.arm(self)
+        self._recorder.arm(self)
 
     def target(self) -> Target | None:
         """Return the deliver subject while it accepts messages."""
@@ -139,7 +139,7 @@ class PushConsumer(Consumer):
         self.on_interest()
         if moved and self.state.expire(FOREVER):
             # Subscribers of the new subject have seen none of the earlier deliveries.
-            self._consumers.changed(self)
+            self._recorder.changed(self)
             self.wake()
 
 

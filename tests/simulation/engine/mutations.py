@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from pyroaring import BitMap64
 
 from headwater.control import catalog_file
-from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
+from headwater.delivery.state_recorder import StateRecorder
 from headwater.disk import RealAppendFile, RealDisk
 from headwater.log import log, segment
 from headwater.log.log import Log
@@ -80,13 +80,13 @@ def no_rollback() -> None:
 
 def early_confirmation() -> None:
     """Confirm an acknowledgement before it is durable, as D4 did."""
-    record: Callable[..., Any] = StreamConsumers._record
+    record: Callable[..., Any] = StateRecorder.record
 
     def first_confirm(self: Any, confirmed: Any = ()) -> None:
-        self._send(b"".join(confirmed))
+        self._stream.consumers._committer._send(b"".join(confirmed))
         record(self)
 
-    _replace(StreamConsumers, "_record", first_confirm)
+    _replace(StateRecorder, "record", first_confirm)
 
 
 def lost_delta() -> None:
