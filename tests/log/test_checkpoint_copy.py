@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from headwater.control.ownership import Ownership
 from headwater.disk import RealDisk
-from headwater.errors import DiskError
+from headwater.errors import DiskError, FencedError
 from headwater.log import checkpoint, checkpoint_copy
 from headwater.log.checkpoint import Checkpoint
 from headwater.log.log import Log
@@ -79,3 +81,94 @@ def test_a_failure_at_any_operation_leaves_both_usable(fault: Fault) -> None:
             assert copy in states
             assert not (first == states[1] and copy == states[0]), "the copy is never behind"
         operation += 1
+
+
+class SuspendedDisk(RealDisk):
+    """A disk whose user is suspended before the given operation, while something else happens."""
+
+    def __init__(self, before: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__(sync=False)
+        self.operations = 0
+        self._before = before
+        self._meanwhile = meanwhile
+
+    def _suspend(self) -> None:
+        self.operations += 1
+        if self.operations == self._before:
+            self._meanwhile()
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        self._suspend()
+        super().write_atomic(path, data)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._suspend()
+        super().rename(source, target)
+
+    def sync_dir(self, path: Path) -> None:
+        self._suspend()
+        super().sync_dir(path)
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_an_engine_that_lost_the_store_cannot_replace_its_successors_checkpoint(
+    tmp_path: Path, disk: RealDisk, removes: bool
+) -> None:
+    """At whichever operation it is suspended; also if the successor could not remove what it had prepared."""
+    operation, suspended = 1, True
+    while suspended:
+        home = tmp_path / f"{operation}"
+        path, log = home / "checkpoint", rotated(home / "log", disk)
+        checkpoint_copy.write_both(disk, path, 1, b"old")
+        stale, owner = Ownership(home), Ownership(home)
+        stale.take()
+
+        def take_over(path: Path = path, log: Log = log, owner: Ownership = owner) -> None:
+            owner.take()
+            if removes:
+                checkpoint.remove_prepared(disk, path, owner.epoch)
+            assert checkpoint_copy.current(disk, path, path.parent / "log") is not None
+            checkpoint_copy.write_both(disk, path, 3, b"new", owner.epoch, owner)
+            log.trim(3)
+
+        late = SuspendedDisk(operation, take_over)
+        try:
+            checkpoint_copy.write_both(late, path, 2, b"stale", stale.epoch, stale)
+        except (DiskError, FencedError):
+            pass
+        suspended = late.operations >= operation
+        expected = Checkpoint(3, b"new", 2) if suspended else Checkpoint(2, b"stale", 1)
+        assert checkpoint_copy.current(disk, path, home / "log") == expected, f"operation {operation}"
+        if removes:
+            assert checkpoint.read(disk, path) == checkpoint.read(disk, checkpoint_copy.copy_path(path))
+        log.close()
+        operation += 1
+    assert operation > 6
+
+
+def test_only_what_other_epochs_have_prepared_is_removed(tmp_path: Path, disk: RealDisk) -> None:
+    kept = (
+        "checkpoint",
+        "checkpoint.copy",
+        "checkpoint.7",
+        "checkpoint.7.tmp",
+        "checkpoint.copy.7",
+        "other.6",
+    )
+    gone = ("checkpoint.tmp", "checkpoint.copy.tmp", "checkpoint.6", "checkpoint.copy.6", "checkpoint.71.tmp")
+    for name in kept + gone:
+        (tmp_path / name).write_bytes(b"")
+    checkpoint.remove_prepared(disk, tmp_path / "checkpoint", 7)
+    assert sorted(disk.list(tmp_path)) == sorted(kept)
+
+
+def test_a_checkpoint_of_an_older_epoch_than_its_copy_is_not_used(tmp_path: Path, disk: RealDisk) -> None:
+    path, log = tmp_path / "checkpoint", rotated(tmp_path / "log", disk)
+    checkpoint_copy.write_both(disk, path, 3, b"new", 2)
+    checkpoint.write(disk, path, 2, b"stale", 1)
+    assert checkpoint_copy.current(disk, path, tmp_path / "log") == Checkpoint(3, b"new", 2)
+    checkpoint.write(disk, path, 2, b"later", 3)
+    assert checkpoint_copy.current(disk, path, tmp_path / "log") == Checkpoint(2, b"later", 3)
+    checkpoint_copy.copy_path(path).write_bytes(b"\xff" * 100)
+    assert checkpoint_copy.current(disk, path, tmp_path / "log") == Checkpoint(2, b"later", 3)
+    log.close()

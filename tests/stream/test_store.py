@@ -10,10 +10,12 @@ from typing import Any, cast
 import pytest
 
 from headwater.errors import CorruptionError, DiskError
+from headwater.log import checkpoint
+from headwater.log.checkpoint_copy import write_both
 from headwater.model.run import Run
 from headwater.model.stream import Storage
 from headwater.stream.store import FOLD
-from stream.streams import SECOND, Workshop, config_of, everything, headers, publish
+from stream.streams import SECOND, Workshop, config_of, everything, headers, publish, seqs_of
 from waits import until
 
 
@@ -183,3 +185,24 @@ async def test_remembered_ids_are_taken_back_within_the_window_of_now(workshop: 
     async with workshop.stream(duplicate_window=window) as stream:
         dedupe, now = stream._store.ledger.dedupe, workshop.clock.now_ns()
         assert (dedupe.find(b"old", now), dedupe.find(b"new", now)) == (None, 2)
+
+
+async def test_a_checkpoint_that_a_deposed_engine_put_back_is_not_used(
+    workshop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with workshop.stream() as stream:
+        await publish(stream, *[(b"a", b"1")] * 3)
+        await stream.checkpoint()
+        stale = (stream.directory / "checkpoint").read_bytes()
+        await publish(stream, *[(b"a", b"2")] * 3)
+        await stream.retention.purge(seq=3)
+        await stream.checkpoint()
+        taken = checkpoint.read(stream._store.disk, stream.directory / "checkpoint")
+        assert taken is not None
+        write_both(stream._store.disk, stream.directory / "checkpoint", *taken[:2], 2)
+        (stream.directory / "checkpoint").write_bytes(stale)
+    async with workshop.stream() as stream:
+        assert await seqs_of(stream) == [3, 4, 5, 6]
+        assert not stream._store.ledger.lost
+        assert checkpoint.read(stream._store.disk, stream.directory / "checkpoint") == taken._replace(epoch=2)
+    assert "the copy is used, and nothing is lost" in caplog.text

@@ -22,7 +22,7 @@ from headwater.control.declaration import CONSUMERS
 from headwater.disk import Disk, RealDisk
 from headwater.errors import CorruptionError, DiskError
 from headwater.log import checkpoint
-from headwater.log.checkpoint_copy import copy_path
+from headwater.log.checkpoint_copy import copy_path, current
 from headwater.log.recovery import numbers_in, survey
 from headwater.log.segment import Damage, scan, segment_path
 from headwater.model.sealed import SealError
@@ -93,7 +93,7 @@ class OnlineCheck:
         disk, directory = RealDisk(), self._home / "log"
         numbers = numbers_in(directory, disk)
         try:
-            taken = checkpoint.read(disk, self._home / "checkpoint")
+            taken = current(disk, self._home / "checkpoint", directory)
             start = taken.segment if taken else 0
         except CorruptionError:
             start = min(numbers, default=0)  # reported already; every segment that is there counts then
@@ -109,7 +109,7 @@ class OnlineCheck:
 
     def _is_trimmed(self, number: int) -> bool:
         """Return whether a segment is not needed any more."""
-        taken = checkpoint.read(RealDisk(), self._home / "checkpoint")
+        taken = current(RealDisk(), self._home / "checkpoint", self._home / "log")
         return taken is not None and number < taken.segment
 
     def _table(self, progress: Progress) -> list[Finding]:

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 
 from headwater.disk import Disk
 from headwater.errors import CorruptionError
-from headwater.log import checkpoint, checkpoint_copy
+from headwater.log import checkpoint_copy
 from headwater.log.log import Log
 from headwater.model.adopted import Adopted
 from headwater.store.quarantine import Quarantine
@@ -69,7 +69,7 @@ class Rebuilt:
 def read_log(directory: Path, disk: Disk) -> Logged:
     """Return what can be read of a stream's log from its checkpoint on, or all if there is no checkpoint."""
     try:
-        taken = checkpoint.read(disk, directory / "checkpoint")
+        taken = checkpoint_copy.current(disk, directory / "checkpoint", directory / "log")
     except CorruptionError:
         taken = checkpoint_copy.usable(disk, directory / "checkpoint", directory / "log")
     log = Log.open(directory / "log", disk, from_segment=taken.segment if taken else 0)

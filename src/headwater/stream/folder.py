@@ -171,7 +171,7 @@ class Fold:
         store.fence.check()
         # In memory there is nothing that a copy would outlive.
         write = checkpoint_copy.write_both if store.durable else checkpoint.write
-        write(store.disk, store.checkpoint_path, segment, payload, store.fence.epoch)
+        write(store.disk, store.checkpoint_path, segment, payload, store.fence.epoch, store.fence)
         store.checkpoint_bytes = len(payload)
         store.log.trim(segment)
 

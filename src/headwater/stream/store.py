@@ -107,6 +107,9 @@ class Store:
         self.forgiving = forgiving
         self.repaired: list[str] = []
         """What opening repaired."""
+        if self.durable and directory.exists():
+            self.fence.check()
+            checkpoint.remove_prepared(self.disk, self.checkpoint_path, self.fence.epoch)
         taken = self._read_checkpoint()
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         """The size of the last checkpoint, which decides when the next one pays."""
@@ -133,17 +136,28 @@ class Store:
 
     def _read_checkpoint(self) -> checkpoint.Checkpoint | None:
         """Return the checkpoint; a damaged one is replaced by its copy, or refused if there is none."""
+        path, log = self.checkpoint_path, self.directory / "log"
         try:
-            return checkpoint.read(self.disk, self.checkpoint_path)
+            found = checkpoint.read(self.disk, path)
+            later = checkpoint_copy.successor(self.disk, path, log, found) if self.durable else None
         except CorruptionError as error:
             self.fence.check()
-            taken = checkpoint_copy.restored(self.disk, self.checkpoint_path, self.directory / "log")
+            taken = checkpoint_copy.restored(self.disk, path, log, self.fence)
             if taken is None and self.forgiving:
                 return None  # all that log and table hold is counted again
             if taken is None:
                 raise
             logger.error("stream %s: %s; its copy is used, and nothing is lost", self.config.name, error)
             return taken
+        if later is None:
+            return found
+        logger.error(
+            "stream %s: an engine that had lost the store replaced its checkpoint; the copy is used, and "
+            "nothing is lost",
+            self.config.name,
+        )
+        checkpoint.write(self.disk, path, *later, self.fence)
+        return later
 
     def _sweep_staging(self) -> None:
         """Remove files that transfers left: their receipts are refused since the engine restarted."""
