@@ -6,12 +6,14 @@ same ones in every run.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import spark_archive
 import swallowed as swallowed_assertions
 import workers
 from journal_cluster import JournalCluster, journal_cluster
@@ -30,6 +32,7 @@ _swallowed = swallowed_assertions.Swallowed()
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of generated examples here, so that it can be printed; workers take the same."""
+    spark_archive.use(os.environ)
     if config.getoption(_SEED) is None and config.getoption("--hypothesis-profile") is None:
         setattr(config.option, _SEED.strip("-").replace("-", "_"), str(random.SystemRandom().getrandbits(32)))
 

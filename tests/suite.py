@@ -9,7 +9,8 @@ are more than `MOST` tests.
 `--beside "make check"` runs a command while the tests run, because much of a test is waiting. The suite fails
 if that command fails, and shows its output last.
 
-In a new clone one process collects the tests first, so that the workers find the modules compiled.
+In a new clone one process collects the tests first, so that the workers find the modules compiled, and
+another one archives Spark's classes (`spark_archive.py`).
 """
 
 from __future__ import annotations
@@ -61,7 +62,6 @@ def repeatable(failed: list[str]) -> bool:
 def run(options: list[str], folder: Path) -> int:
     """Run the tests in `folder` with these options of pytest, and return the exit code."""
     choose_seed()
-    _compile(options, folder)
     with tempfile.TemporaryDirectory() as cache:
         code = _pytest(["-o", f"cache_dir={cache}", *_SIDE_BY_SIDE, *options], folder)
         failed = _last_failed(Path(cache))
@@ -77,6 +77,8 @@ def run(options: list[str], folder: Path) -> int:
 def run_beside(command: list[str], options: list[str], folder: Path) -> int:
     """Run the tests as `run` does and the command at the same time, and return 0 if both pass."""
     beside = Beside(command, folder)
+    with subprocess.Popen([sys.executable, str(Path(__file__).with_name("spark_archive.py"))]):
+        _compile(options, folder)
     code = run(options, folder)
     return beside.finish() or code
 

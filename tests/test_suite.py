@@ -86,7 +86,8 @@ def test_one_process_compiles_the_modules_of_a_new_clone(
 ) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert _suite(tmp_path, "--collect-only", test_a=ALWAYS, test_b=ALWAYS) == 0
+    monkeypatch.setenv("PATH", "")  # without Java there is nothing to archive
+    assert _suite(tmp_path, *_beside(0), "--collect-only", test_a=ALWAYS, test_b=ALWAYS) == 0
     assert suite.is_compiled(tmp_path / "tests")
     (tmp_path / "tests" / "test_c.py").write_text(ALWAYS)
     assert not suite.is_compiled(tmp_path / "tests")
