@@ -11,7 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headwater.delivery.state import ConsumerState, Delivery, Unsettled
+from headwater.delivery.outstanding import Delivery, Unsettled
+from headwater.delivery.state import ConsumerState
 from headwater.model.consumer import AckPolicy, ConsumerConfig, SequenceInfo
 
 S = 1_000_000_000

@@ -25,6 +25,21 @@ class PendingDelivery(NamedTuple):
     deadline_ns: int
 
 
+class Delivery(NamedTuple):
+    """The content of the ack subject of one delivery."""
+
+    consumer_seq: int
+    delivered_count: int
+
+
+class Unsettled(NamedTuple):
+    """A message that left the consumer without an ack."""
+
+    stream_seq: int
+    consumer_seq: int
+    delivered_count: int
+
+
 class Outstanding:
     """Unsettled messages; each is queued, or never due, or covered by an entry of the deadlines.
 

@@ -9,28 +9,19 @@ Invariants after every call:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from headwater.delivery import change
-from headwater.delivery.change import Change
-from headwater.delivery.outstanding import NEVER, QUEUED, Outstanding, PendingDelivery
+from headwater.delivery.outstanding import (
+    NEVER,
+    QUEUED,
+    Delivery,
+    Outstanding,
+    PendingDelivery,
+    Unsettled,
+)
 from headwater.delivery.redelivered import Redelivered
+from headwater.delivery.unwritten import Facts, Unwritten
 from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, SequenceInfo
-
-
-class Delivery(NamedTuple):
-    """The content of the ack subject of one delivery."""
-
-    consumer_seq: int
-    delivered_count: int
-
-
-class Unsettled(NamedTuple):
-    """A message that left the consumer without an ack."""
-
-    stream_seq: int
-    consumer_seq: int
-    delivered_count: int
 
 
 class ConsumerState:
@@ -40,13 +31,9 @@ class ConsumerState:
         self._pending = Outstanding()
         self._redelivered = Redelivered()
         self._given_up: list[Unsettled] = []
-        self._touched: set[int] = set()
-        """Messages whose entries changed since the last record."""
-        self._recounted: set[int] = set()
-        """Messages whose redelivery counts changed since the last record."""
-        self._dirty = self._whole = True
-        self._written_seq = 0
-        """The last delivered sequence in the records: later entries that were settled need no record."""
+        """Messages that reached max_deliver and were not reported yet."""
+        self._unwritten = Unwritten()
+        """What the records of this state lack."""
         self._begin(start_seq)
         self.configure(config)
 
@@ -145,7 +132,7 @@ class ConsumerState:
         self._consumer_seq += 1
         self._delivered_at = now
         self._pending.arm(seq, now, self._deadline(count, now))
-        self._touch(seq)
+        self._unwritten.touch(seq)
         return Delivery(self._consumer_seq, count + 1)
 
     def deliver_run(self, seqs: Sequence[int], now: int) -> int:
@@ -156,19 +143,19 @@ class ConsumerState:
         self._stream_seq = seqs[-1]
         self._next_seq = max(self._next_seq, self._stream_seq + 1)
         self._delivered_at = now
-        self._dirty = True
+        self._unwritten.is_dirty = True
         if self._policy is AckPolicy.NONE:
             self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
         else:
             self._pending.add_run(seqs, start, now, self._deadline(0, now))
-            self._touched.update(seqs)
+            self._unwritten.touched.update(seqs)
         return start
 
     def skip(self, seq: int) -> None:
         """Record that no message below this sequence is left for a first delivery."""
         if seq > self._next_seq:
             self._next_seq = seq
-            self._dirty = True
+            self._unwritten.is_dirty = True
 
     def next_redelivery(self) -> int | None:
         """Return the next redelivery, which precedes new messages, or None; it stays queued until delivered.
@@ -196,7 +183,7 @@ class ConsumerState:
         settled = self._pending.pop_each(seqs)
         if settled:
             self._acked_at = now
-            self._touched.update(settled)
+            self._unwritten.touched.update(settled)
             self._left(min(settled))
         return settled
 
@@ -206,7 +193,7 @@ class ConsumerState:
             return False
         if delay is not None and delay > 0:
             self._pending.arm(seq, self._pending.entries[seq][1], now + delay)
-            self._touch(seq)
+            self._unwritten.touch(seq)
         elif self._pending.entries[seq][2] != QUEUED:
             self._enqueue(seq)
         return True
@@ -216,7 +203,7 @@ class ConsumerState:
         if seq not in self._pending:
             return False
         self._pending.postpone(seq, now, self._deadline(self._redelivered.get(seq), now))
-        self._touch(seq)
+        self._unwritten.touch(seq)
         return True
 
     def next_deadline(self) -> int | None:
@@ -265,7 +252,7 @@ class ConsumerState:
             self._floor_stream = max(self._floor_stream, first_seq - 1)
         else:
             self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
-        self._dirty = True
+        self._unwritten.is_dirty = True
         return gone
 
     def reset(self, seq: int = 0) -> int:
@@ -274,7 +261,7 @@ class ConsumerState:
         self._pending.clear()
         self._redelivered.load({})
         self._begin(start)
-        self._dirty = self._whole = True
+        self._unwritten.everything()
         return start
 
     @classmethod
@@ -294,47 +281,25 @@ class ConsumerState:
 
     def dump(self) -> bytes:
         """Return the complete state; later changes build on it."""
-        self._whole = True
+        self._unwritten.everything()
         data = self.take_delta()
         assert data is not None
         return data
 
     def snapshot(self) -> bytes:
-        """Return the complete state without counting it as written.
-
-        Later changes build on it as well as on the previous record: they repeat what is new in it.
-        """
-        kept = self._dirty, self._whole, set(self._touched), set(self._recounted)
-        data = self.dump()
-        self._dirty, self._whole, self._touched, self._recounted = kept
-        return data
+        """Return the complete state; later changes build on it as well as on the previous record."""
+        return change.encode(self._unwritten.snapshot(self._facts()))
 
     def must_be_written(self) -> None:
         """Have the next change contain the complete state, because earlier changes were lost."""
-        self._dirty = self._whole = True
+        self._unwritten.everything()
 
     def take_delta(self) -> bytes | None:
         """Return what has changed since the last call, or None; `apply` replays it to this state."""
-        if not self._dirty and not self._whole:
+        if not self._unwritten.is_dirty:
             return None
-        pending, counts = self._pending.entries, self._redelivered.counts
-        touched, recounted = (pending, counts) if self._whole else (self._touched, self._recounted)
-        held = {seq: pending[seq] for seq in sorted(touched) if seq in pending}
-        # What was added and removed between two records was never written, so there is nothing to undo.
-        settled = [s for s in sorted(touched) if s <= self._written_seq and s not in pending]
-        counted = {seq: counts[seq] for seq in sorted(recounted) if seq in counts}
-        uncounted = [seq for seq in sorted(recounted) if seq not in counts]
-        written = Change.of(
-            whole=self._whole,
-            delivered=(self._consumer_seq, self._stream_seq, self._delivered_at),
-            ack_floor=(self._floor_consumer, self._floor_stream, self._acked_at),
-            next_seq=self._next_seq,
-            pending=held,
-            settled=settled,
-            counted=counted,
-            uncounted=uncounted,
-        )
-        self._mark_written()
+        written = self._unwritten.change(self._facts())
+        self._unwritten.written(self._stream_seq)
         return change.encode(written)
 
     def apply(self, data: bytes) -> None:
@@ -351,7 +316,7 @@ class ConsumerState:
             counts.pop(seq, None)
         self._pending.load(pending | new.pending)
         self._redelivered.load(counts | new.counted)
-        self._mark_written()
+        self._unwritten.written(self._stream_seq)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConsumerState):
@@ -360,29 +325,21 @@ class ConsumerState:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _facts(self) -> tuple[object, ...]:
-        counts = self._redelivered.counts
-        return self.delivered, self.ack_floor, self._next_seq, self._pending.entries, counts
-
-    def _mark_written(self) -> None:
-        self._dirty = self._whole = False
-        self._touched.clear()
-        self._recounted.clear()
-        self._written_seq = self._stream_seq
-
-    def _touch(self, seq: int) -> None:
-        self._touched.add(seq)
-        self._dirty = True
+    def _facts(self) -> Facts:
+        return Facts(
+            (self._consumer_seq, self._stream_seq, self._delivered_at),
+            (self._floor_consumer, self._floor_stream, self._acked_at),
+            self._next_seq,
+            self._pending.entries,
+            self._redelivered.counts,
+        )
 
     def _count(self, seq: int, count: int) -> None:
         self._redelivered.set(seq, count)
-        self._recounted.add(seq)
-        self._dirty = True
+        self._unwritten.recount(seq)
 
     def _uncount_below(self, seq: int) -> None:
-        gone = self._redelivered.pop_below(seq)
-        self._recounted.update(gone)
-        self._dirty |= bool(gone)
+        self._unwritten.recount(*self._redelivered.pop_below(seq))
 
     def _deadline(self, redeliveries: int, now: int) -> int:
         return min(now + self._waits[min(redeliveries, len(self._waits) - 1)], NEVER)
@@ -393,7 +350,7 @@ class ConsumerState:
 
     def _enqueue(self, seq: int) -> None:
         self._pending.enqueue(seq)
-        self._touch(seq)
+        self._unwritten.touch(seq)
 
     def _give_up(self, seq: int) -> None:
         count = self._redelivered.get(seq) + 1
@@ -407,9 +364,8 @@ class ConsumerState:
         entry = self._pending.pop(seq)
         counted = self._redelivered.pop(seq)
         if counted:
-            self._recounted.add(seq)
+            self._unwritten.recount(seq)
             self._acked_at = now
-            self._dirty = True
         if entry is not None:
             self._acked_at = now
             self._left(seq)
@@ -424,17 +380,17 @@ class ConsumerState:
             return False
         for settled in self._pending.below(seq + 1):
             self._pending.pop(settled)
-            self._touched.add(settled)
+            self._unwritten.touched.add(settled)
         self._uncount_below(seq + 1)
         self._floor_consumer = min(max(self._floor_consumer, consumer_seq), self._consumer_seq)
         self._floor_stream = seq
         self._acked_at = now
-        self._dirty = True
+        self._unwritten.is_dirty = True
         return True
 
     def _left(self, seq: int) -> None:
         """Move the floor if a message that is no longer pending was the one that kept it down."""
-        self._touch(seq)
+        self._unwritten.touch(seq)
         lowest = self._pending.lowest()
         if lowest is None:
             self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
