@@ -14,7 +14,7 @@ from headwater.model.upstream import StreamSource
 from headwater.replication.work import Work
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.stream.stream import Stream
-from headwater.upstreams import upstreams
+from headwater.upstreams import planning
 from headwater.upstreams.origins import Origins
 from headwater.upstreams.planner import OriginRange, plan_local
 from headwater.upstreams.resume_point import Resumption
@@ -90,7 +90,7 @@ async def test_what_is_removed_while_a_copy_is_planned_is_a_gap(
                 await publish(door, "o", 3, start=6)
             return await plan(*args)
 
-        monkeypatch.setattr(upstreams, "plan_local", publish_first)
+        monkeypatch.setattr(planning, "plan_local", publish_first)
         await copied(door, copier, "M", 6)
         assert [m.seq for m in await held(door, "M")] == [1, 2, 6, 7, 8, 9]
         assert await gaps(door, "M") == [(3, 5, "retention")]
@@ -116,7 +116,7 @@ async def test_an_origin_that_rolls_over_at_every_plan_leaves_no_unreported_gap(
             """Have the origin drop a message before each plan, and another one after it."""
             nonlocal plans, last_seq
             plans += 1
-            rolls = plans <= 3 * upstreams.PLANS
+            rolls = plans <= 3 * planning.PLANS
             if rolls:
                 await publish(door, "o", 1, start=last_seq)
             works = await plan(*args)
@@ -125,13 +125,13 @@ async def test_an_origin_that_rolls_over_at_every_plan_leaves_no_unreported_gap(
                 last_seq += 2
             return works
 
-        monkeypatch.setattr(upstreams, "plan_local", publish_around)
+        monkeypatch.setattr(planning, "plan_local", publish_around)
 
         async def kept() -> set[int]:
             return {int(message.data.split()[1]) + 1 for message in await held(door, "M")}
 
         async def caught_up() -> bool:
-            return plans > 3 * upstreams.PLANS and last_seq in await kept()
+            return plans > 3 * planning.PLANS and last_seq in await kept()
 
         await copier.until(caught_up)
         found = await kept()

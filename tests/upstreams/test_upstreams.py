@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from control.copiers import ROUNDS, Copier, copying, count_is, create, held, publish
-from doors import Door
-from headwater.bus.connection import Connection
-from headwater.replication.work import Receipt, Work, commit_subject, plan_subject
-from headwater.replication.worker.transfer import transfer
-from headwater.wire.frames import Frame
+from control.copiers import copying, count_is, create, held, publish
+from headwater.replication.work import Receipt, commit_subject, plan_subject
 
 
 async def test_a_mirror_holds_the_origin_s_messages_sequences_and_times(tmp_path: Path) -> None:
@@ -210,77 +203,6 @@ async def test_removing_a_source_and_adding_another_leaves_the_rest_alone(tmp_pa
         await copier.until(count_is(door, "S", 10))
 
 
-async def test_lag_is_what_the_origin_still_holds(tmp_path: Path) -> None:
-    async with copying(tmp_path) as (door, copier):
-        await create(door, name="O", subjects=["o"])
-        await publish(door, "o", 7)
-        await create(door, name="M", mirror={"name": "O"})
-        copier.between = lambda receipts: []
-        await copier.tick()
-        assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 7
-
-
-async def test_a_look_that_takes_long_does_not_tell_of_a_lag_that_was_copied_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with copying(tmp_path) as (door, copier):
-        await create(door, name="O", subjects=["o"])
-        await publish(door, "o", 7)
-        await create(door, name="M", mirror={"name": "O"})
-        (upstream,) = door.upstreams.of("M")
-        measured, copied = asyncio.Event(), asyncio.Event()
-        lag = door.upstreams._lag
-
-        async def late(*arguments: Any) -> int:
-            found = await lag(*arguments)
-            measured.set()
-            await copied.wait()
-            return found
-
-        with monkeypatch.context() as patch:
-            patch.setattr(door.upstreams, "_lag", late)
-            looking = asyncio.create_task(door.upstreams._watch_one(upstream, 0))
-            await measured.wait()
-        await copier.until(count_is(door, "M", 7))
-        for _ in range(ROUNDS):
-            if upstream not in door.upstreams._pending:
-                break
-            await copier.tick()
-        copied.set()
-        await looking
-        assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 0
-
-
-async def test_lag_and_a_stall_are_seen_without_a_replicator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 0.05)
-    monkeypatch.setattr("headwater.upstreams.upstream.STALLED_NS", 1)
-    async with copying(tmp_path) as (door, _):
-        await create(door, name="O", subjects=["o"])
-        await create(door, name="M", mirror={"name": "O"})
-        await publish(door, "o", 4)
-        mirror: dict[str, Any] = {}
-        for _ in range(ROUNDS):
-            mirror = (await door.asker.ask("STREAM.INFO.M"))["mirror"]
-            if "error" in mirror and mirror["lag"] == 4:
-                break
-            await asyncio.sleep(0.02)
-        assert mirror["lag"] == 4
-        assert "nothing was copied" in mirror["error"]["description"]
-
-
-async def test_a_plan_that_got_lost_is_made_again_at_once(tmp_path: Path) -> None:
-    async with copying(tmp_path) as (door, copier):
-        await create(door, name="O", subjects=["o"])
-        await publish(door, "o", 4)
-        await create(door, name="M", mirror={"name": "O"})
-        copier.between = lambda receipts: []
-        await copier.tick()
-        copier.between = lambda receipts: receipts
-        assert await copier.tick() == 4
-
-
 async def test_what_the_engine_itself_was_made_to_send_is_no_question_of_a_replicator(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
@@ -294,103 +216,6 @@ async def test_what_the_engine_itself_was_made_to_send_is_no_question_of_a_repli
         await door.asker.connection.flush()
         await create(door, name="M", mirror={"name": "O"})
         await copier.until(count_is(door, "M", 5))
-
-
-@pytest.fixture
-async def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Door, Copier]]:
-    """Yield an engine with six sources of one file each, and a last one of a few messages."""
-    async with copying(tmp_path) as (door, copier):
-        for number in range(6):
-            await create(door, name=f"O{number}", subjects=[f"o{number}"])
-            await publish(door, f"o{number}", 5)
-            await door.domain.stream(f"O{number}").checkpoint()
-        await create(door, name="TRICKLE", subjects=["trickle"])
-        await publish(door, "trickle", 5)
-        for name in [f"O{number}" for number in range(6)] + ["TRICKLE"]:
-            await create(door, name=f"{name}-COPY", sources=[{"name": name}])
-        size = min(file.size_bytes for file in door.domain.stream("O0").replica.files_from(1, 1))
-        monkeypatch.setattr("headwater.upstreams.upstreams.SLOT_BYTES", size * 3 // 2)
-        yield door, copier
-
-
-def targets(works: Sequence[Work]) -> list[str]:
-    return [work.target for work in works]
-
-
-async def test_a_plan_reads_what_its_slots_can_and_all_have_their_turn(
-    crowd: tuple[Door, Copier], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, copier = crowd
-    copier.slots = 1
-    # Those that wait for the next plan must not count as if they stood in this one.
-    monkeypatch.setattr("headwater.upstreams.upstreams.EXCHANGE_BYTES", 5000)
-    plans = [await copier.asked()]
-    assert targets(plans[0]) == ["O0-COPY", "O1-COPY", "TRICKLE-COPY"]
-    while sum(map(len, plans)) < 7:
-        plans.append(await copier.asked([work.id for plan in plans for work in plan]))
-    assert [targets(plan) for plan in plans[1:]] == [["O2-COPY", "O3-COPY"], ["O4-COPY", "O5-COPY"]]
-    taken = [await copier.hand_in([transfer(work) for work in plan]) for plan in plans]
-    assert taken == [15, 10, 10]
-
-
-async def test_a_plan_for_many_slots_reads_for_all_of_them(crowd: tuple[Door, Copier]) -> None:
-    _, copier = crowd
-    copier.slots = 100
-    assert len(await copier.asked()) == 7
-
-
-@pytest.mark.parametrize("slots", [0, -5])
-async def test_a_replicator_without_slots_is_given_work_for_one(
-    crowd: tuple[Door, Copier], slots: int
-) -> None:
-    _, copier = crowd
-    copier.slots = slots
-    assert targets(await copier.asked()) == ["O0-COPY", "O1-COPY", "TRICKLE-COPY"]
-
-
-async def test_who_was_copied_last_comes_last(crowd: tuple[Door, Copier]) -> None:
-    door, copier = crowd
-    copier.slots = 1
-    await copier.tick()
-    for number in range(6):
-        await publish(door, f"o{number}", 5, start=5)
-        await door.domain.stream(f"O{number}").checkpoint()
-    works: list[Work] = []
-    while len(works) < 6:
-        works += await copier.asked([work.id for work in works])
-    assert targets(works) == [f"O{number}-COPY" for number in (2, 3, 4, 5, 0, 1)]
-
-
-class Odd:
-    """Answers every question with the same bytes, as something might that is no JetStream."""
-
-    def __init__(self, connection: Connection, data: bytes) -> None:
-        self.items: list[Frame] = []
-        self._connection = connection
-        self._data = data
-
-    def flush(self) -> None:
-        """Answer what was asked."""
-        for frame in self.items:
-            self._connection.publish(frame[1], self._data)
-        self.items.clear()
-
-
-@pytest.mark.parametrize("data", [b"nonsense", b"[]", b"{}", b'{"error": 1}', b'{"state": {}, "config": {}}'])
-async def test_an_origin_that_answers_nonsense_shows_it_and_holds_up_no_other(
-    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with copying(tmp_path) as (door, copier):
-        odd = Odd(door.asker.connection, data)
-        door.asker.connection.subscribe(b"$JS.odd.API.>", odd)
-        await create(door, name="O", subjects=["o"])
-        await publish(door, "o", 5)
-        await create(door, name="E", sources=[{"name": "X", "external": {"api": "$JS.odd.API"}}])
-        await create(door, name="S", sources=[{"name": "O"}])
-        await copier.until(count_is(door, "S", 5))
-        info = await door.asker.ask("STREAM.INFO.E")
-        assert info["sources"][0]["error"]["description"]
-    assert "never retrieved" not in caplog.text
 
 
 async def test_another_delivery_prefix_of_a_source_takes_effect_at_once(tmp_path: Path) -> None:
