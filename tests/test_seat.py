@@ -150,7 +150,7 @@ async def test_two_domains_of_one_account_keep_their_streams_in_the_folders_they
     ],
     ids=["wrong account", "wrong password", "wrong address"],
 )
-async def test_a_seat_that_cannot_be_taken_is_told_in_one_sentence_beside_one_that_can(
+async def test_a_seat_that_cannot_be_served_is_reported_in_one_sentence_beside_one_that_can(
     tmp_path: Path, changed: dict[str, str], said: str
 ) -> None:
     async with nats_server(ACCOUNTS, leaf=True) as server:
@@ -205,8 +205,8 @@ async def test_pages_that_are_not_there_are_not_promised(caplog: pytest.LogCaptu
     caplog.set_level(logging.INFO)
     async with AsyncExitStack() as stack:
         await open_pages(Settings(http_port=0), 0, {}, stack)
-        assert "has no pages" in caplog.text
-        assert "pages are served" not in caplog.text
+        assert "serves no pages" in caplog.text
+        assert "monitoring on" not in caplog.text
 
 
 @asynccontextmanager

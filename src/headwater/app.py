@@ -130,7 +130,7 @@ async def _open_head(
 def _warn_if_open_to_all(store: Path) -> None:
     """Warn that every user may enter the store; older releases created it so, and it may be intended."""
     if store.exists() and store.stat().st_mode & 0o007:
-        logger.warning("%s is open to every user of this machine; to close it: chmod -R o-rwx", store)
+        logger.warning("all users of this machine can access %s; to restrict it: chmod -R o-rwx", store)
 
 
 async def _until_lost(ownership: Ownership, work: Coroutine[Any, Any, None]) -> None:
@@ -195,10 +195,10 @@ async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
                 bound = await server.start(seat.http_host, seat.http_port)
             except OSError as error:
                 # On the same machine the active engine has the port. This engine takes it over later.
-                logger.warning("no pages on port %d while waiting: %s", seat.http_port, error)
+                logger.warning("cannot serve monitoring on port %d as a standby: %s", seat.http_port, error)
                 continue
             stack.push_async_callback(server.stop)
-            logger.info("while waiting, pages are served on http://%s:%d", seat.http_host, bound)
+            logger.info("standby: monitoring on http://%s:%d", seat.http_host, bound)
         yield
 
 

@@ -35,6 +35,7 @@ from headwater.errors import SettingsError
 from headwater.fence import Fence
 from headwater.ingest.ingest import Ingest
 from headwater.journal.head_journal import JournalPeer
+from headwater.model.counted import counted
 from headwater.model.names import directory_name
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
@@ -132,7 +133,7 @@ class Seat:
         account = f" account {settings.account}" if settings.account != GLOBAL else ""
         named = f" domain {settings.domain}" if settings.domain else ""
         offline = f", {len(self.domain.offline)} offline" if self.domain.offline else ""
-        held = f"{len(self.domain.names())} streams{offline} in {settings.store}"
+        held = f"{counted(len(self.domain.names()), 'stream')}{offline} in {settings.store}"
         return f"{account}{named} on {self.server.named}, {held}".lstrip()
 
 
@@ -239,15 +240,13 @@ async def open_pages(settings: Settings, port: int, pages: dict[str, Handler], s
     try:
         bound = await server.start(settings.http_host, port)
     except OSError as error:
-        raise SettingsError(
-            f"http_port: cannot serve pages on {settings.http_host}:{port}: {error}"
-        ) from None
+        raise SettingsError(f"http_port: cannot listen on {settings.http_host}:{port}: {error}") from None
     stack.push_async_callback(server.stop)
     if pages:
-        logger.info("pages are served on http://%s:%d", settings.http_host, bound)
+        logger.info("monitoring on http://%s:%d", settings.http_host, bound)
     else:
         logger.warning(
-            "http_port: http://%s:%d has no pages: for now they show NATS Streaming only, with --stan",
+            "http_port: http://%s:%d serves no pages: there are only pages of NATS Streaming, pass --stan",
             settings.http_host,
             bound,
         )

@@ -374,7 +374,7 @@ class Settings:
     http_host: str = _setting("Address on which monitoring pages are served.", "Monitoring", "127.0.0.1")
 
     log_level: str = _setting(
-        "Lowest level to log.", "Logging", "info", choices=("debug", "info", "warning", "error")
+        "Minimum log level.", "Logging", "info", choices=("debug", "info", "warning", "error")
     )
     log_format: str = _setting("Format of a log line.", "Logging", "text", choices=("text", "json"))
 

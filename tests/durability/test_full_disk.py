@@ -168,7 +168,7 @@ async def test_an_engine_starts_on_a_full_disk_and_goes_on_when_there_is_room(
             for name in STREAMS:
                 await until(lambda name=name: promises.publish(client, name), "it stores again")  # type: ignore[misc]
                 assert await promises.take(client, name, 2)
-        await running.says("has space again, its reserve is full")
+        await running.says("has space again; its reserve is restored")
         assert reserve.stat().st_size == SIZE
         await running.kill()
         await running.start()

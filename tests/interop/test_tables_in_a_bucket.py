@@ -120,7 +120,7 @@ async def test_publishing_goes_on_while_the_bucket_is_away_and_catches_up(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
-    await cable.mend()
+    await cable.restore()
     through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
     async with engine(tmp_path, *flags(through)) as running:
         async with connected(running) as js:
@@ -138,7 +138,7 @@ async def test_publishing_goes_on_while_the_bucket_is_away_and_catches_up(
             assert (await js.stream_info("ORDERS")).state.messages == 60
             assert len(list((running.store / "$G" / "ORDERS" / "log").iterdir())) <= segments + 2
             assert seqs_in(address) == list(range(1, 11))
-            await cable.mend()
+            await cable.restore()
             await running.says("works again after")
             await until(
                 lambda: holds(address, list(range(1, 61))), "the bucket has caught up", lambda: running.log
@@ -151,7 +151,7 @@ async def test_an_engine_starts_while_the_bucket_is_away_and_publishing_goes_on(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
-    await cable.mend()
+    await cable.restore()
     through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
     async with engine(tmp_path, *flags(through)) as running:
         async with connected(running) as js:
@@ -165,7 +165,7 @@ async def test_an_engine_starts_while_the_bucket_is_away_and_publishing_goes_on(
             await running.kill()
             await running.start()
             assert "cannot be reached" in running.log
-            assert "its table is away" in running.log
+            assert "its table is unreachable" in running.log
             async with connected(running) as js:
                 await publish(js, first, first + 9)
                 assert (await js.get_msg("ORDERS", first)).data == b"%d" % first
@@ -174,7 +174,7 @@ async def test_an_engine_starts_while_the_bucket_is_away_and_publishing_goes_on(
         with pytest.raises(APIError, match="cannot be reached"):
             async with connected(running) as js:
                 await js.add_stream(name="NEW", subjects=["new.>"], storage=StorageType.FILE)
-        await cable.mend()
+        await cable.restore()
         await until(lambda: holds(address, list(range(1, 51))), "it has caught up", lambda: running.log)
         await until(lambda: holds(address, [1, 2], "EMPTY"), "so has the other", lambda: running.log)
         async with connected(running) as js:
@@ -190,7 +190,7 @@ async def test_an_address_that_was_never_claimed_is_refused_while_it_is_away(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
-    await cable.mend()
+    await cable.restore()
     through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
     async with engine(tmp_path, *flags(through)):
         pass
@@ -217,7 +217,7 @@ async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_goes_on(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
-    await cable.mend()
+    await cable.restore()
     through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
     # Nothing is kept on the disk or in memory: every read asks the bucket.
     uncached = ("--tables-cache-bytes", "0", "--read-cache-bytes", "0")
@@ -232,7 +232,7 @@ async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_goes_on(
                 await cable.cut()
                 if await is_refused(js, 3):
                     return True
-                await cable.mend()
+                await cable.restore()
                 await asyncio.sleep(1)
                 return False
 
@@ -240,7 +240,7 @@ async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_goes_on(
             subscription = await js.pull_subscribe("orders.>", durable="all")
             with pytest.raises(TimeoutError):
                 await subscription.fetch(1, timeout=2)
-            await cable.mend()
+            await cable.restore()
             got: list[bytes] = []
 
             async def has_all() -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from breakable_objects import BreakableObjects, ObjectFault
 from headwater.errors import DiskError
-from headwater.journal.appender import Appender, DeposedError
+from headwater.journal.appender import Appender, JournalFencedError
 from headwater.journal.head_journal import TakenError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind, decode
@@ -59,10 +59,10 @@ def test_an_append_that_is_given_up_is_repeated_at_the_same_position(objects: Br
 def test_another_engines_record_deposes_whatever_was_reported(objects: BreakableObjects) -> None:
     first, second = appender(objects), appender(objects, epoch=2)
     append(second)
-    with pytest.raises(DeposedError, match="process 2 on a has it, with epoch 2"):
+    with pytest.raises(JournalFencedError, match="process 2 on a has it, with epoch 2"):
         append(first)
     objects.break_at(1, ObjectFault.REFUSED, "write")
-    with pytest.raises(DeposedError):
+    with pytest.raises(JournalFencedError):
         append(first)
 
 

@@ -45,7 +45,7 @@ def test_servers_that_sync_later_are_refused_unless_that_is_waived() -> None:
 def test_servers_that_do_not_say_how_they_sync_are_refused() -> None:
     with (
         journal_cluster(size=1, asks=False) as silent,
-        pytest.raises(UnfitJournalError, match="does not say how its servers sync: import"),
+        pytest.raises(UnfitJournalError, match="does not report how its servers sync: import"),
     ):
         jetstream_journal(silent.place("LAKE"))
 
@@ -53,7 +53,9 @@ def test_servers_that_do_not_say_how_they_sync_are_refused() -> None:
 def test_servers_that_take_small_messages_only_are_refused() -> None:
     with (
         journal_cluster(size=1, more="max_payload: 65536") as small,
-        pytest.raises(UnfitJournalError, match="take messages of 65536 bytes: set `max_payload: 1MB`"),
+        pytest.raises(
+            UnfitJournalError, match="accept messages of at most 65536 bytes: set `max_payload: 1MB`"
+        ),
     ):
         jetstream_journal(small.place("LAKE", is_lenient=True))
 

@@ -51,7 +51,7 @@ def test_a_store_is_opened_again_from_another_directory(tmp_path: Path) -> None:
 
 def test_a_store_of_its_own_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "a" / "$G").mkdir(parents=True)
-    with pytest.raises(SettingsError, match="holds a store of its own: a journal needs an empty directory"):
+    with pytest.raises(SettingsError, match="contains another store: a journal needs an empty directory"):
         opened(settings(tmp_path, tmp_path / "a"))
     assert not (tmp_path / "journal").exists()
     assert (tmp_path / "a" / "$G").exists()
@@ -68,5 +68,5 @@ def test_a_cache_is_not_served_without_its_journal(tmp_path: Path) -> None:
 def test_an_address_of_servers_gives_all_of_them_the_login() -> None:
     assert servers_of("nats://me:pw@a:1,b:2/LAKE") == (("nats://me:pw@a:1", "nats://me:pw@b:2"), "LAKE")
     assert servers_of("tls://a") == (("tls://a",), DEFAULT_NAME)
-    with pytest.raises(SettingsError, match="no name of a journal"):
+    with pytest.raises(SettingsError, match="not a valid journal name"):
         servers_of("nats://a/LAKE.x")

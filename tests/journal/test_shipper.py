@@ -33,7 +33,7 @@ def test_a_change_that_was_refused_is_shipped_when_the_journal_returns(
     head.shipper.close()
 
 
-def test_an_engine_without_changes_shows_that_it_is_there_and_learns_that_it_is_deposed(
+def test_an_engine_without_changes_shows_that_it_is_there_and_learns_that_it_is_fenced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipping, "BEAT_S", 0.02)

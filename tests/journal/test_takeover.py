@@ -50,7 +50,7 @@ def test_a_standby_waits_and_takes_over_when_the_owner_ends(tmp_path: Path) -> N
     assert (tmp_path / "b" / "x").read_bytes() == b"1"
 
 
-def test_a_silent_owner_is_deposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_owner_is_fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeover, "SILENCE_S", 0.2)
     first = taken_over(folder_journal(tmp_path / "journal"), _made(tmp_path / "a"))
     taken = attempt(folder_journal(tmp_path / "journal"), tmp_path / "b").run(None)
@@ -75,7 +75,7 @@ def test_the_journal_of_another_store_is_refused(tmp_path: Path) -> None:
     Head(folder_journal(tmp_path / "journal"), tmp_path / "a").shipper.close()
     store = _made(tmp_path / "b")
     (store / "catalog.db").write_bytes(b"x")
-    with pytest.raises(UnfitJournalError, match="belongs to another store"):
+    with pytest.raises(UnfitJournalError, match="belongs to a different store"):
         attempt(folder_journal(tmp_path / "journal"), store, "another id").run(None)
     assert (store / "catalog.db").read_bytes() == b"x"
 

@@ -18,7 +18,7 @@ def copied_of(source_base: int, with_headers: int, name: str = "ORDERS", identit
     return Copied(name, identity, source_base, 7, 1, 2, with_headers)
 
 
-def told(block: bytes, copied: Copied, seq: int, subject: bytes) -> bytes:
+def with_source_header(block: bytes, copied: Copied, seq: int, subject: bytes) -> bytes:
     """Return a block with the header, as plainly as it can be said."""
     where = [copied.source.encode(), b"%d" % seq, b">", b">", subject, copied.source_id.encode()]
     return header_block.add(block, b"Nats-Stream-Source", b" ".join(part for part in where if part))
@@ -37,7 +37,7 @@ def test_what_the_header_adds_is_known_without_making_it(
     base = first_seq - first_offset
     copied = copied_of(base, sum(1 for block, _ in messages if block), name, identity)
     longer = sum(
-        len(told(block, copied, first_seq + row, subject)) - len(block)
+        len(with_source_header(block, copied, first_seq + row, subject)) - len(block)
         for row, (block, subject) in enumerate(messages)
     )
     subjects = sum(len(subject) for _, subject in messages)

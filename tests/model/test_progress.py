@@ -1,4 +1,4 @@
-"""Progress tells which part of a catch-up is done."""
+"""Progress is the part of a catch-up that is done."""
 
 from __future__ import annotations
 

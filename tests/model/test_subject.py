@@ -79,7 +79,7 @@ def test_a_subset_takes_nothing_that_the_other_does_not(a: str, b: str) -> None:
     assert subject.is_subset(a, b) == inside
 
 
-def test_a_filter_tells_its_kind() -> None:
+def test_a_filter_knows_its_kind() -> None:
     assert Filter(">").is_all
     assert Filter("a.b").is_literal
     assert not Filter("a.>").is_literal

@@ -88,7 +88,7 @@ def test_a_profile_gives_credentials_unless_the_environment_does(
 def test_a_broken_aws_file_is_named_and_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("my secret key\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "broken"))
-    with pytest.raises(SettingsError, match="broken cannot be read") as error:
+    with pytest.raises(SettingsError, match="broken is not a valid AWS") as error:
         BucketAddress("s3://lake").options()
     assert "my secret" not in str(error.value)
     assert error.value.__cause__ is None

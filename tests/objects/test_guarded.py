@@ -59,7 +59,7 @@ def test_requests_fail_at_once_until_one_may_try(
     for _ in range(5):
         with pytest.raises(ObjectError, match="cannot be reached"):
             objects.below("folder").get("a")
-    assert inner.requests == 2, "all prefixes know of it"
+    assert inner.requests == 2, "all prefixes share the outage"
 
 
 def test_the_pause_grows_and_ends_with_the_first_answer(

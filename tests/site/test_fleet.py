@@ -44,9 +44,9 @@ async def test_a_fleet_says_what_it_does_and_records_what_runs(sites: RunningSit
     ]
     assert all(lives(process) for process in children(sites).values())
     for line in (
-        "3 nats-servers are running",
+        "3 nats-servers started",
         "4 of 4 leaf links are up",
-        "3 engines are running",
+        "3 engines started",
         "hub: stream sales created",
         "spoke-1: stream tickets-1 created",
         "ready in ",

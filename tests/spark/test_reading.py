@@ -94,8 +94,8 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
     placed = link_of(tmp_path / "staging", range(500, 520)).behind(3, 0, 1_800_000_000_000_000_000)
     table.adopt(tmp_path / "staging", [placed], {})
     pieces = Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED)
-    told = [piece.file.copied and piece.file.copied.source for piece in pieces if piece.file]
-    assert told == [None, "ORDERS"]
+    sources = [piece.file.copied and piece.file.copied.source for piece in pieces if piece.file]
+    assert sources == [None, "ORDERS"]
     batches = [batch for piece in pieces for batch in read_piece(piece, None, ["seq", "headers"])]
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [row["seq"] for row in rows] == list(range(1, 24))
@@ -104,7 +104,7 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
 
 def test_a_folder_of_an_account_is_no_stream(tmp_path: Path) -> None:
     (tmp_path / "ORDERS" / "table").mkdir(parents=True)
-    with pytest.raises(SettingsError, match="holds several streams: name the folder of one"):
+    with pytest.raises(SettingsError, match="contains several streams: pass the folder of one"):
         Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED)
 
 
@@ -116,12 +116,12 @@ def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({}, "missing stream"),
-        ({"stream": "S", "startsequence": "0"}, "option startSequence is '0'"),
-        ({"stream": "S", "endSequence": "x"}, "option endSequence is 'x'"),
+        ({"stream": "S", "startsequence": "0"}, "option startSequence must be a number of at least 1, not '0'"),
+        ({"stream": "S", "endSequence": "x"}, "option endSequence must be a number of at least 1, not 'x'"),
         ({"stream": "S", "maxMessages": "5"}, "unknown option 'maxmessages'; there are path, stream,"),
     ],
 )
-def test_options_without_sense_are_refused(options: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], words: str) -> None:
     from pyspark.sql.datasource import CaseInsensitiveDict
 
     with pytest.raises(SettingsError, match=words):
@@ -138,6 +138,6 @@ def test_domain_and_prefix_say_which_api_is_asked() -> None:
     assert prefix(apiPrefix="imported.API") == "imported.API"
 
 
-def test_every_option_stands_in_the_reference() -> None:
+def test_every_option_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "spark.md").read_text()
     assert [name for name in OPTIONS if f"| `{name}` |" not in page] == []

@@ -31,29 +31,29 @@ async def page(server: Streaming, name: str, **query: str) -> tuple[int, Any]:
     return status, json.loads(body) if content_type == "application/json" else body.decode()
 
 
-async def test_the_server_tells_what_it_holds(server: Streaming) -> None:
+async def test_the_server_shows_what_it_holds(server: Streaming) -> None:
     client = await server.client()
     heard = await client.subscribe("foo")
     await client.subscribe("bar", durableName="dur")
     await client.publish_all("foo", [b"1234"] * 5)
     await heard.got(5)
-    status, told = await page(server, "serverz")
+    status, shown = await page(server, "serverz")
     assert status == 200
-    assert (told["cluster_id"], told["state"], told["clients"]) == (CLUSTER, "STANDALONE", 1)
-    assert (told["channels"], told["subscriptions"], told["total_msgs"]) == (2, 2, 5)
-    assert (told["in_msgs"], told["in_bytes"], told["out_msgs"]) == (5, 20, 5)
-    assert told["total_bytes"] > 20
-    assert "role" not in told
+    assert (shown["cluster_id"], shown["state"], shown["clients"]) == (CLUSTER, "STANDALONE", 1)
+    assert (shown["channels"], shown["subscriptions"], shown["total_msgs"]) == (2, 2, 5)
+    assert (shown["in_msgs"], shown["in_bytes"], shown["out_msgs"]) == (5, 20, 5)
+    assert shown["total_bytes"] > 20
+    assert "role" not in shown
 
 
-async def test_the_store_tells_its_limits(tmp_path: Path) -> None:
+async def test_the_store_shows_its_limits(tmp_path: Path) -> None:
     file = tmp_path / "channels.toml"
     file.write_text('["foo.>"]\nmax_msgs = 5\n["foo.*"]\nmax_age_s = 2\n')
     async with streaming(tmp_path, stan_channels=file) as server:
-        _, told = await page(server, "storez")
+        _, shown = await page(server, "storez")
         each = {"max_bytes": 1_024_000_000, "max_subscriptions": 1000, "max_inactivity": 0}
-        assert told["type"] == "FILE"
-        assert told["limits"] == {
+        assert shown["type"] == "FILE"
+        assert shown["limits"] == {
             "max_channels": 100,
             "max_msgs": 1_000_000,
             "max_age": 0,
@@ -68,22 +68,22 @@ async def test_the_store_tells_its_limits(tmp_path: Path) -> None:
 async def test_clients_are_listed_in_order_and_in_pages(server: Streaming) -> None:
     for name in ("c", "a", "b"):
         await server.client(name)
-    _, told = await page(server, "clientsz", offset="1", limit="1")
-    assert [client["id"] for client in told["clients"]] == ["b"]
-    counts = {key: told[key] for key in ("offset", "limit", "count", "total")}
+    _, shown = await page(server, "clientsz", offset="1", limit="1")
+    assert [client["id"] for client in shown["clients"]] == ["b"]
+    counts = {key: shown[key] for key in ("offset", "limit", "count", "total")}
     assert counts == {"offset": 1, "limit": 1, "count": 1, "total": 3}
     assert (await page(server, "clientsz"))[1]["limit"] == 1024
     assert (await page(server, "clientsz", limit="many"))[0] == 400
 
 
-async def test_one_client_is_told_with_its_subscriptions(server: Streaming) -> None:
+async def test_one_client_is_shown_with_its_subscriptions(server: Streaming) -> None:
     client = await server.client()
     heard = await client.subscribe("foo", acks=False, maxInFlight=2, qGroup="g", durableName="d")
     await client.publish_all("foo", [b"x"] * 5)
     await heard.got(2)
-    _, told = await page(server, "clientsz", client="me", subs="1")
-    assert (told["id"], told["hb_inbox"], told["subs_count"]) == ("me", client.heartbeat_inbox, 1)
-    assert told["subscriptions"] == {
+    _, shown = await page(server, "clientsz", client="me", subs="1")
+    assert (shown["id"], shown["hb_inbox"], shown["subs_count"]) == ("me", client.heartbeat_inbox, 1)
+    assert shown["subscriptions"] == {
         "foo": [
             {
                 "client_id": "me",
@@ -108,34 +108,34 @@ async def test_channels_are_listed_by_name_or_with_what_they_hold(server: Stream
     await client.publish_all("b", [b"x"] * 3)
     heard = await client.subscribe("a", durableName="dur", startPosition=FIRST)
     await client.close_subscription(heard)
-    _, told = await page(server, "channelsz")
-    assert (told["names"], told["count"], told["total"]) == (["a", "b"], 2, 2)
-    _, told = await page(server, "channelsz", subs="1", limit="1")
-    (channel,) = told["channels"]
+    _, shown = await page(server, "channelsz")
+    assert (shown["names"], shown["count"], shown["total"]) == (["a", "b"], 2, 2)
+    _, shown = await page(server, "channelsz", subs="1", limit="1")
+    (channel,) = shown["channels"]
     (offline,) = channel["subscriptions"]
     assert (channel["name"], channel["subs_count"], offline["is_offline"]) == ("a", 1, True)
     assert (offline["durable_name"], offline["client_id"]) == ("dur", "me")
-    _, told = await page(server, "channelsz", channel="b")
-    assert (told["msgs"], told["first_seq"], told["last_seq"], told["subs_count"]) == (3, 1, 3, 0)
+    _, shown = await page(server, "channelsz", channel="b")
+    assert (shown["msgs"], shown["first_seq"], shown["last_seq"], shown["subs_count"]) == (3, 1, 3, 0)
     assert (await page(server, "channelsz", channel="c"))[0] == 404
 
 
 async def test_a_page_can_be_had_as_a_call(server: Streaming) -> None:
-    _, told = await page(server, "serverz", callback="f")
-    assert told.startswith("f({")
-    assert told.endswith(")")
+    _, shown = await page(server, "serverz", callback="f")
+    assert shown.startswith("f({")
+    assert shown.endswith(")")
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0s"), (61, "1m1s"), (3600, "1h0m0s"), (90061, "1d1h1m1s")]
 )
-def test_a_long_time_is_told_from_its_largest_part(seconds: int, text: str) -> None:
+def test_a_long_time_is_shown_from_its_largest_unit(seconds: int, text: str) -> None:
     assert uptime(seconds) == text
 
 
 async def test_an_engine_serves_the_pages(tmp_path: Path) -> None:
     async with engine(tmp_path, "--stan", CLUSTER, "--http-port", "0") as running:
-        where = next(line.split()[-1] for line in running.log.splitlines() if "pages are served" in line)
+        where = next(line.split()[-1] for line in running.log.splitlines() if "monitoring on" in line)
 
         def read(path: str) -> bytes:
             with urlopen(where + path, timeout=60) as response:

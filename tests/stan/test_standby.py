@@ -18,8 +18,8 @@ from stan_door import CLUSTER
 async def test_one_that_waits_says_so() -> None:
     pages = StandbyPages(CLUSTER, SystemClock()).pages
     status, _, body = await pages["/streaming/serverz"]({})
-    told = json.loads(body)
-    assert (status, told["state"], told["cluster_id"], told["channels"]) == (200, "FT_STANDBY", CLUSTER, 0)
+    page = json.loads(body)
+    assert (status, page["state"], page["cluster_id"], page["channels"]) == (200, "FT_STANDBY", CLUSTER, 0)
     assert (await pages["/streaming/isFTActive"]({}))[0] == 204
     assert b"/streaming/serverz" in (await pages["/streaming"]({}))[2]
 
@@ -33,11 +33,11 @@ async def test_the_pages_tell_which_engine_serves_before_and_after_a_takeover(tm
             second.launch()
             try:
                 await second.says("headwater waits")
-                assert await shown(first, "pages are served") == (200, "FT_ACTIVE")
-                assert await shown(second, "while waiting, pages are served") == (204, "FT_STANDBY")
+                assert await shown(first, "monitoring on") == (200, "FT_ACTIVE")
+                assert await shown(second, "standby: monitoring on") == (204, "FT_STANDBY")
                 await first.kill()
                 await second.says(READY_WORDS)
-                assert await shown(second, "pages are served") == (200, "FT_ACTIVE")
+                assert await shown(second, "monitoring on") == (200, "FT_ACTIVE")
             finally:
                 await second.stop()
 
@@ -46,23 +46,23 @@ async def test_one_that_has_no_port_while_it_waits_has_it_afterwards(tmp_path: P
     async with nats_server(leaf=True) as server:
         options = ("--nats", server.client_url, "--leaf", server.leaf_url, "--standby", "--stan", CLUSTER)
         async with engine(tmp_path / "first", *options, "--http-port", "0") as first:
-            port = re.findall(r"pages are served on http://.*:(\d+)", first.log)[-1]
+            port = re.findall(r"monitoring on http://.*:(\d+)", first.log)[-1]
             second = RunningEngine(tmp_path / "second", (*options, "--http-port", port), first.store)
             second.directory.mkdir()
             second.launch()
             try:
                 await second.says("headwater waits")
-                assert f"no pages on port {port} while waiting" in second.log
+                assert f"cannot serve monitoring on port {port} as a standby" in second.log
                 await first.kill()
                 await second.says(READY_WORDS)
-                assert await shown(second, "pages are served") == (200, "FT_ACTIVE")
+                assert await shown(second, "monitoring on") == (200, "FT_ACTIVE")
             finally:
                 await second.stop()
 
 
 async def shown(running: RunningEngine, words: str) -> tuple[int, str]:
     """Return the status of isFTActive, and the state in serverz."""
-    where = re.findall(rf"{words} on (http://\S+)", running.log)[-1]
+    where = re.findall(rf"{words} (http://\S+)", running.log)[-1]
 
     def read() -> tuple[int, str]:
         with urlopen(f"{where}/streaming/isFTActive", timeout=60) as answer:

@@ -56,7 +56,7 @@ def test_an_orphan_is_attached_with_its_consumers(tmp_path: Path, held: stores.H
     stores.forget(tmp_path, "ORDERS")
     assert kinds(tmp_path) == {Kind.ORPHAN}
     done = stores.repaired(tmp_path)
-    assert (done.done, done.left) == (["$G/ORDERS: attached with 1 consumers"], [])
+    assert (done.done, done.left) == (["$G/ORDERS: attached with 1 consumer"], [])
     assert content(tmp_path) == held
 
 

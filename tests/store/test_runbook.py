@@ -92,7 +92,7 @@ def test_an_older_catalogue_was_restored(tmp_path: Path, held: stores.Held) -> N
     asyncio.run(stores.on(tmp_path, look))
     assert store("repair", tmp_path)[0] == 1, "nobody said that the deleted stream may be forgotten"
     code, said = store("repair", tmp_path, "--forget-missing")
-    assert (code, said.splitlines()[-1]) == (0, "1 problems before, none left")
+    assert (code, said.splitlines()[-1]) == (0, "1 problem before, none left")
     assert asyncio.run(stores.content(tmp_path)) == {"ORDERS": held["ORDERS"], **both}
 
 

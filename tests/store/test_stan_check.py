@@ -39,7 +39,7 @@ def test_a_damaged_row_goes_and_the_others_stay(tmp_path: Path) -> None:
     assert [found.kind for found in stan_check.check(tmp_path)] == [Kind.STAN]
     assert len(stan_check.repair(tmp_path, Quarantine(tmp_path, DISK), True)) == 1
     (said,) = stan_check.repair(tmp_path, Quarantine(tmp_path, DISK), False)
-    assert "removed 1 damaged rows" in said
+    assert "removed 1 damaged row" in said
     kept = Records(path)
     assert [client.client_id for client in kept.clients()] == ["one"]
     kept.close()

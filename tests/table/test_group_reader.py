@@ -67,5 +67,5 @@ def test_a_missing_file_is_damage_while_the_table_names_it_and_a_conflict_afterw
 def test_a_file_that_is_not_what_its_commit_says_is_refused(table: Table) -> None:
     append(table, range(1, 3))
     (file,) = table.files
-    with pytest.raises(CorruptionError, match="says something else about it"):
+    with pytest.raises(CorruptionError, match="does not match its entry"):
         reader_of(table).groups(replace(file, rows=1))

@@ -47,7 +47,9 @@ async def test_first_last_and_identity_are_learnt_from_consumers_that_are_gone_a
 
 
 @pytest.mark.parametrize("retention", ["limits", "workqueue", "interest"])
-async def test_a_stream_that_lets_go_of_what_is_acknowledged_is_known_by_its_answer(retention: str) -> None:
+async def test_a_stream_that_removes_acknowledged_messages_is_recognized_by_its_answer(
+    retention: str,
+) -> None:
     async with origin() as site:
         await site.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"], "retention": retention})
         extent = await extent_by_consumers(site.connection, "$JS.API", "S", "deliver")
@@ -84,7 +86,7 @@ async def test_a_subject_that_nobody_answers_is_named() -> None:
 
 def test_an_origin_that_answered_before_needs_no_export() -> None:
     shown = OriginUnansweredError("$JS.acme.API.STREAM.INFO.S").of_known_origin().description
-    assert shown == "no responders on $JS.acme.API.STREAM.INFO.S: the origin is away"
+    assert shown == "no responders on $JS.acme.API.STREAM.INFO.S: the origin is unreachable"
 
 
 async def test_a_subject_that_permissions_keep_from_us_is_named_at_once() -> None:

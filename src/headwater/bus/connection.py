@@ -277,7 +277,7 @@ class Connection:
         try:
             await self.flush()
         except (TimeoutError, ConnectionError):
-            logger.warning("the lame duck server did not answer, leaving it all the same")
+            logger.warning("the lame duck server does not answer; disconnecting anyway")
         self._lifeline.leave()
 
 

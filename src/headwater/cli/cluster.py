@@ -15,7 +15,8 @@ def cluster(caller: Caller, words: tuple[str, ...]) -> None:
     """Not available: streams have no leader and no replicas to manage.
 
     An engine keeps one copy of a stream in its store. For fail-over, run a second engine as a standby for the
-    same store (`headwater serve --standby true`).
+    same store (`headwater serve --standby true`). With --tables and --journal, every message is also stored
+    outside of the machine.
     """
     raise Error(
         "streams have no leader and no replicas here: for fail-over run `headwater serve --standby true`; "

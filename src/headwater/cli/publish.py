@@ -23,6 +23,7 @@ from headwater.cli.received import Received, translated, write_data, write_heade
 from headwater.cli.session import Json, Session, UnreachableError, answer_of, plain
 from headwater.cli.templates import HELP, Moment, Template
 from headwater.errors import ApiError, Error, SettingsError
+from headwater.model.counted import counted
 from headwater.model.times import SECOND, format_duration
 
 METER_FROM = 21
@@ -160,7 +161,7 @@ def _publish_together(
         if caller.as_json:
             write_json_line({"messages": len(every), **ack})
         elif not quiet:
-            say(f"Published {number(len(every))} messages as one batch")
+            say(f"Published {counted(len(every), 'message')} as one batch")
             say(_stored_words(ack))
 
     caller.run(work)

@@ -15,6 +15,7 @@ from headwater.control.ownership import Ownership
 from headwater.control.store_lock import StoreLock
 from headwater.disk import RealDisk
 from headwater.errors import Error, StoreLockedError
+from headwater.model.counted import counted
 
 if TYPE_CHECKING:
     from headwater.store.finding import Finding
@@ -71,8 +72,8 @@ def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
         _print(report.findings)
         for left_out in report.unchecked:
             click.echo(f"not checked online: {left_out}")
-        problems = len(report.problems)
-        click.echo(f"{report.streams} streams checked, {problems or 'no'} problem{'s' * (problems != 1)}")
+        problems = counted(len(report.problems), "problem") if report.problems else "no problems"
+        click.echo(f"{counted(report.streams, 'stream')} checked, {problems}")
     sys.exit(EXIT_PROBLEMS if report.problems else 0)
 
 
@@ -119,9 +120,9 @@ def _summary(before: int, left: int, dry_run: bool) -> str:
     if not before:
         return "nothing to repair"
     return (
-        f"{before} problems, nothing changed"
+        f"{counted(before, 'problem')}, nothing changed"
         if dry_run
-        else f"{before} problems before, {left or 'none'} left"
+        else f"{counted(before, 'problem')} before, {left or 'none'} left"
     )
 
 

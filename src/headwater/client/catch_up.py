@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from headwater.backoff import Backoff
 from headwater.client.stream_info import UpstreamInfo
 from headwater.errors import Error
+from headwater.model.counted import counted
 from headwater.model.progress import Phase
 from headwater.model.times import SECOND, format_duration
 
@@ -111,8 +112,8 @@ class CatchUp:
         contact = self._contacts.setdefault(index, _Contact())
         lasts = contact.lasts(upstream.silent_s, asked_s, answered_s)
         if behind := upstream.last_known_lag:
-            return f"{name}: {behind:,} messages behind"
-        return "" if lasts else f"{name}: its origin was not heard for a second yet"
+            return f"{name}: {counted(behind, 'message')} behind"
+        return "" if lasts else f"{name}: its origin was first seen less than a second ago"
 
 
 def _since(since_s: float | None, holds: bool, now_s: float) -> float | None:

@@ -119,7 +119,7 @@ class Reserve:
         if self._is_short and self.held >= self._size and self._free() >= self._needed:
             self._is_short = False
             self._released = 0
-            logger.warning("the disk of %s has space again, its reserve is full", self._path.parent)
+            logger.warning("the disk of %s has space again; its reserve is restored", self._path.parent)
 
     def _free(self) -> int:
         status = os.statvfs(self._path.parent)

@@ -23,7 +23,7 @@ RETRY_FIRST_S = 0.05
 RETRY_MOST_S = 1.0
 
 
-class DeposedError(Exception):
+class JournalFencedError(Exception):
     """Another engine's record is where ours was to be; `owner` names it."""
 
     def __init__(self, owner: str) -> None:
@@ -52,8 +52,8 @@ class Appender:
     ) -> int:
         """Return the size of the record, once it is durable at the next position.
 
-        Raise `DeposedError` if the position is another engine's. While the journal does not answer, retry
-        until `is_given_up` accepts its error; the outcome is unknown then.
+        Raise `JournalFencedError` if the position is another engine's. While the journal does not answer,
+        retry until `is_given_up` accepts its error; the outcome is unknown then.
         """
         record = Record(
             journal=self.journal_id,
@@ -97,7 +97,7 @@ class Appender:
         if found is None:
             return False
         if found != record:
-            raise DeposedError(_owner_of(found, self._journal.address, position))
+            raise JournalFencedError(_owner_of(found, self._journal.address, position))
         return True
 
 

@@ -150,8 +150,8 @@ class JetStreamJournal:
         self._connection = connection
         if connection.max_payload < LEAST_PAYLOAD:
             raise UnfitJournalError(
-                f"the servers of the journal {self.address} take messages of {connection.max_payload} bytes: "
-                f"set `max_payload: 1MB` there"
+                f"the servers of the journal {self.address} accept messages of at most "
+                f"{connection.max_payload} bytes: set `max_payload: 1MB` there"
             )
         try:
             info = await self._ask(f"STREAM.INFO.{self._place.stream}")
@@ -198,7 +198,7 @@ class JetStreamJournal:
         lazy = sorted(name for name, is_synced in found.items() if not is_synced)
         if not found:
             raise UnfitJournalError(
-                f"the journal {self.address} does not say how its servers sync: import "
+                f"the journal {self.address} does not report how its servers sync: import "
                 f"{_SERVERS.decode()} from the system account, {_REMEDY}"
             )
         if lazy:

@@ -120,7 +120,7 @@ def servers_of(address: str) -> tuple[tuple[str, ...], str]:
     hosts, _, name = rest.partition("/")
     login, at, hosts = hosts.rpartition("@")
     if name and not _NAME.fullmatch(name):
-        raise SettingsError(f"journal: {name!r} is no name of a journal: use letters, digits, - and _")
+        raise SettingsError(f"journal: {name!r} is not a valid journal name: use letters, digits, - and _")
     return tuple(f"{scheme}://{login}{at}{host}" for host in hosts.split(",")), name or DEFAULT_NAME
 
 
@@ -154,7 +154,7 @@ def _require_cache(settings: Settings) -> None:
     assert store is not None
     if read_mark(store) is None and Rebuilding(store).leftovers():
         raise SettingsError(
-            f"store: {store} holds a store of its own: a journal needs an empty directory at first"
+            f"store: {store} contains another store: a journal needs an empty directory at first"
         )
 
 

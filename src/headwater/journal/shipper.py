@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from headwater.errors import DiskError, Error, FencedError
-from headwater.journal.appender import Appender, DeposedError
+from headwater.journal.appender import Appender, JournalFencedError
 from headwater.journal.contents import Contents
 from headwater.journal.head_journal import HeadJournal, JournalError, JournalPeer
 from headwater.journal.record import PIECE_BYTES, ChangePiece, RecordKind
@@ -142,13 +142,13 @@ class Shipper:
                 self._look_at_peers()
             if not self._queue:
                 self._ship(RecordKind.CLOSED, ())
-        except DeposedError as error:
+        except JournalFencedError as error:
             self._lose(error.owner)
         except JournalError as error:
-            logger.warning("the journal is left without a last record: %s", error)
+            logger.warning("cannot write the closing record to the journal: %s", error)
         except Exception as error:
-            logger.exception("nothing is shipped to the journal any more")
-            self._lose(f"the journal failed here: {error!r}")
+            logger.exception("the journal shipper failed")
+            self._lose(f"the journal shipper failed: {error!r}")
 
     def _lose(self, reason: str) -> None:
         fenced = self._on_fenced(reason)
@@ -218,7 +218,7 @@ class Shipper:
         try:
             self._journal.trim(self._floor, self._keep)
         except DiskError as error:
-            logger.warning("%s; it is trimmed later", error)
+            logger.warning("%s; trying again later", error)
             return
         self._bytes -= self._dead_bytes
         self._dead = self._dead_bytes = 0

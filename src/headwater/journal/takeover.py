@@ -16,7 +16,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from headwater.errors import CorruptionError, DiskError, StoreLockedError
-from headwater.journal.appender import Appender, DeposedError
+from headwater.journal.appender import Appender, JournalFencedError
 from headwater.journal.head_journal import HeadJournal, JournalError, UnfitJournalError
 from headwater.journal.rebuilding import Rebuilding
 from headwater.journal.record import Record, RecordKind, decode
@@ -39,7 +39,7 @@ class TakenOver(NamedTuple):
     records: dict[int, int]
     """The sizes of the records by their positions."""
     keep: frozenset[int]
-    """Positions of records that show earlier engines that they are deposed."""
+    """Positions of records that show earlier engines that they are fenced."""
 
 
 class Takeover:
@@ -76,7 +76,9 @@ class Takeover:
             taken = self.take_now()
             if taken is not None:
                 return taken
-        raise UnfitJournalError(f"the journal {self._journal.address} is taken over again and again")
+        raise UnfitJournalError(
+            f"the journal {self._journal.address} is being taken over repeatedly by other engines"
+        )
 
     def _await_silence(self, on_owner: Callable[[str], None] | None) -> None:
         """Return when the last record says that its engine ended, or when no record follows it."""
@@ -145,8 +147,8 @@ class Takeover:
         floor = min(rebuilding.contents.floor(last + 1), last + 1)
         try:
             records[last + 1] = appender.append(RecordKind.TAKEOVER, (), floor)
-        except DeposedError as error:
-            logger.info("another engine was faster: %s", error.owner)
+        except JournalFencedError as error:
+            logger.info("another engine took over first: %s", error.owner)
             return None
         self._mark(journal_id)
         rebuilding.contents.abandon()
@@ -178,6 +180,6 @@ class Takeover:
             )
         if final.journal != self._expected:
             raise UnfitJournalError(
-                f"the journal {self._journal.address} belongs to another store than {self._store}: check the "
-                "address, or use an empty directory"
+                f"the journal {self._journal.address} belongs to a different store than {self._store}: check "
+                "the address, or use an empty directory"
             )

@@ -15,13 +15,13 @@ from headwater.log.recovery import recover
 from headwater.log.segment import Damage, Position, SegmentHeader, records, scan, segment_path
 
 STRANGERS = 1000
-"""The most segments of a deposed owner that are skipped; more mean that something else is wrong."""
+"""The most segments of a fenced owner that are skipped; more mean that something else is wrong."""
 
 
 class Log:
     """Batches in order of appending; one thread writes, any thread reads and trims.
 
-    What was there at open is never appended to: an owner that was deposed may still have the file open. The
+    What was there at open is never appended to: an owner that was fenced may still have the file open. The
     first append starts a segment of its own, whose header seals the one before.
     """
 
@@ -52,7 +52,7 @@ class Log:
         log._epoch = fence.epoch
         if recovered.epoch > fence.epoch:
             # The engine with that epoch may own the store by now. If not, the store lost its epoch; the log
-            # continues with the one it knows, because a lower one would mark us as the deposed owner.
+            # continues with the one it knows, because a lower one would mark us as the fenced owner.
             fence.check()
             log._epoch = recovered.epoch
         log._torn = recovered.damage
@@ -196,7 +196,7 @@ class Log:
     def _create(self) -> tuple[int, AppendFile]:
         """Return a new file that did not exist before, and its number.
 
-        One that is there already was made by another owner since open. If that one was deposed, its segment
+        One that is there already was made by another owner since open. If that one was fenced, its segment
         is void, since our header names the one before it.
         """
         for _ in range(STRANGERS):

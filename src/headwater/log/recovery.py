@@ -97,7 +97,7 @@ def numbers_in(directory: Path, disk: Disk) -> list[int]:
 
 
 def _of_owners(numbers: list[int], directory: Path, disk: Disk) -> list[int]:
-    """Return the segments without those that were started by owners that had been deposed by then.
+    """Return the segments without those that were started by owners that had been fenced by then.
 
     Epochs only grow. So a segment behind one of a higher epoch was started by an engine that did not know
     yet that it had lost the store: it acknowledged nothing of it, and must not jump over what its successor

@@ -135,7 +135,7 @@ def _profile(environment: Mapping[str, str]) -> Mapping[str, str]:
     section = name if name == "default" else f"profile {name}"
     config = _section(Path(environment.get("AWS_CONFIG_FILE", home / "config")), section)
     if "AWS_PROFILE" in environment and not secrets and not config:
-        raise SettingsError(f"AWS_PROFILE is {name!r}, and the AWS files have no such profile")
+        raise SettingsError(f"AWS_PROFILE is {name!r}, but the AWS files contain no such profile")
     said = {**config, **secrets}
     found = {key: said[key] for key in _PROFILE_KEYS if key in said}
     if "region" in said:
@@ -153,7 +153,7 @@ def _section(path: Path, name: str) -> dict[str, str]:
         return {}
     except configparser.Error:
         # Its own message would show the line, which may be a secret.
-        raise SettingsError(f"{path} cannot be read: it is not in the form of an AWS file") from None
+        raise SettingsError(f"{path} is not a valid AWS configuration file") from None
     return dict(parser[name]) if parser.has_section(name) else {}
 
 

@@ -26,7 +26,7 @@ def check(objects: Objects) -> None:
         if len(winners) != 1:
             raise UnfitBucketError(
                 f"{objects.address} does not support conditional writes: {len(winners)} of {RACERS} writers "
-                "that created one object at the same time succeeded, and one must"
+                "that created one object at the same time succeeded, but exactly one must"
             )
         _require(objects, key, winners[0])
     finally:

@@ -21,7 +21,7 @@ def unanswered(subject: str) -> str:
     exported = f"{API}.{_family(found['endpoint'])}"
     imported = f"{found['prefix']}.{_family(found['endpoint'])}"
     return (
-        f"no responders on {subject}: the origin is away, or, if it is in another account, "
+        f"no responders on {subject}: the origin is unreachable, or, if it is in another account, "
         f'that account lacks exports: [{{service: "{exported}"}}] or this one '
         f'imports: [{{service: {{account: …, subject: "{exported}"}}, to: "{imported}"}}]'
     )

@@ -68,7 +68,7 @@ class Prover:
         if answer[:1] == _REFUSED and len(answer) == len(_REFUSED) + _RUN:
             is_new = answer[1:] != self._run
             self._run = answer[1:]
-            raise UnprovenError("the engine refuses the question: its secret differs", is_refusal=is_new)
+            raise UnprovenError("the engine refuses the request: its secret differs", is_refusal=is_new)
         head, body = answer[: 1 + _MAC], answer[1 + _MAC :]
         mac = _mac(self._secret(), b"answer", _mac_of(question), body)
         if not hmac.compare_digest(head, VERSION + mac):

@@ -20,6 +20,7 @@ from pathlib import Path
 from headwater.bus.embedded import find_server
 from headwater.bus.handshake import greets
 from headwater.errors import Error
+from headwater.model.counted import counted
 from headwater.site.api_client import api_client
 from headwater.site.child import Child
 from headwater.site.declaring import Outcome, declare
@@ -80,10 +81,10 @@ class Fleet:
 
     async def _start(self, stack: AsyncExitStack) -> None:
         await self._together(stack, [self._server(s, n) for s in self._topology.sites for n in s.nodes])
-        self._say(f"{len(self._children)} nats-servers are running")
+        self._say(f"{counted(len(self._children), 'nats-server')} started")
         await self._wait_for_links()
         await self._together(stack, [self._engine(name) for name in self._topology.engines])
-        self._say(f"{len(self._topology.engines)} engines are running")
+        self._say(f"{counted(len(self._topology.engines), 'engine')} started")
         for outcome in await self._declare() if self._options.with_streams else ():
             self._say(str(outcome))
         if self._options.with_spark:

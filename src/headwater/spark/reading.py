@@ -139,5 +139,5 @@ def _whole(options: Mapping[str, str], name: str, default: int) -> int:
     if text is None:
         return default
     if not text.isdigit() or int(text) < 1:
-        raise SettingsError(f"option {name} is {text!r}: a number from 1 on")
+        raise SettingsError(f"option {name} must be a number of at least 1, not {text!r}")
     return int(text)

@@ -50,7 +50,7 @@ def files_of(place: Place) -> tuple[DataFile, ...]:
     if not place.parent.is_dir():
         raise SettingsError(f"there is no stream in {place.parent}")
     if not place.is_dir() and any(place.parent.glob(f"*/{TABLE}")):
-        raise SettingsError(f"{place.parent} holds several streams: name the folder of one of them")
+        raise SettingsError(f"{place.parent} contains several streams: pass the folder of one of them")
     return ordered([file.at(file.base_seq, str(place / file.path)) for file in _newest(str(place))])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyroaring import BitMap64
 
+from headwater.model.counted import counted
 from headwater.model.cursor import LOST, Cursor
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.upstream import StreamSource
@@ -64,7 +65,8 @@ def _compared(
     removed = removed_after(origin, max(cursor.seq, source.opt_start_seq - 1))
     if origin.config.retention is Retention.LIMITS or not removed:
         return None
-    what = f"{source.name!r} has removed {removed} messages after sequence {cursor.seq}, the last one copied"
+    gone = counted(removed, "message")
+    what = f"{source.name!r} has removed {gone} after sequence {cursor.seq}, the last one copied"
     return note(target.home, f"{what}: they were deleted, expired, or are not on this copy's subjects")
 
 

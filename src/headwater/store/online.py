@@ -80,7 +80,7 @@ def _unless_locked(report: Report, name: str, look: Callable[[], list[Finding]])
     except sqlite3.OperationalError as error:
         report.unchecked.append(f"{name}: {error}")
     except UnsettledError:
-        report.unchecked.append(f"{name}: it changed at every look")
+        report.unchecked.append(f"{name}: it changed during every attempt")
 
 
 def _is_in_memory(home: Home) -> bool:
@@ -101,7 +101,7 @@ def _check_stream(home: Home, report: Report, progress: Progress) -> None:
     except UnsettledError:
         if not check.is_there:
             return
-        what = "a file of the stream was gone at every look"
+        what = "a file of the stream was missing at every attempt"
         found = [problem(Kind.UNREADABLE, home.path, what, "The stream could not be checked", OFFLINE)]
     except NewerFormatError as error:
         found = [problem(Kind.UNREADABLE, home.path, error, "The stream could not be checked", "")]

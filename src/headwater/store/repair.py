@@ -21,6 +21,7 @@ from headwater.disk import Disk
 from headwater.errors import CorruptionError, Error
 from headwater.fence import NO_FENCE, Fence
 from headwater.log import checkpoint, checkpoint_copy
+from headwater.model.counted import counted
 from headwater.model.cursor import Cursor
 from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
@@ -127,7 +128,7 @@ class Repair:
             for name in (CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", f"{CATALOG}-open"):
                 self._quarantine.take(self._store / name)
             would = "would be " if self._options.dry_run else ""
-            self._done.append(f"{self._store / CATALOG}: {would}rebuilt from {len(homes)} streams")
+            self._done.append(f"{self._store / CATALOG}: {would}rebuilt from {counted(len(homes), 'stream')}")
         elif not kinds & {Kind.ORPHAN, Kind.MOVED, Kind.NO_HOME, Kind.IDENTITY, Kind.DECLARATION}:
             return
         if self._options.dry_run:
@@ -210,7 +211,7 @@ class Repair:
         catalog.create(row)
         Reconciliation(catalog, self._disk).settle(row, home.path)
         count = len(catalog.consumers(row.account, row.name))
-        self._done.append(f"{named}: attached with {count} consumers")
+        self._done.append(f"{named}: attached with {counted(count, 'consumer')}")
 
     def _row(self, home: Home) -> StreamRow:
         if home.declared is not None:
@@ -261,7 +262,7 @@ class Repair:
             return
         if kinds & set(_REBUILDS):
             rebuilt = rebuild(home.path, self._disk, config.name, self._quarantine)
-            self._done.append(f"{name}: rebuilt the Delta log with {len(rebuilt.files)} files")
+            self._done.append(f"{name}: rebuilt the Delta log with {counted(len(rebuilt.files), 'file')}")
             self._done += [f"{name}: {path} is damaged, and in quarantine" for path in rebuilt.damaged]
         forgets = Kind.CHECKPOINT in kinds and self._set_aside_checkpoint(name, home.path)
         if Kind.LOG in kinds:

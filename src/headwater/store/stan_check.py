@@ -10,6 +10,7 @@ from pathlib import Path
 from headwater.control.open_mark import OpenMark
 from headwater.control.wal_file import WalState, resealed, state_of, wal_path
 from headwater.errors import NewerFormatError
+from headwater.model.counted import counted
 from headwater.stan.records import Records, RecordsError, drop_damaged
 from headwater.store.database_copy import CopyDatabase, copy_at_rest
 from headwater.store.finding import Finding, Kind, problem
@@ -74,8 +75,9 @@ def _repaired(path: Path) -> list[str]:
         return []
     if gone:
         done.append(
-            f"{path}: removed {gone} damaged rows; a copy is in quarantine. Clients and subscriptions in them"
-            " must connect and subscribe again, and get messages again from their start position"
+            f"{path}: removed {counted(gone, 'damaged row')}; a copy is in quarantine. Clients and"
+            " subscriptions in them must connect and subscribe again, and get messages again from their start"
+            " position"
         )
     return done
 

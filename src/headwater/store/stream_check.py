@@ -128,7 +128,7 @@ class StreamCheck:
                     file.last_seq,
                     file.rows,
                 ):
-                    self._say(Kind.TABLE, path, "its commit says something else about it", _LOST)
+                    self._say(Kind.TABLE, path, "it does not match its entry in the Delta log", _LOST)
             except CorruptionError as error:
                 what = f"{_what(error)} (sequences {file.first_seq} to {file.last_seq})"
                 self._say(Kind.DATA, path, what, _LOST)

@@ -167,7 +167,7 @@ class Fold:
     def _checkpoint(self, segment: int, dumped: dict[str, Any]) -> None:
         store = self._store
         payload = encode(dumped)
-        # A checkpoint of a deposed owner would name segments that its successor has trimmed.
+        # A checkpoint of a fenced owner would name segments that its successor has trimmed.
         store.fence.check()
         # In memory there is nothing that a copy would outlive.
         write = checkpoint_copy.write_both if store.durable else checkpoint.write

@@ -155,7 +155,7 @@ class OlderMessages:
         try:
             await self._find(self._wanted(messages))
         except Exception:
-            logger.exception("stream %s: older messages were not found", self._store.config.name)
+            logger.exception("stream %s: looking up older messages failed", self._store.config.name)
 
     async def _settle(self, messages: Sequence[StoredUnder]) -> None:
         """Find the newest messages that these depend on; if reading fails, the publish will report it."""
@@ -163,7 +163,9 @@ class OlderMessages:
             for subject in self._stale(messages):
                 await self._reader.last_on(subject)
         except Exception as error:
-            logger.warning("stream %s: newest messages were not found: %s", self._store.config.name, error)
+            logger.warning(
+                "stream %s: looking up the newest messages failed: %s", self._store.config.name, error
+            )
 
     def _stale(self, messages: Sequence[StoredUnder]) -> set[bytes]:
         """Return the subjects whose newest message these depend on and that have lost it."""
@@ -195,7 +197,9 @@ class OlderMessages:
             try:
                 found = await self._store.on_thread(self._located, searches)
             except Exception as error:
-                logger.warning("stream %s: older messages were not found: %s", self._store.config.name, error)
+                logger.warning(
+                    "stream %s: looking up older messages failed: %s", self._store.config.name, error
+                )
                 return
             if generation == self._store.generation:
                 index.located.update(found)

@@ -147,7 +147,7 @@ class Store:
                 return None  # all that log and table hold is counted again
             if taken is None:
                 raise
-            logger.error("stream %s: %s; its copy is used, and nothing is lost", self.config.name, error)
+            logger.error("stream %s: %s; using its copy, nothing is lost", self.config.name, error)
             return taken
         if later is None:
             return found
@@ -271,7 +271,9 @@ class Store:
             table = Table.of_snapshot(self._shelf(), compression=str(self.config.compression))
             if table is None or not error.is_outage:
                 raise
-        logger.warning("stream %s: its table is away; folded messages cannot be read", self.config.name)
+        logger.warning(
+            "stream %s: its table is unreachable; folded messages cannot be read", self.config.name
+        )
         table.commit_as(self.fence.epoch)
         table.keep_snapshots((FOLD, ADOPTION))
         return table

@@ -195,7 +195,7 @@ class ArchiveReader:
     def _keep_consumer(self, name: str, content: bytes) -> None:
         self._consumers_bytes += len(content)
         if self._consumers_bytes > _MAX_CONSUMERS_BYTES:
-            raise ArchiveError("the archive's consumers are larger than they may be")
+            raise ArchiveError("the archive's consumers exceed their size limit")
         self.consumers.append(_decode(content, ArchivedConsumer, name))
 
     def _next(self) -> tuple[str, bytes]:

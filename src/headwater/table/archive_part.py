@@ -72,17 +72,17 @@ def read_part(content: bytes, name: str) -> Columns:
 def _table(content: bytes, name: str) -> pa.Table:
     """Return the content of a part, without reading more than a part may contain."""
     if not pq.ParquetFile(io.BytesIO(content)).schema_arrow.equals(_SCHEMA):
-        raise ArchiveError(f"{name} has other columns than a part of an archive")
+        raise ArchiveError(f"{name} does not have the columns of an archive part")
     file = pq.ParquetFile(io.BytesIO(content), read_dictionary=list(_BINARY))
     groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
     if sum(group.num_rows for group in groups) > MAX_ROWS or _unpacked_bytes(content, groups) > MAX_BYTES:
-        raise ArchiveError(f"{name} is larger than a part may be")
+        raise ArchiveError(f"{name} exceeds the size limit of an archive part")
     batches: list[pa.RecordBatch] = []
     size = 0
     for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
         size += sum(_decoded_bytes(batch.column(column)) for column in _BINARY)
         if size > MAX_BYTES:
-            raise ArchiveError(f"{name} is larger than a part may be")
+            raise ArchiveError(f"{name} exceeds the size limit of an archive part")
         arrays = [_plain(batch.column(field.name)) for field in _SCHEMA]
         batches.append(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA))
     return pa.Table.from_batches(batches, _SCHEMA)

@@ -54,7 +54,7 @@ class BucketTables:
         if _UNSAFE.search(address.url.partition("://")[2].replace("/", "")) and not address.is_local:
             raise SettingsError(
                 f"the prefix of {address.url} may hold letters, digits and . _ $ - only: other readers of "
-                "Delta tables take nothing else"
+                "Delta tables accept nothing else"
             )
         self.address = address
         self._objects = GuardedObjects(objects or Bucket(address))
@@ -81,7 +81,7 @@ class BucketTables:
         except ObjectError as error:
             if error.problem not in _AWAY or not self._has_claimed(store_id):
                 raise
-            logger.warning("%s; streams are opened with what is known of their tables", error)
+            logger.warning("%s; opening streams with the last known state of their tables", error)
         else:
             claim = seal([self.address.url, store_id], VERSION)
             RealDisk().write_atomic(self._local / CLAIMED, claim)

@@ -115,7 +115,7 @@ class GroupReader:
         held = (footer.bounds[0][0], footer.bounds[-1][1], footer.metadata.num_rows)
         folder = folder_of(file.base_seq, file.copied, self._partitions)
         if said != held or str(Path(file.path).parent) != folder:
-            what = f"the commit that names it says something else about it; {REPAIR}"
+            what = f"it does not match its entry in the Delta log; {REPAIR}"
             raise CorruptionError(self._path(file), 0, what)
 
     def _unreadable(self, file: DataFile, error: OSError | ObjectError) -> Error:

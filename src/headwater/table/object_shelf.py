@@ -96,7 +96,7 @@ class ObjectShelf:
         try:
             self._local.write_atomic(self._snapshot, snapshot)
         except DiskError as error:
-            logger.warning("%s; the stream cannot be opened while its bucket is away", error)
+            logger.warning("%s; the stream cannot be opened while its bucket is unreachable", error)
             with suppress(DiskError):
                 self._local.remove(self._snapshot)  # it would be older than the table
 

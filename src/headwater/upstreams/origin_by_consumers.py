@@ -36,7 +36,9 @@ class OriginUnansweredError(ApiError):
 
     def of_known_origin(self) -> ApiError:
         """Return the error for an origin that answered before: no export is missing."""
-        return api_error("stream_general_error", err=f"no responders on {self._subject}: the origin is away")
+        return api_error(
+            "stream_general_error", err=f"no responders on {self._subject}: the origin is unreachable"
+        )
 
 
 async def request(connection: Connection, subject: str, body: dict[str, Any] | None = None) -> Frame:

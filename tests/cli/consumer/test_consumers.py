@@ -41,7 +41,7 @@ def test_info_state_and_report_tell_how_far_a_consumer_has_come(shell: Shell, wo
     assert shell.ok("consumer", "state", work, "WORK").startswith(f"State for Consumer {work} > WORK")
     assert shell.json("consumer", "state", work, "WORK")["ack_floor"]["stream_seq"] == 1
     report = shell.ok("consumer", "report", work)
-    assert f"Consumer report for {work} with 1 consumers" in report
+    assert f"Consumer report for {work} with 1 consumer" in report
     row = [cell.strip() for cell in report.splitlines()[5].split("│")[1:-1]]
     assert row[:8] == ["WORK", "Pull", "Explicit", "30.00s", "1", "0", "1 / 33%", "1"]
     assert shell.json("consumer", "report", work)[0]["num_ack_pending"] == 1
@@ -72,7 +72,7 @@ def test_pauses_without_sense_are_refused(shell: Shell, work: str) -> None:
     assert "pause_remaining" not in shell.json("consumer", "resume", work, "WORK", "-f")
 
 
-def test_a_pinned_client_can_be_let_go(shell: Shell, stream: str) -> None:
+def test_a_pinned_client_can_be_unpinned(shell: Shell, stream: str) -> None:
     shell.ok("consumer", "add", stream, "PIN", "--pull", "--pinned-groups", "readers", "--pinned-ttl", "1m")
     ran = shell("consumer", "unpin", stream, "PIN", "-f")
     assert (ran.code, "there is nothing to unpin" in ran.err) == (1, True)

@@ -39,7 +39,7 @@ def test_sites_come_up_in_the_background_and_go_down_again(bare: Shell, tmp_path
         assert "running already" in again.err
         found = json.loads(bare.ok("site", "status", file, "--json"))
         assert found["sites"][0]["domains"][0]["streams"][0]["name"] == "S"
-        assert "1 streams" in bare.ok("site", "status", file)
+        assert "1 stream" in bare.ok("site", "status", file)
         record = read_record(tmp_path / ".headwater" / "one")
         assert record is not None
         assert found["keeper"] == record.keeper.pid

@@ -15,6 +15,7 @@ from headwater.cli import ask
 from headwater.cli.session import flushed
 from headwater.cli.stream import messages as stream_messages
 from headwater.cli.stream.messages import ranges
+from headwater.model.counted import counted
 from jetstreams import Shell
 from servers import nats_server
 
@@ -54,14 +55,14 @@ def test_data_is_translated_by_a_command(shell: Shell, stream: str) -> None:
     assert (ran.code, "--translate failed" in ran.err) == (1, True)
 
 
-def test_messages_are_viewed_in_order_and_the_end_is_told(shell: Shell, stream: str) -> None:
+def test_messages_are_viewed_in_order_and_the_end_is_shown(shell: Shell, stream: str) -> None:
     ran = shell("stream", "view", stream)
     places = [ran.out.index(f"{stream}#{sequence} ") for sequence in (1, 2, 3)]
     assert places == sorted(places)
     assert ran.err == "Reached apparent end of data\n"
 
 
-def test_a_view_begins_where_it_is_told(shell: Shell, stream: str) -> None:
+def test_a_view_begins_at_the_given_start(shell: Shell, stream: str) -> None:
     assert [m["seq"] for m in shell.json("stream", "view", stream, "--id", "2")] == [2, 3]
     assert [m["seq"] for m in shell.json("stream", "view", stream, "--subject", f"{stream}.b")] == [2]
     assert [m["seq"] for m in shell.json("stream", "view", stream, "--since", "1h")] == [1, 2, 3]
@@ -94,11 +95,11 @@ def test_a_purge_removes_what_it_says(
 ) -> None:
     given = [f"{stream}.b" if flag == "b" else flag for flag in flags]
     text = shell.ok("stream", "purge", stream, "--force", *given)
-    assert text.startswith(f"Purged {purged} messages from {stream}\n\nState for Stream {stream}")
+    assert text.startswith(f"Purged {counted(purged, 'message')} from {stream}\n\nState for Stream {stream}")
     assert shell.json("stream", "state", stream)["messages"] == left
 
 
-async def test_a_purge_that_takes_long_tells_how_it_goes(
+async def test_a_purge_that_takes_long_shows_its_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that answers the purge only when it has been looked at three times meanwhile."""

@@ -11,6 +11,7 @@ from headwater.cli.consumer.config import RESERVED
 from headwater.cli.phrases import duration, moment, number, since, size
 from headwater.cli.render import Cell, Column, LabelledRows, Sheet
 from headwater.cli.session import Json
+from headwater.model.counted import counted
 from headwater.model.times import SECOND, format_time, parse_time
 
 Lines = list[tuple[str, Cell]]
@@ -68,7 +69,7 @@ def report_sheet(stream: Json, infos: Iterable[Json], *, raw: bool = False) -> S
     """Return the progress of a stream's consumers."""
     name, held = stream["config"]["name"], stream["state"].get("messages", 0)
     ordered = sorted(infos, key=lambda info: str(info["name"]))
-    title = f"Consumer report for {name} with {number(len(ordered))} consumers"
+    title = f"Consumer report for {name} with {counted(len(ordered), 'consumer')}"
     return Sheet(title, _REPORT_COLUMNS, [_report_row(info, held, raw) for info in ordered])
 
 

@@ -20,6 +20,7 @@ from headwater.cli.contexts import ContextFolder
 from headwater.cli.render import show, show_json
 from headwater.cli.serve import run_until_signalled
 from headwater.errors import Error
+from headwater.model.counted import counted
 
 # The rest of `headwater.site` is imported where it is used, so that other commands start faster.
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
         remove_record(where)
         click.echo("nothing is running")
         return
-    _say(f"stopping process {record.keeper.pid} and its {len(record.children)} child processes")
+    children = counted(len(record.children), "child process", "child processes")
+    _say(f"stopping process {record.keeper.pid} and its {children}")
     # Checked again right before the kill: the process id may have been reused.
     if lives(record.keeper):
         os.kill(record.keeper.pid, signal.SIGTERM)
@@ -175,7 +177,9 @@ def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Pa
     written = write_hosts(topology, directory, at or directory.absolute(), stores)
     for path in written:
         click.echo(str(path))
-    _say(f"{len(written)} files, checked by nats-server; some contain secrets, so keep them private")
+    _say(
+        f"{counted(len(written), 'file')}, checked by nats-server; some contain secrets, so keep them private"
+    )
 
 
 def _say(text: str) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 from headwater.cli.phrases import duration, number, size
 from headwater.cli.render import Cell, Column, Sheet
 from headwater.cli.stream.upstream_progress import UNKNOWN
+from headwater.model.counted import counted
 from headwater.model.times import SECOND
 from headwater.site.links import AccountLink
 from headwater.site.status import SitesStatus, UpstreamStatus
@@ -31,10 +32,12 @@ def _servers(status: SitesStatus) -> Sheet:
     rows: list[tuple[Cell, ...]] = []
     for site in status.sites:
         for server in site.servers:
-            said: Cell = f"{server.connections} connections" if server.is_up else Text("no answer", "red")
+            said: Cell = (
+                counted(server.connections, "connection") if server.is_up else Text("no answer", "red")
+            )
             rows.append((site.name, f"nats-server {server.name}", server.address, said))
         for domain in site.domains:
-            said = f"{number(len(domain.streams))} streams" if domain.is_up else Text(domain.problem, "red")
+            said = counted(len(domain.streams), "stream") if domain.is_up else Text(domain.problem, "red")
             rows.append(
                 (site.name, f"engine {site.engine}", f"{domain.account}, domain {domain.domain}", said)
             )

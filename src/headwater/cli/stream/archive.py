@@ -12,13 +12,14 @@ import msgspec
 from nats.aio.msg import Msg
 
 from headwater.cli.client import Caller, client_command
-from headwater.cli.phrases import SIZE, number, size
+from headwater.cli.phrases import SIZE, size
 from headwater.cli.progress import Meter
 from headwater.cli.render import show, show_json
 from headwater.cli.session import Json, Session, UnreachableError, answer_of, require_wanted
 from headwater.cli.stream.config import read_file
 from headwater.cli.stream.info import info_rows
 from headwater.errors import Error
+from headwater.model.counted import counted
 
 META, DATA = "backup.json", "stream.tar.s2"
 UNFINISHED = ".unfinished"
@@ -55,7 +56,7 @@ def backup(
     if caller.as_json:
         show_json(taken)
     else:
-        held = f"{number(taken['state']['messages'])} messages, {size(taken['bytes'])}"
+        held = f"{counted(taken['state']['messages'], 'message')}, {size(taken['bytes'])}"
         click.echo(f"Backed up stream {stream} to {target}: {held}")
 
 

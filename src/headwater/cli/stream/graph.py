@@ -18,6 +18,7 @@ from headwater.cli.phrases import DURATION, number
 from headwater.cli.render import console
 from headwater.cli.session import Json, Session
 from headwater.cli.stream.streams import chosen
+from headwater.model.counted import counted
 from headwater.model.times import SECOND
 
 KEPT = 240
@@ -50,7 +51,7 @@ class History:
         """Return the last sample as text."""
         stored, removed = (int(values[-1]) if values else 0 for values in (self.stored, self.removed))
         held = int(self.messages[-1])
-        return f"{number(held)} messages, {number(stored)} stored/s, {number(removed)} removed/s"
+        return f"{counted(held, 'message')}, {number(stored)} stored/s, {number(removed)} removed/s"
 
 
 def plot(values: Sequence[float], width: int, height: int) -> list[str]:

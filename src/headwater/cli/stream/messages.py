@@ -24,6 +24,7 @@ from headwater.cli.stream.info import state_rows
 from headwater.cli.stream.streams import chosen
 from headwater.cli.stream.upstream_progress import extension, upstream_gaps_sheet
 from headwater.errors import Error, SettingsError
+from headwater.model.counted import counted
 from headwater.model.times import format_time
 
 NO_MESSAGE = 10037
@@ -135,7 +136,7 @@ def purge(
     if caller.as_json:
         show_json(answer)
     else:
-        click.echo(f"Purged {number(answer['purged'])} messages from {which}\n")
+        click.echo(f"Purged {counted(answer['purged'], 'message')} from {which}\n")
         show(state_rows(info))
 
 
@@ -184,10 +185,9 @@ def ranges(sequences: Iterable[int]) -> list[list[int]]:
 
 def gaps_sheet(stream: str, found: list[list[int]]) -> Sheet:
     """Return the table of gaps."""
-    word = "gap" if len(found) == 1 else "gaps"
     rows = [[number(first), number(last)] for first, last in found]
     columns = [Column("First Message"), Column("Last Message")]
-    return Sheet(f"{number(len(found))} {word} found in Stream {stream}", columns, rows)
+    return Sheet(f"{counted(len(found), 'gap')} found in Stream {stream}", columns, rows)
 
 
 async def _purge(session: Session, stream: str, asked: Json) -> tuple[Json, Json]:

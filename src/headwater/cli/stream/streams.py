@@ -14,6 +14,7 @@ from headwater.cli.render import Cell, Column, Sheet, console, show, show_json
 from headwater.cli.session import Json
 from headwater.cli.stream.info import info_rows, state_rows
 from headwater.errors import SettingsError
+from headwater.model.counted import counted
 
 INTERNAL = ("KV_", "OBJ_", "MQTT_", "$MQTT_")
 """Prefixes of internal streams, which lists hide."""
@@ -163,8 +164,7 @@ def subjects_sheet(stream_name: str, counts: Sequence[tuple[str, int]], width: i
         [cell for pair in range(pairs) for cell in cells[pair * per_pair + row]] for row in range(per_pair)
     ]
     columns = [Column("Subject", wraps=True), Column("Count")] * pairs
-    word = "Subject" if len(counts) == 1 else "Subjects"
-    return Sheet(f"{number(len(counts))} {word} in stream {stream_name}", columns, rows)
+    return Sheet(f"{counted(len(counts), 'Subject')} in stream {stream_name}", columns, rows)
 
 
 @stream.command()

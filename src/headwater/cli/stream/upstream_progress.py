@@ -9,6 +9,7 @@ from rich.text import Text
 
 from headwater.cli.phrases import duration, moment, number, size
 from headwater.cli.render import Cell, Column, Sheet
+from headwater.model.counted import counted
 from headwater.model.times import SECOND
 from headwater.wire.progress_json import EXTENSION
 
@@ -77,7 +78,7 @@ def progress_lines(upstream: Json) -> Lines:
         lines.append(("Behind", _seconds(progress, "behind")))
         lines.append(("Time Left", _seconds(progress, "caught_up_in")))
     copied = progress.get("copied") or {}
-    lines.append(("Copied", f"{number(copied.get('msgs', 0))} messages, {size(copied.get('bytes', 0))}"))
+    lines.append(("Copied", f"{counted(copied.get('msgs', 0), 'message')}, {size(copied.get('bytes', 0))}"))
     lines.append(("Last Copied", moment(progress.get("last_commit", ""))))
     lines.append(("Failing Since", moment(progress.get("failing_since", ""))))
     lines.append(("Next Attempt", moment(progress.get("next_attempt", ""))))
@@ -100,8 +101,7 @@ def upstream_gaps_sheet(upstreams: Sequence[Json]) -> Sheet | None:
         rows += [_gap_row(upstream["name"], gap) for gap in found.get("recent") or ()]
     if not rows:
         return None
-    word = "gap" if count == 1 else "gaps"
-    title = f"{number(count)} {word} in replication, {number(sequences)} sequences"
+    title = f"{counted(count, 'gap')} in replication, {counted(sequences, 'sequence')}"
     return Sheet(title if len(rows) == count else f"{title}, the last {len(rows)}", _GAP_COLUMNS, rows)
 
 
@@ -186,4 +186,4 @@ def _gap_count(progress: Json) -> int:
 def _gaps(progress: Json) -> str:
     if not (count := _gap_count(progress)):
         return ""
-    return f"{number(count)} ({number(progress['gaps']['sequences'])} sequences)"
+    return f"{number(count)} ({counted(progress['gaps']['sequences'], 'sequence')})"

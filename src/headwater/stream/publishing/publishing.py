@@ -71,7 +71,7 @@ class StreamPublishing:
             self._acceptor.offer(items)
         except Exception as error:
             # A bug, or a message that the code does not foresee: this stream replays, others are unaffected.
-            logger.exception("stream %s cannot take a message", self._store.config.name)
+            logger.exception("stream %s: cannot process a message", self._store.config.name)
             failure = Error(f"the stream failed on a message: {type(error).__name__}")
             answered = self._sequencer.group.replies()
             self._committer.distrust(failure)

@@ -51,7 +51,7 @@ class Republisher:
         if len(block) + len(data) > self._max_payload():
             logger.error(
                 "message %d of stream %s is not republished to %s: it has %d bytes with its headers, "
-                "the server takes %d; raise its max_payload",
+                "the server accepts %d; raise its max_payload",
                 *(seq, self._stream.decode(), target.decode(errors="replace")),
                 *(len(block) + len(data), self._max_payload()),
             )
