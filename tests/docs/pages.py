@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +29,16 @@ PAGES = {
     "docs/guides/python.md": "BACKUP holds 3 messages; it is live and has 0 gaps",
     "docs/guides/migrate.md": "orders~eu",
     "docs/guides/doors.md": "Duplicate: true",
-    "docs/guides/production.md": "1 streams checked, no problems",
+    "docs/guides/production.md": "1 stream checked, no problems",
     "docs/guides/stuck-source.md": "Stream ARCHIVE has caught up, at sequence 10",
-    "docs/guides/repair.md": "1 problems before, none left",
+    "docs/guides/repair.md": "1 problem before, none left",
     "docs/guides/hub-and-spokes.md": "Stream sales has caught up, at sequence 200",
+    "docs/guides/tables-in-a-bucket.md": "100 orders",
+    "docs/guides/three-copies.md": "host-2 has 100 orders",
 }
 """Pages whose blocks are run, and words that must be in what they print."""
+BUCKET = "docs/guides/tables-in-a-bucket.md"
+"""The page whose reader has a bucket `my-lake` and its credentials."""
 OPERATIONS = ("docs/guides/production.md", "docs/guides/stuck-source.md", "docs/guides/hub-and-spokes.md")
 READY = "headwater is ready"
 PATIENCE_S = 300.0
@@ -83,17 +88,18 @@ def copy_examples(examples: Path, directory: Path) -> None:
         file.write_text(yaml.safe_dump(document, sort_keys=False))
 
 
-def follow(page: Path, directory: Path) -> None:
+def follow(page: Path, directory: Path, environment: Mapping[str, str] | None = None) -> None:
     """Run the blocks of a page in a directory with a copy of the examples, and check what they print."""
     copy_examples(ROOT / "examples", directory)
-    assert PAGES[page.relative_to(ROOT).as_posix()] in Reader(directory).follow(page)
+    assert PAGES[page.relative_to(ROOT).as_posix()] in Reader(directory, environment or {}).follow(page)
 
 
 class Reader:
     """Runs what a page says in a directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self._directory = directory
+        self._more = environment
         self._port = str(free_port())
         self._servers: list[subprocess.Popen[bytes]] = []
         self._url: dict[str, str] = {}
@@ -179,4 +185,5 @@ class Reader:
             "XDG_CONFIG_HOME": str(self._directory / ".config"),
             "HEADWATER_PORT": self._port,
             **self._url,
+            **self._more,
         }

@@ -1,4 +1,4 @@
-"""What the README and the guides tell a reader to type works, from an empty directory."""
+"""The commands that the README and the guides print work, from an empty directory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import OPERATIONS, PAGES, ROOT, blocks, follow, unexplained
+from docs.pages import BUCKET, OPERATIONS, PAGES, ROOT, blocks, follow, unexplained
 from java import require_java
+from seaweed import SeaweedServer
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in OPERATIONS])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in (BUCKET, *OPERATIONS)])
 def test_a_page_can_be_followed(tmp_path: Path, page: str) -> None:
     require_java()
     follow(ROOT / page, tmp_path)
+
+
+def test_the_page_about_buckets_can_be_followed_with_a_real_s3_server(
+    tmp_path: Path, seaweed_server: SeaweedServer
+) -> None:
+    seaweed_server.new_bucket("my-lake")
+    follow(ROOT / BUCKET, tmp_path, seaweed_server.environment)
 
 
 def test_no_page_with_blocks_to_run_is_left_out() -> None:

@@ -1,4 +1,4 @@
-"""The docs as a site: every page is in the navigation, every link holds, nothing is loaded from elsewhere."""
+"""The docs as a site: every page is in the navigation, every link works, no page loads from other hosts."""
 
 from __future__ import annotations
 
