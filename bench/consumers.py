@@ -48,7 +48,7 @@ def declare(port: int, consumers: int) -> tuple[int, float]:
 
 
 def pull(port: int, names: range, done: Event, taken: multiprocessing.Queue[int]) -> None:
-    """Pull and acknowledge with many consumers on one connection, until told that it is enough."""
+    """Pull and acknowledge with many consumers on one connection, until stopped."""
     connection = Connection(port, b"_INBOX.puller%d" % names.start)
     connection.settimeout(0.5)
     owed = dict.fromkeys(names, 0)
@@ -78,7 +78,7 @@ def pull(port: int, names: range, done: Event, taken: multiprocessing.Queue[int]
 
 @contextmanager
 def pulling(port: int, consumers: int) -> Iterator[multiprocessing.Queue[int]]:
-    """Have consumers pulled from by processes of their own; each tells in the end how much it took."""
+    """Pull from consumers in separate processes; each reports in the end how many messages it took."""
     done = multiprocessing.Event()
     taken: multiprocessing.Queue[int] = multiprocessing.Queue()
     processes = [

@@ -75,10 +75,10 @@ class Bench:
         for name, run in both.items():
             if wanted in name:
                 yield Case(name, {domain: _best(partial(run, domain), rounds) for domain in ("hub", "lake")})
-        elsewhere = "mirror of nats-server"
-        if wanted in elsewhere:
+        remote = "mirror of nats-server"
+        if wanted in remote:
             yield Case(
-                elsewhere,
+                remote,
                 {
                     "hub": _best(partial(self._mirror, "hub"), rounds),
                     "spoke": _best(partial(self._mirror, "spoke", HUB), rounds),

@@ -36,7 +36,7 @@ class Cable:
         self.stalls: Callable[[], float] = lambda: 0.0
         """How much later a segment comes than it should, as when it was lost and sent again."""
 
-    async def mend(self) -> None:
+    async def restore(self) -> None:
         """Take connections, on the same port as ever."""
         self.port = self.port or free_port()
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
@@ -114,7 +114,7 @@ class Cable:
 async def cable(port: int) -> AsyncIterator[Cable]:
     """Yield a cable to a loopback port."""
     relay = Cable(port)
-    await relay.mend()
+    await relay.restore()
     try:
         yield relay
     finally:
@@ -145,16 +145,16 @@ class CableRoom:
         """Return a cable to a port."""
         laid = Cable(port)
         self._cables.append(laid)
-        self.mend(laid)
+        self.restore(laid)
         return laid
 
     def cut(self, laid: Cable) -> None:
         """Break every connection of a cable and refuse new ones."""
         self._do(laid.cut())
 
-    def mend(self, laid: Cable) -> None:
+    def restore(self, laid: Cable) -> None:
         """Take connections again."""
-        self._do(laid.mend())
+        self._do(laid.restore())
 
     def freeze(self, laid: Cable) -> None:
         """Hold back all that a cable is given."""

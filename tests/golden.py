@@ -1,4 +1,4 @@
-"""Pages that stay as they are, to the letter; `WRITE_GOLDEN=1` writes them anew, to be read and committed."""
+"""Golden pages, compared to the letter; `WRITE_GOLDEN=1` writes them again, to be reviewed and committed."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Heard:
 
 
 class Answering:
-    """Answers heartbeats, for as long as it is told to."""
+    """Answers heartbeats until a test turns that off."""
 
     def __init__(self, connection: Connection) -> None:
         self.items: list[Frame] = []

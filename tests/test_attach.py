@@ -180,7 +180,7 @@ async def test_without_a_leaf_port_the_engine_says_so_and_serves_all_but_deliver
     ],
     ids=["leaf port closed", "domain of the server", "no permission"],
 )
-async def test_what_is_missing_is_told_in_one_sentence(
+async def test_what_is_missing_is_reported_in_one_sentence(
     tmp_path: Path, config: dict[str, object], options: list[str], sentence: str
 ) -> None:
     async with nats_server(**config) as server:  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The clocks: one that follows the machine, one that stands still until told."""
+"""The clocks: one that follows the machine, one that moves only when a test advances it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo tells its story to the end, and says what is missing where there is no Java."""
+"""The demo runs to its end, and without Java it says what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from demo.story import EXIT_WITHOUT_JAVA, section
 ROOT = Path(__file__).parent.parent
 
 
-def told(**environ: str) -> tuple[int, str]:
+def run_demo(**environ: str) -> tuple[int, str]:
     """Run the demo without a terminal; return its exit code and what it printed."""
     ran = subprocess.run(
         [sys.executable, "-m", "demo.story"],
@@ -30,7 +30,7 @@ def told(**environ: str) -> tuple[int, str]:
 
 
 def test_without_java_streams_are_shown_and_the_rest_is_named(tmp_path: Path) -> None:
-    code, said = told(PATH=str(tmp_path), JAVA_HOME=str(tmp_path))
+    code, said = run_demo(PATH=str(tmp_path), JAVA_HOME=str(tmp_path))
     assert code == EXIT_WITHOUT_JAVA, said
     assert "Java 17 is missing, which Spark needs: apt-get install" in said
     assert "everything that was acknowledged is there: 5,000 messages" in said
@@ -38,8 +38,8 @@ def test_without_java_streams_are_shown_and_the_rest_is_named(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not os.environ.get("TEST_DEMO"), reason="takes a minute; `make test-demo` runs it")
-def test_the_story_is_told_to_its_end() -> None:
-    code, said = told()
+def test_the_demo_runs_to_its_end() -> None:
+    code, said = run_demo()
     assert code == 0, said
     assert "✓ all 201 messages: the same sequences, timestamps, subjects, headers and data" in said
     assert "nothing is lost" in said

@@ -130,7 +130,7 @@ def test_what_cannot_be_served_is_an_error_of_headwater(tmp_path: Path) -> None:
 def test_the_environment_of_the_process_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HEADWATER_DOMAIN", "elsewhere")
+    monkeypatch.setenv("HEADWATER_DOMAIN", "another")
     monkeypatch.setenv("HEADWATER_CONFIG", str(tmp_path / "no.toml"))
     with headwater.serve(tmp_path / "lake") as engine, engine.connect() as client:
         assert client.stream_names() == []

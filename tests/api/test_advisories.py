@@ -41,7 +41,7 @@ async def test_the_life_of_a_stream_is_announced_as_by_nats_server(twins: Any) -
     assert sorted(ours, key=str) == sorted(theirs, key=str)
 
 
-async def test_a_request_through_a_service_import_tells_who_asked(ask: Asker) -> None:
+async def test_a_request_through_a_service_import_shows_who_asked(ask: Asker) -> None:
     events = ask.listen("$JS.EVENT.ADVISORY.API")
     await ask.ask("INFO", None, b'NATS/1.0\r\nNats-Request-Info: {"acc":"A","user":"u"}\r\n\r\n')
     assert json.loads((await events.next())[3])["client"] == {"acc": "A", "user": "u"}

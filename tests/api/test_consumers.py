@@ -119,7 +119,7 @@ async def test_a_required_level_too_high_is_refused_for_pulls(delivering: Door) 
     assert answer[2] == b"NATS/1.0 412 Required Api Level\r\n\r\n"
 
 
-async def test_twins_are_told_apart_by_nothing(twins: Twins) -> None:
+async def test_twins_cannot_be_distinguished(twins: Twins) -> None:
     await twins.ask("STREAM.CREATE.S", S)
     for request in (
         body(name="x", filter_subject="s..a"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from doors import Asker
 
 
-async def test_the_account_tells_how_many_requests_were_answered_before(ask: Asker) -> None:
+async def test_the_account_shows_how_many_requests_were_answered_before(ask: Asker) -> None:
     await ask.ask("STREAM.NAMES")
     await ask.ask("STREAM.INFO.X")
     await ask.ask("STREAM.INFO.Y")

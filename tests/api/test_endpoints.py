@@ -1,4 +1,4 @@
-"""Subjects lead to their endpoints, and every endpoint stands in the reference."""
+"""Subjects lead to their endpoints, and every endpoint is in the reference."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_no_two_endpoints_share_a_pattern() -> None:
     assert len(set(patterns)) == len(patterns)
 
 
-def test_every_endpoint_stands_in_the_reference_with_its_type() -> None:
+def test_every_endpoint_is_in_the_reference_with_its_type() -> None:
     page = REFERENCE.read_text()
     for endpoint in ENDPOINTS:
         assert f"`{endpoint.pattern}`" in page, endpoint.pattern

@@ -10,7 +10,7 @@ from waits import until
 
 
 class Gate:
-    """Work that runs until it is let go, and counts how much of it runs at once."""
+    """Work that runs until it is released, and counts how much of it runs at once."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()

@@ -1,4 +1,4 @@
-"""A request tells an empty body from a missing one, and which level it requires."""
+"""A request distinguishes an empty body from a missing one, and names the level it requires."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ async def test_no_more_chunks_are_sent_than_the_window_allows(ask: Asker) -> Non
     assert end[2] == b"NATS/1.0 204\r\n\r\n"
 
 
-async def test_a_client_that_does_not_acknowledge_is_told_so(tmp_path: Path) -> None:
+async def test_a_client_that_does_not_acknowledge_gets_an_error(tmp_path: Path) -> None:
     async with opened_door(tmp_path, Wanted(patience=Patience(ack_s=0.05))) as door:
         await fill(door.asker, 300)
         replies = door.asker.listen("deliver.here")
@@ -111,7 +111,7 @@ async def test_a_client_may_subscribe_when_it_has_the_answer(tmp_path: Path) -> 
         assert end[2] == b"NATS/1.0 204\r\n\r\n"
 
 
-@pytest.mark.parametrize("leaf", [True, False], ids=["seen through the leaf", "told by the server"])
+@pytest.mark.parametrize("leaf", [True, False], ids=["seen through the leaf", "reported by the server"])
 async def test_a_snapshot_that_nobody_takes_ends_without_interest(tmp_path: Path, leaf: bool) -> None:
     async with opened_door(tmp_path, Wanted(leaf=leaf, patience=Patience(interest_s=0.05))) as door:
         ask = door.asker

@@ -226,7 +226,7 @@ async def test_a_stream_is_removed_only_by_an_empty_request(twins: Any, body: Bo
     await twins.ask("STREAM.DELETE.NOBODY")
 
 
-async def test_a_removed_stream_starts_anew(twins: Any) -> None:
+async def test_a_removed_stream_starts_over_when_re_created(twins: Any) -> None:
     await twins.ask("STREAM.CREATE.S", S)
     await twins.publish("s.1")
     await twins.ask("STREAM.DELETE.S")

@@ -12,7 +12,7 @@ from headwater.bus.free_port import HOST, free_port, reserve
 RESERVE = "import sys; from headwater.bus.free_port import reserve; print(reserve(int(sys.argv[1])))"
 
 
-def _reserve_elsewhere(port: int) -> str:
+def _reserve_in_another_process(port: int) -> str:
     ran = subprocess.run(
         [sys.executable, "-c", RESERVE, str(port)], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -32,10 +32,10 @@ def test_a_port_is_reserved_for_the_process_that_asked_until_it_ends() -> None:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port = probe.getsockname()[1]
-    assert _reserve_elsewhere(port) == "True"
+    assert _reserve_in_another_process(port) == "True"
     assert reserve(port)
     assert not reserve(port)
-    assert _reserve_elsewhere(port) == "False"
+    assert _reserve_in_another_process(port) == "False"
 
 
 def test_a_port_that_somebody_listens_on_is_not_free() -> None:

@@ -31,7 +31,7 @@ def test_a_subject_is_heard_by_its_subscribers(subscribed: bytes, literal: bytes
     assert interest.has(literal) is hears
 
 
-def test_queue_groups_are_told_apart_from_plain_subscribers() -> None:
+def test_queue_groups_and_plain_subscribers_are_distinguished() -> None:
     interest = Interest()
     interest.add(b"a.*", b"q")
     interest.add(b"a.b", b"p")

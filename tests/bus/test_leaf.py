@@ -46,7 +46,7 @@ async def test_an_official_client_sees_the_stored_subject_and_the_ack_reply() ->
         await flushed(client)
         leaf = LeafConnection(ConnectOptions((server.leaf_url,)), "lake")
         await leaf.connect()
-        assert leaf.interest.has(b"inbox.1")  # told before connect returned
+        assert leaf.interest.has(b"inbox.1")  # received before connect returned
         assert leaf.deliver(b"inbox.1", ACK + b"@stored.subject", b"", b"plain")
         assert leaf.deliver(b"inbox.1", ACK + b"@stored.subject", HEADERS, b"headed")
         leaf.write(lmsgs(b"inbox.1", [(ACK + b"@s.%d" % i, b"", b"%d" % i) for i in range(3)]))

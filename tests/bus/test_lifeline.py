@@ -162,7 +162,7 @@ async def test_a_callback_that_fails_does_not_end_the_line() -> None:
 
     def fail(reason: str = "") -> None:
         calls.append(reason)
-        raise RuntimeError("a bug elsewhere")
+        raise RuntimeError("a bug in a callback")
 
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))

@@ -13,7 +13,7 @@ from waits import until
 
 
 class Peer:
-    """The other end: reads only when told to."""
+    """The other end: reads only on request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader

@@ -104,8 +104,8 @@ async def test_permissions_that_are_missing_are_named_with_the_fix() -> None:
     assert "publish to $JS.EVENT.>" in caught.value.problem
     assert "$JSC.R" not in caught.value.problem
     assert "\n" not in caught.value.problem
-    mended = caught.value.fix.partition("#")[0]
-    async with nats_server(config(mended), leaf=True) as server:
+    fixed = caught.value.fix.partition("#")[0]
+    async with nats_server(config(fixed), leaf=True) as server:
         credentials = {"user": "u", "password": "p"}
         assert await preflight(client(server, **credentials), leaf(server, **credentials), "lake") == ()
 

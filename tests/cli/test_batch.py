@@ -13,7 +13,7 @@ def test_the_letters_of_a_batch_are_numbered_and_the_last_one_commits() -> None:
     assert last.headers == {"Nats-Batch-Id": "B", "Nats-Batch-Sequence": "2", "Nats-Batch-Commit": "1"}
 
 
-def test_a_batch_is_stored_as_a_whole_and_told_in_two_lines(shell: Shell, name: str) -> None:
+def test_a_batch_is_stored_as_a_whole_and_reported_in_two_lines(shell: Shell, name: str) -> None:
     shell.ok("stream", "add", name, "--subjects", f"{name}.>", "--allow-batch", "--defaults")
     ran = shell("pub", f"{name}.a", "order {{Count}}", "-H", "K: {{Count}}", "--count", "50", "--atomic")
     assert ran.code == 0, ran.err

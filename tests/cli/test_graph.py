@@ -29,7 +29,7 @@ def test_the_story_in_the_language_of_graphviz() -> None:
     ]
 
 
-def test_filters_are_labels_and_origins_elsewhere_carry_their_prefix() -> None:
+def test_filters_are_labels_and_remote_origins_carry_their_prefix() -> None:
     text = graph.dot_text(graph.replication_graph([SALES, FRESH]))
     assert 'label="tickets-1.sold untransformed' in text
     assert '[label="tickets-1\\n$JS.spoke-1.API"]' in text

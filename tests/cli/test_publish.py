@@ -33,7 +33,7 @@ def test_a_header_without_sense_is_refused(text: str) -> None:
         Letters("s", [text], templates=True)
 
 
-def test_messages_are_stored_and_each_acknowledgement_is_told(shell: Shell, name: str) -> None:
+def test_messages_are_stored_and_each_acknowledgement_is_shown(shell: Shell, name: str) -> None:
     shell.ok("stream", "add", name, "--subjects", f"{name}.>", "--defaults")
     ran = shell("pub", f"{name}.a", "m {{Count}}", "--count", "2", "-J")
     assert (ran.code, ran.out) == (0, "")
@@ -50,7 +50,7 @@ def test_messages_are_stored_and_each_acknowledgement_is_told(shell: Shell, name
     assert stored(shell, name) == ["m 1", "m 2", "{{Count}}"]
 
 
-def test_a_duplicate_is_told(shell: Shell, stream: str) -> None:
+def test_a_duplicate_is_shown(shell: Shell, stream: str) -> None:
     for _ in range(2):
         ran = shell("pub", f"{stream}.a", "x", "-J", "-H", "Nats-Msg-Id: once")
     assert "Duplicate: true" in ran.err

@@ -119,6 +119,6 @@ def test_help_shows_what_a_replicator_needs_and_no_setting_of_the_engine() -> No
     assert "Examples:" in text
 
 
-def test_executors_may_have_their_file_elsewhere() -> None:
+def test_executors_may_have_their_file_under_another_path() -> None:
     assert options_of(NEEDED).executor_config == ""
     assert options_of([*NEEDED, "--executor-config", "/etc/headwater"]).executor_config == "/etc/headwater"

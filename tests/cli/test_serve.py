@@ -133,7 +133,7 @@ def test_a_standby_says_whom_it_waits_for_and_takes_over_the_store_and_the_port(
     assert second.returncode == 0
 
 
-def test_a_standby_that_is_told_to_stop_while_it_waits_ends_without_error(tmp_path: Path) -> None:
+def test_a_standby_that_is_stopped_while_it_waits_ends_without_error(tmp_path: Path) -> None:
     with engine(tmp_path / "store") as first:
         assert first.stdout is not None
         assert first.stdout.readline()

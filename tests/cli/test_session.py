@@ -29,7 +29,7 @@ def test_a_refusal_keeps_its_numbers_and_says_what_to_do() -> None:
     assert (caught.value.code, caught.value.err_code) == (404, 10059)
 
 
-def test_a_refusal_without_advice_stands_in_the_words_of_the_server() -> None:
+def test_a_refusal_without_advice_is_shown_in_the_server_s_words() -> None:
     body = b'{"error":{"code":400,"err_code":10034,"description":"stream mirrors can not contain subjects"}}'
     with pytest.raises(RequestRefusedError) as caught:
         answer_of(body, "STREAM.CREATE.X")

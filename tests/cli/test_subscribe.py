@@ -98,7 +98,7 @@ def test_a_stream_is_read_from_where_it_is_said_to_its_end(shell: Shell, stream:
     assert shell.ok("sub", f"{stream}.a", f"{stream}.c", "--all", "-T", "--raw") == "message a\nmessage c\n"
 
 
-def test_a_stored_message_tells_where_it_lies(shell: Shell, stream: str) -> None:
+def test_a_stored_message_shows_its_stream_and_sequence(shell: Shell, stream: str) -> None:
     out = shell.ok("sub", f"{stream}.a", "--all", "-T")
     assert re.fullmatch(
         rf"\[#1\] Received JetStream message: stream: {stream} seq: 1 / pending: 0 / subject: {stream}\.a / "

@@ -74,7 +74,7 @@ def test_a_reply_may_speak_of_its_request() -> None:
 
 
 @pytest.mark.parametrize("text", ["{{Cuont}}", "{{}}", "{{Random 1}}", "{{Random a b}}", "{{Count 1}}"])
-def test_what_has_no_sense_is_refused_by_name(text: str) -> None:
+def test_an_invalid_template_is_refused_by_name(text: str) -> None:
     with pytest.raises(Error, match="unknown template function " + re.escape(text) + ": use Count, Time"):
         Template(text)
 
@@ -93,6 +93,6 @@ def test_without_parts_the_text_stays_as_it_is() -> None:
     assert Template("{{Count}} {{", parts=False).fill(MOMENT) == "{{Count}} {{"
 
 
-def test_a_template_tells_whether_fillings_differ() -> None:
+def test_a_template_knows_whether_its_results_differ() -> None:
     assert Template("same").plain
     assert not Template("{{Count}}").plain

@@ -26,6 +26,6 @@ def reference(_servers: tuple[Server, Server]) -> Server:
 
 @pytest.fixture
 def headwater(_servers: tuple[Server, Server]) -> Server:
-    """Headwater, running; started anew if the scenario before killed it."""
+    """Headwater, running; started again if the scenario before killed it."""
     _servers[1].start()
     return _servers[1]

@@ -93,8 +93,8 @@ async def mirrored(probe: Probe, origin: str, mirror: str) -> None:
     shown = []
     for message in await held(probe, mirror):
         known = message["seq"] in times
-        told = {"as at the origin": message["time"] == times[message["seq"]]} if known else {}
-        shown.append(opened(message) | {"time": told, "hdrs": headers(message)})
+        time = {"as at the origin": message["time"] == times[message["seq"]]} if known else {}
+        shown.append(opened(message) | {"time": time, "hdrs": headers(message)})
     probe.record(f"messages of {mirror}", f"$JS.API.STREAM.MSG.GET.{mirror} (every message)", shown)
 
 

@@ -1,4 +1,4 @@
-"""The differences from nats-server that are known and meant, each with its reason."""
+"""The known and intended differences from nats-server, each with its reason."""
 
 import re
 from dataclasses import dataclass
@@ -46,8 +46,8 @@ KNOWN: tuple[KnownDifference, ...] = (
         labels=("no text at all", "trailing text", "from no time", "no request", "unpin nonsense"),
         path="error/description",
         nats_server="the words of Go's JSON and time parsers",
-        headwater="our words, with the same code and err_code (10025)",
-        reason="The text is for people, and names what is wrong as well; clients look at the number.",
+        headwater="our own wording, with the same code and err_code (10025)",
+        reason="The text is for people and also says what is wrong. Clients check the code.",
     ),
     KnownDifference(
         title="Wording of a restore that fails",
@@ -56,25 +56,25 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="error/description",
         nats_server="`restore failed: s2: corrupt input`",
         headwater="`restore failed: this is not an archive of Headwater`",
-        reason="An archive holds the files of the server that wrote it; each reads its own only.",
+        reason="An archive contains files of the server that wrote it. Each server reads only its own.",
     ),
     KnownDifference(
         title="When a restored consumer was last active",
         scenarios=("snapshots.consumers_come_back_as_they_stood",),
         labels=("restored pull",),
         path="*/last_active",
-        nats_server="is forgotten by a restore",
+        nats_server="is reset by a restore",
         headwater="is shown as it was before the backup",
-        reason="The archive holds the whole state of a consumer, its times included.",
+        reason="The archive contains the complete state of a consumer, including its times.",
     ),
     KnownDifference(
         title="A request to an endpoint that does not exist",
         scenarios=("lifecycle.requests_that_only_a_cluster_answers",),
         labels=("NO.SUCH.THING",),
         path="no answer",
-        nats_server="silence, until the client gives up",
+        nats_server="no answer; the client times out",
         headwater="no responders, at once",
-        reason="Only the endpoints that exist are subscribed to; to learn it at once is better for a client.",
+        reason="The engine subscribes only to existing endpoints. An immediate error is better for a client.",
     ),
     KnownDifference(
         title="A message at or after a time beyond the last one",
@@ -83,7 +83,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="*",
         nats_server="the *first* message of the stream",
         headwater="no message found: 10037, or status 404",
-        reason="There is none; to hand out the oldest message for a time after the newest is a mistake.",
+        reason="There is no such message. Returning the oldest one for a time after the newest is a mistake.",
     ),
     KnownDifference(
         title="Deleted sequences of a stream that never held a message",
@@ -100,7 +100,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         labels=("state of MANY (2)",),
         path="subjects",
         nats_server="`many.12*` finds every subject that begins with `many.12`",
-        headwater="finds the subject of exactly these characters, here none",
+        headwater="finds the subject with exactly these characters, here none",
         reason="In NATS a star is a wildcard only as a whole token.",
     ),
     KnownDifference(
@@ -110,7 +110,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="[3]/headers/Nats-Num-Pending",
         nats_server="what was pending before the batch (7)",
         headwater="what is pending after it (4), as with headers",
-        reason="A client that asks for the next batch needs the number that is left.",
+        reason="A client that requests the next batch needs the remaining number.",
     ),
     KnownDifference(
         title="The last of many subjects, up to a sequence or time beyond the last message",
@@ -119,7 +119,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="",
         nats_server="`404 No Results`",
         headwater="the last message of every subject, as with a bound at the last message",
-        reason="A bound that lies beyond every message excludes none.",
+        reason="A bound after the last message excludes no message.",
     ),
     KnownDifference(
         title="A consumer that begins at a time beyond the last message",
@@ -128,16 +128,16 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="*",
         nats_server="begins at the *first* message of the stream",
         headwater="begins after the last one",
-        reason="Nothing that is there was stored at or after the time; to send it all is a mistake.",
+        reason="No stored message is at or after that time. Sending all of them is a mistake.",
     ),
     KnownDifference(
         title="More than 1,000 consumers on a stream",
         scenarios=("consumers.very_many_consumers",),
         labels=("which of the consumers of S are refused",),
         path="*",
-        nats_server="are refused (10026) where the stream's config sets no `max_consumers`",
-        headwater="are taken; `max_consumers` of the stream or the account sets a limit",
-        reason="A stream may have a consumer for each of many clients; who wants a limit sets one.",
+        nats_server="are refused (10026) if the stream's config sets no `max_consumers`",
+        headwater="are accepted; `max_consumers` of the stream or the account sets a limit",
+        reason="A stream may have a consumer for each of many clients. Set a limit if you want one.",
     ),
     KnownDifference(
         title="The ack floor when a message is given up after its last delivery",
@@ -153,27 +153,27 @@ KNOWN: tuple[KnownDifference, ...] = (
         labels=("*",),
         path="ack_floor/*_seq",
         nats_server="its info shows the old floor until a later message is acknowledged",
-        headwater="shows the floor past the message at once",
-        reason="Nothing below is owed any more; nats-server's own delivery goes by the same floor.",
+        headwater="its info shows the floor past the message at once",
+        reason="No message below it will be delivered again. nats-server's own delivery uses the same floor.",
     ),
     KnownDifference(
-        title="A stream with limits becomes one of interest",
+        title="A stream changes from limits to interest retention",
         scenarios=("retention.a_stream_becomes_one_of_interest",),
         labels=("STREAM.UPDATE.S*", "state of S (2)", "contents of S"),
         path="*",
-        nats_server="messages that no consumer takes stay until the ack floors have passed them",
-        headwater="they go at once",
-        reason="Nobody needs them, as with messages that are published from then on.",
+        nats_server="messages that match no consumer stay until the ack floors have passed them",
+        headwater="they are removed at once",
+        reason="No consumer needs them, like messages that are published from then on.",
     ),
     KnownDifference(
-        title="`last_ts` of a stream of interest that never stored a message",
+        title="`last_ts` of an interest stream that never stored a message",
         scenarios=(
             "retention.interest_keeps_what_somebody_needs",
             "limits.interest_without_consumers_keeps_nothing",
         ),
         labels=("state of S", "state of INTEREST"),
         path="last_ts",
-        nats_server="when the message came that nobody was interested in",
+        nats_server="the time of the last message that no consumer was interested in",
         headwater="the zero time",
         reason="It is the time of the last message, and there is none.",
     ),
@@ -184,28 +184,28 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="mirror/filter_subject",
         nats_server="is not shown before the mirror runs",
         headwater="is shown at once",
-        reason="It is what was declared.",
+        reason="It is part of the config.",
     ),
     KnownDifference(
         title="The end of a mirror with a filter",
         scenarios=("mirrors.a_mirror_takes_what_its_filter_takes",),
         labels=("state of M*",),
         path="*",
-        nats_server="is the last message that the filter takes",
-        headwater="is where the origin ends; what the filter leaves out is a gap there as everywhere",
-        reason="`last_seq` tells how far the mirror has come, and a promoted one goes on behind its origin.",
+        nats_server="is the last message that matches the filter",
+        headwater="is the end of the origin; messages that do not match are gaps, there as everywhere",
+        reason="`last_seq` shows how far the mirror has copied. A promoted mirror continues from there.",
     ),
     KnownDifference(
-        title="Where a source begins that joins a stream with a past",
+        title="Where a source begins if its stream already has messages",
         scenarios=(
             "sources.a_source_joins_a_stream_with_a_past",
             "sources.a_source_joins_a_stream_that_was_purged",
         ),
         labels=("messages of S",),
         path="*",
-        nats_server="not before the time of the stream's last message; what is older never comes",
-        headwater="where it is told to, without a word at the origin's first message",
-        reason="A copy that silently lacks messages is none (nats-server issue 8387).",
+        nats_server="not before the time of the stream's last message; older messages are never copied",
+        headwater="where its config says; by default at the origin's first message",
+        reason="A copy must not silently lack messages (nats-server issue 8387).",
     ),
     KnownDifference(
         title="The consumer of a source at an origin of the same server",
@@ -217,7 +217,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         path="consumer_count",
         nats_server="a hidden consumer at the origin is counted",
         headwater="there is none",
-        reason="The copy holds the origin's messages by itself, and lets them go once it has committed them.",
+        reason="The engine holds messages at the origin for the copy, and releases them after the commit.",
     ),
 )
 
@@ -238,8 +238,8 @@ INTRODUCTION = """# Differences from nats-server
 
 One script of streams, publishing, consumers, sources and mirrors is driven by the official clients against
 nats-server 2.15.1 and against Headwater (`tests/conformance`). Answers are compared field by field: times,
-identifiers, versions and names of servers by their form, everything else exactly. What differs in two runs
-stands here, with its reason, or is a failure. A row that no longer differs is a failure too.
+identifiers, versions and names of servers by their form, everything else exactly. A difference that two runs
+show is listed here with its reason, or it is a failure. A row that no longer differs is a failure too.
 `tests/conformance/known.py` holds the rows; this page is rendered from it.
 
 """
@@ -247,7 +247,7 @@ BEYOND = """
 
 ## Beyond the script
 
-What no script compares, because it is about time or shows outside the API of an account.
+Differences that no script compares, because they concern timing or are visible only outside an account's API.
 
 """
 

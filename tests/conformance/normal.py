@@ -52,7 +52,7 @@ def _identity(upstream: dict[str, Any]) -> str:
 
 
 def _upstream(value: Any) -> Any:
-    """What Headwater tells beyond JetStream of a source or mirror is left out; nats-server has no order."""
+    """What Headwater adds to the status of a source or mirror is left out; nats-server has no order."""
     if isinstance(value, list):
         shown = [_upstream(one) for one in value]
         return sorted(shown, key=_identity) if shown != value else value

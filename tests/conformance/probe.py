@@ -229,7 +229,7 @@ class Probe:
         return state
 
     async def settle(self, stream: str, settled: Callable[[dict[str, Any]], bool]) -> None:
-        """Wait until the stream's state is as told, then record it; record what it is when it never is."""
+        """Wait until the stream's state is as given, then record it; after the wait, record it as it is."""
         try:
             async with asyncio.timeout(SETTLE_WITHIN_S):
                 while not settled(await self._state(stream)):

@@ -39,9 +39,9 @@ def test_only_the_counts_of_api_calls_are_hidden() -> None:
 
 
 def test_of_an_upstream_only_activity_position_and_our_own_extension_are_hidden() -> None:
-    told = {"name": "O", "lag": 3, "active": 7, "seq": 9}
+    status = {"name": "O", "lag": 3, "active": 7, "seq": 9}
     shown = {"name": "O", "lag": 3, "active": "<nanoseconds>", "seq": "<position>"}
-    assert normalise({"mirror": told | {"headwater": {}}, "sources": [told | {"name": "P"}, told]}) == {
+    assert normalise({"mirror": status | {"headwater": {}}, "sources": [status | {"name": "P"}, status]}) == {
         "mirror": shown,
         "sources": [shown, shown | {"name": "P"}],
     }

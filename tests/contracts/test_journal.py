@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from headwater.errors import FencedError
-from headwater.journal.appender import Appender, DeposedError
+from headwater.journal.appender import Appender, JournalFencedError
 from headwater.journal.head_journal import HeadJournal, JournalError, TakenError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind
@@ -118,7 +118,7 @@ def test_what_is_trimmed_is_gone_and_its_positions_stay_taken(opened: Opener) ->
     with pytest.raises(JournalError, match="position 7 is missing"):
         list(again.read(7, 10))
     with pytest.raises(TakenError):
-        again.append(5, b"of an engine that was deposed there")
+        again.append(5, b"of an engine that was fenced there")
     again.append(11, b"11")
     assert list(opened().read(8, 11)) == [b"8", b"9", b"10", b"11"]
 
@@ -130,7 +130,7 @@ def test_a_second_opener_fences_the_first_for_good(opened: Opener, tmp_path: Pat
     assert second.files() == {"x": b"kept"}
     for _ in range(2):
         with pytest.raises(FencedError, match="epoch 2"):
-            first.disk.write_atomic(first.store / "x", b"of a deposed engine")
+            first.disk.write_atomic(first.store / "x", b"of a fenced engine")
     second.disk.write_atomic(second.store / "y", b"more")
     second.shipper.close()
     first.shipper.close()
@@ -140,7 +140,7 @@ def test_a_second_opener_fences_the_first_for_good(opened: Opener, tmp_path: Pat
     third.shipper.close()
 
 
-def test_a_deposed_engine_learns_of_it_even_if_nothing_is_left_of_what_its_successor_wrote(
+def test_a_fenced_engine_learns_of_it_even_if_nothing_is_left_of_what_its_successor_wrote(
     opened: Opener, tmp_path: Path
 ) -> None:
     first = Appender(opened(), "id", 1, "process 1 on a", 0)
@@ -149,5 +149,5 @@ def test_a_deposed_engine_learns_of_it_even_if_nothing_is_left_of_what_its_succe
     for position in range(2, 10):
         second.append(position, b"of another engine")
     second.trim(9, keep={2})
-    with pytest.raises(DeposedError):
+    with pytest.raises(JournalFencedError):
         first.append(RecordKind.CHANGES, (), 1)

@@ -358,7 +358,7 @@ OTHERS: Mapping[str, Scenario] = {
     ),
     "interest replicas": Scenario(INTEREST, [create(**PULL, num_replicas=1)]),
     "interest source": Scenario(INTEREST, [create(**SOURCE), create(**SOURCE)]),
-    "interest source twice from elsewhere": Scenario(
+    "interest source twice from a remote stream": Scenario(
         INTEREST,
         [create(**SOURCE), create(**SOURCE | {"deliver_policy": "by_start_sequence", "opt_start_seq": 5})],
     ),

@@ -120,7 +120,7 @@ def count_is(door: Door, stream: str, count: int) -> Callable[[], Any]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, and origins elsewhere looked at often."""
+    """Have requests for work answered soon when there is none, and remote origins queried often."""
     monkeypatch.setattr("headwater.upstreams.upstreams.IDLE_S", 0.05)
     monkeypatch.setattr("headwater.upstreams.pending_upstreams.LOOK_NS", 20_000_000)
     monkeypatch.setattr("headwater.upstreams.upstreams.LOOK_NS", 20_000_000)

@@ -303,7 +303,7 @@ ONE_CREATE: Mapping[str, Mapping[str, Any]] = {
     },
     "source itself": {"sources": [source("S")], "subjects": ["s.>"]},
     "source itself beside": {"sources": [source("S", filter_subject="t.>")], "subjects": ["s.>"]},
-    "source itself elsewhere": {"sources": [source("S", external={"api": "$JS.d.API"})]},
+    "remote source of the same name": {"sources": [source("S", external={"api": "$JS.d.API"})]},
 }
 
 MANY_STEPS: Mapping[str, list[Step]] = {
@@ -350,7 +350,7 @@ MANY_STEPS: Mapping[str, list[Step]] = {
     "mirror too small": [create(name="O", max_msg_size=100), create(mirror=source(), max_msg_size=50)],
     "mirror large enough": [create(name="O", max_msg_size=100), create(mirror=source(), max_msg_size=100)],
     "source too small": [create(name="O", max_msg_size=100), create(sources=[source()], max_msg_size=50)],
-    "source too small elsewhere": [
+    "remote source too small": [
         create(name="O", max_msg_size=100),
         create(sources=[source(external={"api": "$JS.d.API"})], max_msg_size=50),
     ],

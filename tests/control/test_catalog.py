@@ -377,7 +377,7 @@ class Later:
         """Return: the file is to find out by itself."""
 
 
-def test_an_owner_that_was_deposed_declares_and_forgets_nothing(tmp_path: Path) -> None:
+def test_an_owner_that_was_fenced_declares_and_forgets_nothing(tmp_path: Path) -> None:
     old = Catalog(tmp_path / "catalog.db", fence=Later(1))
     old.claim()
     old.create(row("a"))

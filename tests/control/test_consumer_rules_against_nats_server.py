@@ -28,7 +28,7 @@ ATTEMPTS = 50
 # Where we differ on purpose, and why.
 DIFFERENCES: Mapping[str, str] = {
     "create name of 256": "nats-server fails to create a directory of that name; the name is too long",
-    "legacy ephemeral": "the name that is made up stands in the config as well",
+    "legacy ephemeral": "the generated name is in the config as well",
     '{"stream_name":"S","config":{"pause_until":"x"}}': "the words of Go's time parser",
     '{"stream_name":"S","config":{"pause_until":"2099-01-01T02:00:00+02:00"}}': "times are in UTC",
 }

@@ -46,7 +46,7 @@ async def opened(store: Path, *subjects: str, **config: Any) -> AsyncIterator[tu
 
 
 async def create(door: Door, stream: Stream, name: str = "C", **fields: Any) -> Consumer:
-    """Return a durable consumer that acknowledges explicitly unless told otherwise."""
+    """Return a durable consumer that acknowledges explicitly unless given otherwise."""
     fields = {"durable_name": name, "ack_policy": AckPolicy.EXPLICIT, **fields}
     request = CreateRequest(stream_name="S", config=ConsumerConfig(**fields))
     await door.consumers.create(stream, request, CreateAddress("S", name))
@@ -236,7 +236,7 @@ async def test_a_pause_survives_and_ends(tmp_path: Path) -> None:
         (DeliverPolicy.NEW, 0, None),
     ],
 )
-async def test_a_consumer_begins_anew_not_before_its_start(
+async def test_a_reset_consumer_does_not_begin_before_its_start(
     tmp_path: Path, policy: DeliverPolicy, seq: int, complaint: str | None
 ) -> None:
     more: dict[str, Any] = {}
@@ -253,7 +253,7 @@ async def test_a_consumer_begins_anew_not_before_its_start(
             assert await door.consumers.reset(consumer, seq) == (seq or 6)
 
 
-async def test_a_narrower_filter_lets_go_what_nobody_needs(tmp_path: Path) -> None:
+async def test_a_narrower_filter_releases_unneeded_messages(tmp_path: Path) -> None:
     async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
         await create(door, stream)
         for subject in ("s.a", "s.b"):

@@ -146,8 +146,8 @@ async def test_observers_get_all_events_also_when_they_come_late(tmp_path: Path)
         await domain.delete_stream("a")
 
     await on(tmp_path, work)
-    told = [("changed from 'one'", "a"), ("closed", "a"), ("closed", "b")]
-    assert seen.events == late.events == [("opened", "a"), ("opened", "b"), *told]
+    later = [("changed from 'one'", "a"), ("closed", "a"), ("closed", "b")]
+    assert seen.events == late.events == [("opened", "a"), ("opened", "b"), *later]
 
 
 async def test_memory_streams_stay_declared_and_start_empty(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from headwater.stream.stream import Stream
 from stream.streams import Workshop, config_of
 
 
-async def test_answers_failures_and_silence_are_told_apart(
+async def test_answers_failures_and_silence_are_distinguished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ANSWER_WITHIN_S", 0.05)

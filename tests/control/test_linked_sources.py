@@ -48,7 +48,7 @@ def linked(door: Door, stream: str) -> int:
     return sum(file.rows for file in files if file.copied is not None)
 
 
-def told(message: Message) -> list[str]:
+def source_fields(message: Message) -> list[str]:
     return (header_block.get_str(message.headers, b"Nats-Stream-Source") or "").split()
 
 
@@ -86,14 +86,14 @@ async def test_a_chain_of_streams_names_the_origin_before_it(tmp_path: Path, hea
         identity = {name: door.domain.stream(name).identity for name in ("ORDERS", "ARCHIVE")}
         for before, after, name in ((orders, archive[1:], "ORDERS"), (archive, report, "ARCHIVE")):
             expected = [[name, f"{m.seq}", ">", ">", m.subject.decode(), identity[name]] for m in before]
-            assert [told(m) for m in after] == expected
+            assert [source_fields(m) for m in after] == expected
         assert all(m.headers.count(b"Nats-Stream-Source") == 1 for m in report)
         assert not headers or all(b"Color: red" in m.headers for m in report[1:])
         assert await held(door, "BACKUP") == archive
         assert await held(door, "PART") == [m for m in archive if m.subject == b"orders.3"]
         some = await held(door, "SOME")
         assert texts(some) == texts([m for m in archive if m.subject == b"orders.3"])
-        assert [told(m)[:2] for m in some] == [
+        assert [source_fields(m)[:2] for m in some] == [
             ["ARCHIVE", f"{m.seq}"] for m in archive if m.subject == b"orders.3"
         ]
         infos = {name: await door.asker.ask(f"STREAM.INFO.{name}") for name in ("ARCHIVE", "BACKUP")}
@@ -153,10 +153,10 @@ async def test_what_is_published_removed_and_purged_meanwhile_is_neither_lost_no
         found = await held(door, "ALL")
         assert [m.seq for m in found] == list(range(1, total + 1))
         for name in ("A", "B"):
-            arrived = [m for m in found if told(m)[:1] == [name]]
+            arrived = [m for m in found if source_fields(m)[:1] == [name]]
             origin = await held(door, name)
             assert texts(arrived) == texts(origin)
-            assert [int(told(m)[1]) for m in arrived] == [m.seq for m in origin]
+            assert [int(source_fields(m)[1]) for m in arrived] == [m.seq for m in origin]
 
 
 async def test_a_receipt_that_is_refused_leaves_no_link_behind(tmp_path: Path) -> None:
@@ -177,7 +177,9 @@ async def test_a_receipt_that_is_refused_leaves_no_link_behind(tmp_path: Path) -
         assert list(staging.iterdir()) == []
         await copier.until(count_is(door, "T", ROWS))
         assert linked(door, "T") == 0
-        assert [told(m)[1] for m in await held(door, "T")] == [str(seq) for seq in range(1, ROWS + 1)]
+        assert [source_fields(m)[1] for m in await held(door, "T")] == [
+            str(seq) for seq in range(1, ROWS + 1)
+        ]
 
 
 async def test_the_same_receipt_twice_is_taken_once(tmp_path: Path) -> None:
@@ -215,7 +217,7 @@ async def test_an_origin_that_compacts_while_its_files_are_linked_loses_nothing(
         await copier.until(count_is(door, "T", 8 * ROWS))
         found = await held(door, "T")
         assert texts(found) == texts(await held(door, "ORDERS"))
-        assert [int(told(m)[1]) for m in found] == list(range(1, 8 * ROWS + 1))
+        assert [int(source_fields(m)[1]) for m in found] == list(range(1, 8 * ROWS + 1))
 
 
 async def test_a_target_in_memory_has_its_own_copy_of_linked_files(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ async def test_a_target_in_memory_has_its_own_copy_of_linked_files(tmp_path: Pat
         await copier.until(count_is(door, "BACK", ROWS))
         assert (linked(door, "T"), linked(door, "BACK")) == (ROWS, ROWS)
         assert texts(await held(door, "BACK")) == texts(await held(door, "ORDERS"))
-        assert {told(m)[0] for m in await held(door, "BACK")} == {"T"}
+        assert {source_fields(m)[0] for m in await held(door, "BACK")} == {"T"}
 
 
 async def test_an_engine_that_was_stopped_between_goes_on_behind_the_last_link(tmp_path: Path) -> None:
@@ -304,10 +306,12 @@ async def test_clients_are_shown_the_header_by_every_way_to_a_message(tmp_path: 
         batch = await door.asker.many("DIRECT.GET.ARCHIVE", {"seq": 1000, "batch": 500})
         seqs = [int(header_block.get(frame[2], b"Nats-Sequence") or 0) for frame in batch[:-1]]
         assert seqs == list(range(1000, 1500))
-        assert [told_in(frame[2]) for frame in batch[:-1]] == [told(m) for m in archive[999:1499]]
+        assert [source_fields_in(frame[2]) for frame in batch[:-1]] == [
+            source_fields(m) for m in archive[999:1499]
+        ]
 
 
-def told_in(headers: bytes) -> list[str]:
+def source_fields_in(headers: bytes) -> list[str]:
     return (header_block.get_str(headers, b"Nats-Stream-Source") or "").split()
 
 

@@ -1,4 +1,4 @@
-"""An origin elsewhere that lost its end and grew again is noticed; nothing of it is lost or copied twice."""
+"""A remote origin that lost its last messages and grew again is detected; nothing is lost or copied twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from control.copiers import create, held
-from control.origins_elsewhere import Elsewhere, a_nats_server, elsewhere
+from control.remote_origins import RemoteSites, a_nats_server, remote_sites
 from headwater.bus.connection import NoRespondersError
 from headwater.errors import Error
 from headwater.upstreams.durables import Durables
@@ -22,12 +22,12 @@ TROUBLE = (NoRespondersError, Error, TimeoutError, ConnectionError)
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Elsewhere]:
-    async with elsewhere(a_nats_server, tmp_path) as running:
+async def site(tmp_path: Path) -> AsyncIterator[RemoteSites]:
+    async with remote_sites(a_nats_server, tmp_path) as running:
         yield running
 
 
-async def answered(site: Elsewhere) -> None:
+async def answered(site: RemoteSites) -> None:
     """Return once the origin's server answers over all links again."""
 
     async def there() -> bool:
@@ -41,11 +41,11 @@ async def answered(site: Elsewhere) -> None:
     await until(there, "the origin answers")
 
 
-def store_of(site: Elsewhere) -> Path:
+def store_of(site: RemoteSites) -> Path:
     return site.server.directory / "jetstream"
 
 
-async def keep(site: Elsewhere) -> Path:
+async def keep(site: RemoteSites) -> Path:
     """Return a copy of the origin's store as it is now."""
     await site.server.stop()
     kept = site.server.directory / "kept"
@@ -55,7 +55,7 @@ async def keep(site: Elsewhere) -> Path:
     return kept
 
 
-async def lose(site: Elsewhere, kept: Path, *, consumers: bool) -> None:
+async def lose(site: RemoteSites, kept: Path, *, consumers: bool) -> None:
     """Have the origin be what it was, as a server is that lost what it had not synced."""
     await site.server.kill()
     if consumers:
@@ -69,13 +69,13 @@ async def lose(site: Elsewhere, kept: Path, *, consumers: bool) -> None:
     await answered(site)
 
 
-async def fare(site: Elsewhere, target: str) -> dict[str, Any]:
+async def fare(site: RemoteSites, target: str) -> dict[str, Any]:
     info = await site.door.asker.ask(f"STREAM.INFO.{target}")
     found: dict[str, Any] = info["mirror"] if "mirror" in info else info["sources"][0]
     return found
 
 
-async def copied(site: Elsewhere, target: str, count: int) -> None:
+async def copied(site: RemoteSites, target: str, count: int) -> None:
     async def reached() -> bool:
         await site.copier.tick()
         return (await site.door.domain.stream(target).reading.state()).messages >= count
@@ -83,11 +83,11 @@ async def copied(site: Elsewhere, target: str, count: int) -> None:
     await until(reached, f"{target} holds {count}", lambda: str(site.door.upstreams.of(target)[0].error))
 
 
-async def data(site: Elsewhere, target: str) -> list[bytes]:
+async def data(site: RemoteSites, target: str) -> list[bytes]:
     return [m.data for m in await held(site.door, target)]
 
 
-async def until_shown(site: Elsewhere, target: str, words: str) -> None:
+async def until_shown(site: RemoteSites, target: str, words: str) -> None:
     async def shown() -> bool:
         await site.copier.tick()
         return words in (await fare(site, target)).get("error", {}).get("description", "")
@@ -100,7 +100,7 @@ EXPECTED = [b"%d" % number for number in (*range(10), *range(100, 108))]
 
 @pytest.mark.parametrize("filters", [{}, {"filter_subject": "o.a"}], ids=["all", "filtered"])
 async def test_a_source_copies_what_stands_under_reused_sequences(
-    site: Elsewhere, filters: dict[str, str]
+    site: RemoteSites, filters: dict[str, str]
 ) -> None:
     await site.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o.*"]})
     await create(site.door, name="S", sources=[site.source("O", **filters)])
@@ -125,7 +125,7 @@ async def test_a_source_copies_what_stands_under_reused_sequences(
     assert (await fare(site, "S"))["headwater"]["restarts"]["count"] == 1
 
 
-async def test_an_origin_that_grew_to_the_very_same_end_is_noticed(site: Elsewhere) -> None:
+async def test_an_origin_that_grew_to_the_very_same_end_is_noticed(site: RemoteSites) -> None:
     await site.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"]})
     await create(site.door, name="S", sources=[site.source("O")])
     await site.pour("o", 4)
@@ -138,7 +138,7 @@ async def test_an_origin_that_grew_to_the_very_same_end_is_noticed(site: Elsewhe
     assert sorted(await data(site, "S")) == sorted(EXPECTED[:16])
 
 
-async def test_a_mirror_stops_with_an_error(site: Elsewhere) -> None:
+async def test_a_mirror_stops_with_an_error(site: RemoteSites) -> None:
     await site.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"]})
     await create(site.door, name="M", mirror=site.source("O"))
     await site.pour("o", 4)
@@ -154,7 +154,7 @@ async def test_a_mirror_stops_with_an_error(site: Elsewhere) -> None:
 @pytest.mark.parametrize("consumers", [True, False], ids=["with its consumers", "but not its consumers"])
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
 async def test_a_queue_keeps_what_was_not_copied_until_it_is(
-    site: Elsewhere, retention: str, consumers: bool
+    site: RemoteSites, retention: str, consumers: bool
 ) -> None:
     await site.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": retention})
     await create(site.door, name="S", sources=[site.source("O")])
@@ -180,7 +180,7 @@ async def test_a_queue_keeps_what_was_not_copied_until_it_is(
 
 
 async def test_acknowledgements_that_come_late_take_nothing_that_was_not_copied(
-    site: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    site: RemoteSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await site.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": "workqueue"})
     await create(site.door, name="S", sources=[site.source("O")])

@@ -25,7 +25,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Twins:
-    """Two servers that are told the same; what their mirrors come to hold must be the same, too."""
+    """Two servers that get the same requests; their mirrors must end up with the same messages."""
 
     def __init__(self, ours: Asker, theirs: Asker, copier: Copier) -> None:
         self.ours = ours

@@ -51,7 +51,7 @@ def test_an_owner_may_go_on_until_another_takes_over_and_never_again_after_that(
     assert not second.is_lost
 
 
-def test_two_that_take_the_same_epoch_are_told_apart(tmp_path: Path) -> None:
+def test_two_engines_that_take_the_same_epoch_are_distinguished(tmp_path: Path) -> None:
     first = taken(tmp_path)
     (tmp_path / NAME).unlink()
     second = taken(tmp_path)
@@ -95,7 +95,7 @@ def test_a_cache_of_a_journal_has_a_record_that_older_releases_refuse(tmp_path: 
     ownership.check()
 
 
-async def test_an_owner_that_the_journal_deposed_has_lost_for_good(tmp_path: Path) -> None:
+async def test_an_owner_that_the_journal_fenced_has_lost_for_good(tmp_path: Path) -> None:
     ownership = taken(tmp_path)
     losing = asyncio.create_task(ownership.lost())
     await asyncio.sleep(0)
@@ -125,7 +125,7 @@ async def test_an_idle_owner_learns_it_too(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(await asyncio.wait_for(losing, 60), FencedError)
 
 
-async def test_a_thread_that_learns_it_tells_the_engine_at_once(
+async def test_a_thread_that_finds_it_fenced_stops_the_engine_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.control.ownership.LOOK_S", 3600)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from control.copiers import copying, count_is, create, held
-from control.test_linked_sources import HEADED, PLAIN, ROWS, fill, linked, told
+from control.test_linked_sources import HEADED, PLAIN, ROWS, fill, linked, source_fields
 from doors import Door
 from headwater.replication.work import Work
 from headwater.replication.worker.transfer import transfer
@@ -55,7 +55,9 @@ async def test_files_without_ids_are_linked_whatever_the_window(
         await copier.until(count_is(door, "M", 3 * ROWS))
         assert linked(door, "T") == 3 * ROWS
         assert await held(door, "M") == await held(door, "ORDERS")
-        assert [told(m)[1] for m in await held(door, "T")] == [str(seq) for seq in range(1, 3 * ROWS + 1)]
+        assert [source_fields(m)[1] for m in await held(door, "T")] == [
+            str(seq) for seq in range(1, 3 * ROWS + 1)
+        ]
         origin = {path.stat().st_ino for path in door.domain.stream("ORDERS").directory.rglob("*.parquet")}
         for name in ("T", "M"):
             files = list(door.domain.stream(name).directory.rglob("*.parquet"))
@@ -75,7 +77,7 @@ async def test_ids_are_checked_beside_linked_files_of_the_same_source(tmp_path: 
         await fill(door, "ORDERS")
         await asyncio.sleep(0.15)  # the origin forgets id-9
         await fill_named(door, "ORDERS", [*ids(100_000, 20), b"id-9"], folded=False)
-        # id-7 was published to the target before; id-9 stands in a file and again in the tail.
+        # id-7 was published to the target before; id-9 is in a file and again in the tail.
         await copier.until(count_is(door, "T", 1 + 3 * ROWS - 1 + 20))
         assert linked(door, "T") == 2 * ROWS
         answer = await door.asker.publish("t", b"late", named(b"id-100003"))
@@ -127,9 +129,9 @@ def _old_sums(footer: Footer) -> FileSums | None:
     sums = _read_sums(footer)
     if sums is None:
         return None
-    told = msgspec.json.decode(file_sums.encode(sums))
-    del told["ids"]
-    return file_sums.decode(msgspec.json.encode(told))
+    fields = msgspec.json.decode(file_sums.encode(sums))
+    del fields["ids"]
+    return file_sums.decode(msgspec.json.encode(fields))
 
 
 async def test_a_window_that_is_set_meanwhile_has_the_ids_of_a_linked_file_checked(tmp_path: Path) -> None:

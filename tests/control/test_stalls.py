@@ -1,4 +1,4 @@
-"""Every way in which an upstream can be stuck shows as an error, is told once, and ends by itself."""
+"""Every way in which an upstream can be stuck is shown as an error, logged once, and ends by itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def fare(door: Door, target: str = "M") -> dict[str, Any]:
 async def until(
     door: Door, reached: Callable[[dict[str, Any]], bool], copier: Copier | None = None
 ) -> dict[str, Any]:
-    """Return how the mirror fares once that is so; a copier goes on meanwhile."""
+    """Return the status of the mirror once that is so; a copier continues meanwhile."""
     shown: dict[str, Any] = {}
     for _ in range(ROUNDS):
         shown = await fare(door)
@@ -179,7 +179,7 @@ async def test_a_target_that_is_sealed(tmp_path: Path) -> None:
         assert (await door.domain.stream("M").reading.state()).messages == 4
 
 
-async def test_a_target_whose_disk_is_full_and_that_is_told_once(
+async def test_a_target_whose_disk_is_full_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with copying(tmp_path) as (door, copier):
@@ -195,8 +195,8 @@ async def test_a_target_whose_disk_is_full_and_that_is_told_once(
             patch.setattr(target.replica, "adopt", full)
             await until(door, lambda shown: shown["headwater"].get("failures", 0) >= 2, copier)
             assert says("the disk is full")(await fare(door))
-            told = [record for record in caplog.records if "the disk is full" in record.getMessage()]
-            assert len(told) == 1, "not at every attempt"
+            logged = [record for record in caplog.records if "the disk is full" in record.getMessage()]
+            assert len(logged) == 1, "not at every attempt"
         await copier.until(count_is(door, "M", 4))
         await until(door, lambda shown: "error" not in shown, copier)
         assert any("copying again" in record.getMessage() for record in caplog.records)

@@ -36,7 +36,7 @@ def test_a_store_is_made_and_held_until_it_is_released(tmp_path: Path) -> None:
     second.release()
 
 
-def test_who_is_refused_is_told_who_holds_the_store(tmp_path: Path) -> None:
+def test_a_refused_engine_learns_who_holds_the_store(tmp_path: Path) -> None:
     lock = StoreLock(tmp_path)
     lock.take()
     with pytest.raises(StoreLockedError) as refused:
@@ -74,7 +74,7 @@ def test_a_longer_number_of_an_earlier_owner_does_not_show_through(tmp_path: Pat
     lock.release()
 
 
-def test_a_refused_engine_does_not_let_go_of_the_other_ones_lock(tmp_path: Path) -> None:
+def test_a_refused_engine_does_not_release_the_other_ones_lock(tmp_path: Path) -> None:
     lock = StoreLock(tmp_path)
     lock.take()
     for _ in range(3):
@@ -85,7 +85,9 @@ def test_a_refused_engine_does_not_let_go_of_the_other_ones_lock(tmp_path: Path)
     lock.release()
 
 
-async def test_who_waits_gets_the_store_when_it_is_let_go_and_hears_once_who_has_it(tmp_path: Path) -> None:
+async def test_a_waiting_engine_gets_the_store_when_it_is_released_and_learns_once_who_has_it(
+    tmp_path: Path,
+) -> None:
     first, second = StoreLock(tmp_path), StoreLock(tmp_path)
     first.take()
     heard: list[str] = []

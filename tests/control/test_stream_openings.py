@@ -73,9 +73,9 @@ async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_go_on(tmp
         await domain.create_stream(config("b"))
 
     await on(tmp_path, first)
-    (tmp_path / "$G" / "b").rename(tmp_path / "elsewhere")
+    (tmp_path / "$G" / "b").rename(tmp_path / "moved")
     await on(tmp_path, second)
-    assert (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "moved").exists()
 
 
 async def test_a_stream_whose_table_is_destroyed_does_not_hold_up_the_others(

@@ -22,8 +22,8 @@ def refused(config: StreamConfig, existing: dict[str, StreamConfig] | None = Non
 def test_a_mirror_takes_direct_over_from_a_visible_origin() -> None:
     config = StreamConfig(name="S", mirror=StreamSource("O"))
     assert check_upstreams(config, EXISTING, pedantic=False).mirror_direct
-    elsewhere = StreamConfig(name="S", mirror=StreamSource("O", external=External("$JS.d.API")))
-    assert not check_upstreams(elsewhere, EXISTING, pedantic=False).mirror_direct
+    remote = StreamConfig(name="S", mirror=StreamSource("O", external=External("$JS.d.API")))
+    assert not check_upstreams(remote, EXISTING, pedantic=False).mirror_direct
 
 
 def test_a_target_takes_what_its_origin_holds() -> None:
@@ -116,7 +116,7 @@ HOSTILE_NAMES = ["", "a b", "*", ">", "../../etc", "a\r\nPUB x 0\r\n", "a\x00", 
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=ascii)
-@pytest.mark.parametrize("external", [None, External("$JS.d.API")], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("external", [None, External("$JS.d.API")], ids=["local", "remote"])
 def test_an_origin_whose_name_is_no_streams_is_refused(name: str, external: External | None) -> None:
     source = StreamSource(name, external=external)
     assert refused(StreamConfig(name="S", sources=(source,)))[0] == 10141

@@ -52,11 +52,11 @@ async def test_every_kind_of_ack_does_its_own(desk: Desk) -> None:
     desk.ack(termed, b"+TERM not wanted")
     assert consumer.state.num_ack_pending == 2
     assert consumer.state.num_queued == 1
-    events = [(subject.split(".")[4], told["stream_seq"]) for subject, told in desk.events()]
+    events = [(subject.split(".")[4], advisory["stream_seq"]) for subject, advisory in desk.events()]
     assert events == [("MSG_NAKED", 2), ("MSG_TERMINATED", 4)]
 
 
-async def test_a_nak_of_what_is_not_pending_is_not_told(desk: Desk) -> None:
+async def test_a_nak_of_a_message_that_is_not_pending_is_not_reported(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add()
     (first,) = await delivered(desk, consumer, 1)
@@ -90,7 +90,7 @@ async def test_acks_in_both_forms_are_taken(desk: Desk) -> None:
     consumer = desk.add()
     (first,) = await delivered(desk, consumer, 1)
     older, newer = consumer.acks.keys
-    desk.ack(first._replace(reply=first.reply.replace(older, newer.replace(b"._.", b".elsewhere."), 1)))
+    desk.ack(first._replace(reply=first.reply.replace(older, newer.replace(b"._.", b".other."), 1)))
     assert consumer.state.num_ack_pending == 1
     desk.ack(first._replace(reply=first.reply.replace(older, newer, 1)))
     assert consumer.state.num_ack_pending == 0

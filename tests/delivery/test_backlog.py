@@ -88,7 +88,7 @@ async def test_a_removal_of_what_waits_is_subtracted(desk: Desk) -> None:
     assert len(place.backlog) == 1
 
 
-async def test_a_removal_across_the_place_is_counted_anew(desk: Desk) -> None:
+async def test_a_removal_across_the_place_is_counted_again(desk: Desk) -> None:
     await desk.publish(b"a", b"a", b"a")
     place = Place(desk, ("a",))
     await place.count()
@@ -199,7 +199,7 @@ async def test_of_what_was_there_only_chosen_sequences_are_wanted(desk: Desk) ->
     assert await place.count() == 1
 
 
-async def test_other_filters_count_anew(desk: Desk) -> None:
+async def test_other_filters_are_counted_again(desk: Desk) -> None:
     await desk.publish(b"a", b"b", b"b")
     place = Place(desk, ("a",))
     assert await place.count() == 1
@@ -209,7 +209,7 @@ async def test_other_filters_count_anew(desk: Desk) -> None:
     assert len(place.backlog) == 3
 
 
-async def test_who_begins_anew_wants_everything(desk: Desk) -> None:
+async def test_a_consumer_that_starts_over_wants_everything(desk: Desk) -> None:
     await desk.publish(b"a", b"a", b"b")
     place = Place(desk, (">",), only=[2, 3])
     place.backlog.restart()

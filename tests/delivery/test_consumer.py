@@ -134,9 +134,9 @@ async def test_a_message_removed_before_it_comes_again_counts_as_settled(desk: D
     await desk.stream.retention.remove(1)
     assert consumer.state.num_ack_pending == 0
     assert consumer.state.ack_floor.stream_seq == 1
-    ((subject, told),) = desk.events()
+    ((subject, advisory),) = desk.events()
     assert subject == "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.C"
-    assert (told["stream_seq"], told["reason"]) == (1, DELETED)
+    assert (advisory["stream_seq"], advisory["reason"]) == (1, DELETED)
     desk.ack(first)
     desk.pull(consumer, batch=1)
     assert seqs(await desk.sent(1)) == [2]
@@ -202,7 +202,7 @@ def _fields(config: object) -> dict[str, object]:
     return {name: getattr(config, name) for name in config.__struct_fields__}  # type: ignore[attr-defined]
 
 
-async def test_who_begins_anew_gets_everything_again(desk: Desk) -> None:
+async def test_a_consumer_that_starts_over_gets_everything_again(desk: Desk) -> None:
     await desk.publish(b"a", b"b")
     consumer = desk.add(ack_policy=AckPolicy.NONE)
     desk.pull(consumer, batch=2)

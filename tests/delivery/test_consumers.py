@@ -1,4 +1,4 @@
-"""The consumers of one stream together: woken for what they take, ended with their stream."""
+"""The consumers of one stream together: they wake up for matching messages, and end with their stream."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ async def test_given_up_messages_are_reported_once(desk: Desk) -> None:
     for _ in range(2):
         desk.clock.advance(10_000)
         consumer.tick(desk.clock.now_ns())
-    ((subject, told),) = desk.events()
+    ((subject, advisory),) = desk.events()
     assert subject == "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.C"
-    assert (told["stream_seq"], told["deliveries"]) == (1, 1)
+    assert (advisory["stream_seq"], advisory["deliveries"]) == (1, 1)
 
 
-async def test_a_stream_s_end_is_told_to_all_who_wait(desk: Desk) -> None:
+async def test_a_deleted_stream_is_reported_to_all_waiting_requests(desk: Desk) -> None:
     consumer = desk.add()
     desk.pull(consumer, batch=1)
     await desk.consumers.delete()
-    (told,) = await desk.sent(1)
-    assert told.headers.startswith(b"NATS/1.0 409 Consumer Deleted")
+    (status,) = await desk.sent(1)
+    assert status.headers.startswith(b"NATS/1.0 409 Consumer Deleted")
     assert [subject for subject, _ in desk.events()] == ["$JS.EVENT.ADVISORY.CONSUMER.DELETED.S.C"]
     assert len(desk.consumers) == 0
 

@@ -57,7 +57,7 @@ def test_an_answer_always_opens_the_window_again() -> None:
     assert flow.is_open
 
 
-def test_a_new_listener_begins_anew() -> None:
+def test_a_new_listener_starts_over() -> None:
     flow = FlowControl("S", "c")
     flow.sent(5 * MIB)
     flow.reset()

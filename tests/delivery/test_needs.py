@@ -9,7 +9,7 @@ from headwater.stream.retention.hold import Hold
 from stream.streams import Workshop
 
 
-async def test_a_workqueue_lets_go_what_was_acknowledged(workshop: Workshop) -> None:
+async def test_a_workqueue_releases_what_was_acknowledged(workshop: Workshop) -> None:
     async with desk(workshop, retention=Retention.WORKQUEUE) as running:
         await running.publish(b"a", b"b", b"a")
         one, two = running.add("ONE", filter_subject="a"), running.add("TWO", filter_subject="b")
@@ -23,7 +23,7 @@ async def test_a_workqueue_lets_go_what_was_acknowledged(workshop: Workshop) -> 
         assert await left(running) == [1]
 
 
-async def test_an_answer_for_all_up_to_one_lets_go_only_what_was_delivered(workshop: Workshop) -> None:
+async def test_an_ack_of_all_messages_releases_only_delivered_ones(workshop: Workshop) -> None:
     async with desk(workshop, retention=Retention.WORKQUEUE) as running:
         await running.publish(b"a", b"b", b"a", b"b")
         one = running.add("ONE", filter_subject="a", ack_policy=AckPolicy.ALL)

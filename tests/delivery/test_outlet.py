@@ -26,7 +26,7 @@ class Way:
     client: Connection
 
     async def listen(self, subject: str, queue: str = "") -> Replies:
-        """Return what arrives on a subject, once the outlet knows of it."""
+        """Return what arrives on a subject, once the outlet sees its interest."""
         replies = Replies()
         self.client.subscribe(subject.encode(), replies, queue.encode())
         await until(lambda: self.outlet.listens(subject.encode(), queue.encode()))

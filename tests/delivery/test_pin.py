@@ -1,4 +1,4 @@
-"""One client is pinned at a time, and every change is told once."""
+"""One client is pinned at a time, and every change is reported once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_pin_is_held_until_it_is_released() -> None:
     assert pin.assign("g", 99) != first
 
 
-def test_changes_are_told_once_and_kept_in_bounds() -> None:
+def test_changes_are_reported_once_and_bounded() -> None:
     pin = Pin()
     first = pin.assign("g", 1)
     pin.release("timeout")

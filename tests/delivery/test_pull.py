@@ -1,4 +1,4 @@
-"""A pull consumer: who asked gets as many as it asked for, and is told how it ends."""
+"""A pull consumer: each request gets as many messages as it asked for, and a status at its end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_requests_of_one_client_that_overlap_get_messages_in_order(desk: D
     assert [waiting.left for waiting in consumer.queue] == [1]
 
 
-async def test_a_request_that_does_not_wait_is_told_at_the_end(desk: Desk) -> None:
+async def test_a_request_without_wait_gets_a_status_at_the_end(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add()
     desk.pull(consumer, batch=2, no_wait=True)
@@ -230,17 +230,17 @@ async def test_an_unused_consumer_is_given_up(desk: Desk) -> None:
     assert gone == [consumer]
 
 
-async def test_a_pinned_client_is_told_its_pin_and_everybody_of_it(desk: Desk) -> None:
+async def test_a_pinned_client_gets_its_pin_id_and_an_advisory_is_sent(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add(priority_policy=PriorityPolicy.PINNED_CLIENT, priority_groups=("g",))
     desk.pull(consumer, batch=1, group="g")
     (delivery,) = await desk.sent(1)
-    ((subject, told),) = desk.events()
+    ((subject, advisory),) = desk.events()
     assert subject == "$JS.EVENT.ADVISORY.CONSUMER.PINNED.S.C"
-    assert f"Nats-Pin-Id: {told['pinned_id']}\r\n".encode() in delivery.headers
+    assert f"Nats-Pin-Id: {advisory['pinned_id']}\r\n".encode() in delivery.headers
     consumer.unpin("g")
-    ((subject, told),) = desk.events()
-    assert (subject, told["reason"]) == ("$JS.EVENT.ADVISORY.CONSUMER.UNPINNED.S.C", "admin")
+    ((subject, advisory),) = desk.events()
+    assert (subject, advisory["reason"]) == ("$JS.EVENT.ADVISORY.CONSUMER.UNPINNED.S.C", "admin")
 
 
 async def test_who_takes_what_overflows_is_asked_before_each_message(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Pull requests are served in turn, and each is told how it ends."""
+"""Pull requests are served in turn, and each gets a status at its end."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def test_a_request_within_the_caps_waits() -> None:
     assert waiting.add(b"r", formal(batch=5, expires=60 * S, max_bytes=1000), 0, 1) is None
 
 
-def test_who_will_not_wait_is_told_at_once_that_there_is_nothing() -> None:
+def test_a_request_without_wait_gets_a_status_at_once_if_there_is_nothing() -> None:
     waiting = queue()
     assert waiting.add(b"r", formal(batch=1, no_wait=True), 0, 0) == PullStatus(b"r", 404, "No Messages")
     assert waiting.add(b"r", formal(batch=1, no_wait=True, expires=S), 0, 0) is None
 
 
-def test_who_will_not_wait_is_told_when_others_take_everything() -> None:
+def test_a_request_without_wait_gets_a_status_if_others_take_everything() -> None:
     waiting = queue(formal(batch=5))
     refused = waiting.add(b"r", formal(batch=1, no_wait=True), 0, 4)
     assert refused == PullStatus(b"r", 408, "Requests Pending")
@@ -158,7 +158,7 @@ def test_a_message_too_large_closes_the_request() -> None:
     assert len(waiting) == 0
 
 
-def test_a_batch_completed_with_bytes_left_is_told() -> None:
+def test_a_completed_batch_with_bytes_left_gets_a_status() -> None:
     waiting = queue(formal(batch=2, max_bytes=100))
     request = waiting.next(0, 1, 0)
     assert request is not None
@@ -177,7 +177,7 @@ def test_heartbeats_come_while_nothing_else_does() -> None:
     assert waiting.heartbeats(3 * S) == [b"a"]
 
 
-def test_all_are_told_when_the_consumer_goes() -> None:
+def test_all_requests_get_a_status_when_the_consumer_is_deleted() -> None:
     waiting = queue(formal(batch=2, max_bytes=9), formal(batch=1))
     assert waiting.close(409, "Consumer Deleted", shows_left=False)[0] == PullStatus(
         b"a", 409, "Consumer Deleted"

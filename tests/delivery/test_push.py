@@ -133,7 +133,7 @@ async def test_an_answer_with_a_made_up_number_settles_nothing(desk: Desk, numbe
     assert consumer.state.ack_floor.stream_seq == 0
 
 
-async def test_nothing_is_settled_by_answers_elsewhere(desk: Desk) -> None:
+async def test_answers_on_other_subjects_settle_nothing(desk: Desk) -> None:
     await store_big(desk, 4)
     consumer = desk.add(deliver_subject="to", flow_control=True, idle_heartbeat=SECOND)
     desk.listen(b"to")

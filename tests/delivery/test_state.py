@@ -177,7 +177,7 @@ def test_a_delayed_nak_takes_a_queued_message_back() -> None:
     assert state.expire(5 * S) == [1]
 
 
-def test_progress_starts_the_wait_anew() -> None:
+def test_progress_restarts_the_wait() -> None:
     state = ConsumerState(explicit())
     state.deliver_run([1, 2], 0)
     assert state.progress(1, 20 * S)
@@ -285,7 +285,7 @@ def test_a_purge_moves_everything_up() -> None:
     assert state.num_ack_pending == 1
 
 
-def test_a_reset_begins_anew_after_the_floor_or_where_it_is_told() -> None:
+def test_a_reset_starts_over_after_the_floor_or_at_a_given_sequence() -> None:
     state = ConsumerState(explicit())
     state.deliver_run([1, 2, 3], 0)
     state.ack(1, 1, 0)
@@ -350,7 +350,7 @@ class Model:
     given_up: set[int] = field(default_factory=set)
 
     def leave(self, seq: int) -> None:
-        """Move the floor as far as nothing unsettled stands in its way, if this one did."""
+        """Move the floor up to the next unsettled message, if this message was the lowest."""
         del self.due[seq]
         if not self.due:
             self.floor = self.consumer_seq, self.seq

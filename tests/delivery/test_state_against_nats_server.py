@@ -23,7 +23,7 @@ Numbers = tuple[int, ...]
 
 
 class Pair:
-    """One consumer of a real server, and the state that is told the same."""
+    """One consumer of a real server, and a state that gets the same calls."""
 
     def __init__(self, client: Any, seed: int) -> None:
         self.client = client

@@ -146,7 +146,7 @@ class Fleet:
             await self.ask("lake", f"STREAM.CREATE.{target}", {"name": target, **_KEPT, **mirror, **sources})
 
     async def held_for(self, site: str, origin: str) -> None:
-        """Return once an origin elsewhere keeps its messages for every upstream."""
+        """Return once a remote origin keeps its messages for every upstream."""
         wanted = sum(upstream.origin == origin for upstream in UPSTREAMS)
 
         async def all_there() -> bool:
@@ -180,10 +180,10 @@ class Fleet:
                 for one in [info["mirror"]] if "mirror" in info else info["sources"]:
                     site = next(u.site for u in UPSTREAMS if (u.target, u.origin) == (target, one["name"]))
                     state = (await self.ask(site, f"STREAM.INFO.{one['name']}"))["state"]
-                    told = (one["lag"], one.get("error"), state["last_seq"], info["state"]["last_seq"])
+                    status = (one["lag"], one.get("error"), state["last_seq"], info["state"]["last_seq"])
                     is_short = "mirror" in info and state["last_seq"] != info["state"]["last_seq"]
                     if one["lag"] or one.get("error") or is_short:
-                        lags[f"{target} from {one['name']}"] = told
+                        lags[f"{target} from {one['name']}"] = status
             return not lags
 
         await until(no_lag, "all is copied", lambda: f"{lags}\n{self.tell()}", CAUGHT_UP_S)

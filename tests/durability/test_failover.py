@@ -47,7 +47,7 @@ class Publisher:
         self.is_done = False
 
     async def work(self, client: Client) -> None:
-        """Publish until told that it is enough."""
+        """Publish until stopped."""
         while not self.is_done:
             name = f"{self._subject}-{len(self.stored)}"
             with suppress(nats.errors.Error):
@@ -134,10 +134,10 @@ async def cross(directory: Path) -> Crossing:
         for life in range(ROUNDS):
             ledger.life = life
             await asyncio.sleep(chance.uniform(0.2, 1.0))
-            told = {engine: engine.log.count(READY_WORDS) for engine in waiting}
+            counts = {engine: engine.log.count(READY_WORDS) for engine in waiting}
             await serving.kill()
             killed_at = time.monotonic()
-            serving, dead = await _next_to_serve(told), serving
+            serving, dead = await _next_to_serve(counts), serving
             silent_s.append(await _silence((publisher, channel.publisher), killed_at))
             waiting.remove(serving)
             calls = dead.log.count(WAITING_WORDS)
@@ -213,15 +213,15 @@ async def _silence(publishers: tuple[Publisher, StanPublisher], since: float) ->
     return took_s[publishers[0]], took_s[publishers[1]]
 
 
-async def _next_to_serve(told: dict[RunningEngine, int]) -> RunningEngine:
+async def _next_to_serve(counts: dict[RunningEngine, int]) -> RunningEngine:
     """Return the engine that is ready since it was last asked."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        for engine, before in told.items():
+        for engine, before in counts.items():
             if engine.log.count(READY_WORDS) > before:
                 return engine
         await asyncio.sleep(0.01)
-    raise AssertionError("nobody takes over:\n" + "\n".join(engine.log for engine in told))
+    raise AssertionError("no engine takes over:\n" + "\n".join(engine.log for engine in counts))
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 
 
 class Book:
-    """What publishers and those who delete were told, over all lives of the engine."""
+    """What was confirmed to publishers and to clients that delete, over all runs of the engine."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)

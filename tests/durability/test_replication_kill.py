@@ -43,13 +43,13 @@ async def one_round(running: Fleet, victim: str, chance: Random) -> None:
     """Publish everywhere, kill one part at some moment, start it again, and see that copying goes on."""
     before = (await running.ask("lake", "STREAM.INFO.ARCHIVE"))["state"]["last_seq"]
     # Sometimes a few messages that go through the log, sometimes so many that files are staged and adopted,
-    # and that origins elsewhere are read by a consumer.
+    # and that remote origins are read by a consumer.
     count, size = chance.choice([(20, 100), (150, 1_000), (300, 3_000), (2_500, 300)])
     publishing = asyncio.create_task(running.publish(count, size))
     await asyncio.sleep(chance.uniform(0.0, 1.2))
     if victim == "replicator":
         running.replicator.kill()
-        # What comes while nobody copies lies in files by the time that somebody does.
+        # What is published while no replicator runs is in files by the time one runs.
         for _ in range(3):
             await running.publish(1_000, 2_000)
             await running.acknowledged()

@@ -43,7 +43,7 @@ class Publisher:
         self._stopped = False
 
     async def run(self) -> None:
-        """Publish until told to stop, and return once everything begun is acknowledged."""
+        """Publish until stopped, and return once every message is acknowledged."""
         await asyncio.gather(*(self._lane() for _ in range(WINDOW)))
 
     def stop(self) -> None:

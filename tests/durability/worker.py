@@ -24,7 +24,7 @@ PROMPT_S = 2.0
 
 @dataclass
 class Ledger:
-    """What one consumer was told and has told, over all lives of the engine."""
+    """What one consumer received and acknowledged, over all runs of the engine."""
 
     life: int = 0
     deliveries: Counter[str] = field(default_factory=Counter)

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 EDGE, LAKE = "$JS.edge.API", "$JS.lake.API"
 PATIENCE_S = 60.0
 ANSWER_S = 5.0
-_UNTOLD = "no_advertise: true"
+_NO_ADVERTISE = "no_advertise: true"
 """Without it a leaf would learn of the port behind the cable, and use that when the cable is cut."""
 
 
@@ -119,7 +119,9 @@ class Sites:
 async def attached(directory: Path, binary: str = "") -> AsyncIterator[Sites]:
     """Run an engine that serves its domain on the very nats-server that replicates from it."""
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(nats_server(jetstream="edge", leaf=_UNTOLD, binary=binary))
+        server = await stack.enter_async_context(
+            nats_server(jetstream="edge", leaf=_NO_ADVERTISE, binary=binary)
+        )
         link = await stack.enter_async_context(cable(server.leaf_port))
         options = ("--nats", server.client_url, "--leaf", f"nats://127.0.0.1:{link.port}", "--domain", "lake")
         running = await stack.enter_async_context(engine(directory, *options))
@@ -131,7 +133,7 @@ async def behind_a_leaf(directory: Path, binary: str = "") -> AsyncIterator[Site
     """Run a nats-server that is a leaf of a hub without JetStream, on which an engine serves its domain."""
     async with AsyncExitStack() as stack:
         # An older server takes one that advertises nothing for no leaf port at all.
-        hub = await stack.enter_async_context(nats_server(leaf=True if binary else _UNTOLD))
+        hub = await stack.enter_async_context(nats_server(leaf=True if binary else _NO_ADVERTISE))
         options = ("--nats", hub.client_url, "--leaf", hub.leaf_url, "--domain", "lake")
         running = await stack.enter_async_context(engine(directory, *options))
         link = await stack.enter_async_context(cable(hub.leaf_port))

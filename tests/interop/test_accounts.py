@@ -100,7 +100,7 @@ class Accounts:
         await until(there, "a consumer at the origin", lambda: self.engine.log)
 
     async def emptied(self) -> None:
-        """Return once the origin has let go of all it held."""
+        """Return once the origin has released all its messages."""
 
         async def there() -> bool:
             return (await self.ann.jetstream().stream_info("ORDERS")).state.messages == 0
@@ -204,7 +204,7 @@ async def test_a_missing_export_is_named_with_the_line_that_fixes_it(
 
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
-async def test_a_queue_of_another_account_lets_go_of_what_was_copied(tmp_path: Path, retention: str) -> None:
+async def test_a_queue_of_another_account_releases_what_was_copied(tmp_path: Path, retention: str) -> None:
     async with accounts(tmp_path, needed_for_queue("ORDERS"), retention) as both:
         await both.queue("COPY")
         await both.has_consumer()

@@ -125,7 +125,7 @@ async def test_a_copy_waits_while_the_bucket_is_away_and_is_made_once(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
-    await cable.mend()
+    await cable.restore()
     through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
     async with engine(tmp_path, *flags(through), *SUBMITTED) as running:
         async with connected(running) as js, replicating(running, "$G"):
@@ -137,7 +137,7 @@ async def test_a_copy_waits_while_the_bucket_is_away_and_is_made_once(
                 await cable.cut()
                 await publish(js, 0, 0, f"orders.cut.{round}")
                 await asyncio.sleep(1)
-                await cable.mend()
+                await cable.restore()
             count = 3 * COUNT + 3
             await until(lambda: copied(js, "S", count), "all is copied", lambda: logged(running))
             wanted = [

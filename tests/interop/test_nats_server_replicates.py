@@ -141,7 +141,7 @@ async def test_a_filter_and_transforms_choose_and_rename(together: Sites) -> Non
 
 
 @pytest.mark.parametrize("copy", [mirror, source], ids=["mirror", "source"])
-async def test_a_copy_begins_where_it_is_told_to(together: Sites, copy: Callable[..., object]) -> None:
+async def test_a_copy_begins_where_its_config_says(together: Sites, copy: Callable[..., object]) -> None:
     await together.lake("STREAM.CREATE.ORIG", ORIGIN)
     await together.publish("orig.a", 10)
     seventh = (await together.lake("STREAM.MSG.GET.ORIG", {"seq": 7}))["message"]["time"]
@@ -231,13 +231,13 @@ async def test_both_kinds_go_on_after_the_link_was_cut(sites: Sites) -> None:
     await both_hold(sites, 50)
     await sites.link.cut()
     await sites.publish("orig.b", 50, start=50)
-    await sites.link.mend()
+    await sites.link.restore()
     await sites.publish("orig.c", 10, start=100)
     await both_hold(sites, 110)
     assert await unlike(sites) == []
 
 
-async def test_a_source_begins_anew_when_the_stream_was_made_anew(together: Sites) -> None:
+async def test_a_source_starts_over_when_its_origin_was_re_created(together: Sites) -> None:
     await together.lake("STREAM.CREATE.ORIG", ORIGIN)
     await together.publish("orig.old", 5)
     await source(together)
@@ -246,7 +246,7 @@ async def test_a_source_begins_anew_when_the_stream_was_made_anew(together: Site
     await together.lake("STREAM.DELETE.ORIG")
     await together.lake("STREAM.CREATE.ORIG", ORIGIN)
     await together.publish("orig.new", 3)
-    await together.link.mend()
+    await together.link.restore()
     await together.holds("COPY", 8)
     found = [header.split(" ") for header in source_headers(await together.messages("COPY"))]
     assert [fields[1] for fields in found] == ["1", "2", "3", "4", "5", "1", "2", "3"]
@@ -293,7 +293,7 @@ async def test_a_message_of_a_queue_stays_until_the_other_side_has_stored_it(
     await sites.publish("orig.b", 40, start=40)
     # The interest of a durable consumer holds while the one who made it is away.
     assert (await sites.lake("STREAM.INFO.ORIG"))["state"]["messages"] == 40
-    await sites.link.mend()
+    await sites.link.restore()
     await sites.holds("COPY", 80)
     await emptied(sites)
     assert texts(await sites.messages("COPY")) == [str(number) for number in range(80)]

@@ -17,7 +17,7 @@ import pytest
 
 import test_attach as attaching
 from control.copiers import be_impatient, count_is, create, held
-from control.origins_elsewhere import Elsewhere, a_nats_server, elsewhere
+from control.remote_origins import RemoteSites, a_nats_server, remote_sites
 from engines import engine
 from interop import test_nats_server_replicates as replicates
 from interop.sites import Sites, attached, behind_a_leaf
@@ -61,13 +61,13 @@ def binary(version: str) -> str:
 
 
 @pytest.fixture
-async def hub(binary: str, tmp_path: Path) -> AsyncIterator[Elsewhere]:
+async def hub(binary: str, tmp_path: Path) -> AsyncIterator[RemoteSites]:
     """Yield an engine that is a leaf of an older nats-server, whose streams it copies."""
 
     def older(store: Path) -> AbstractAsyncContextManager[Any]:
         return a_nats_server(store, binary)
 
-    async with elsewhere(older, tmp_path) as running:
+    async with remote_sites(older, tmp_path) as running:
         yield running
 
 
@@ -91,7 +91,7 @@ async def beside(binary: str, tmp_path: Path) -> AsyncIterator[attaching.Beside]
                 await client.close()
 
 
-async def stored(hub: Elsewhere) -> list[tuple[int, str, bytes]]:
+async def stored(hub: RemoteSites) -> list[tuple[int, str, bytes]]:
     """Return what the origin holds, read one by one."""
     state = (await hub.origin.ask("STREAM.INFO.O"))["state"]
     found = []
@@ -103,31 +103,31 @@ async def stored(hub: Elsewhere) -> list[tuple[int, str, bytes]]:
     return found
 
 
-async def copied(hub: Elsewhere, stream: str) -> list[tuple[int, str, bytes]]:
+async def copied(hub: RemoteSites, stream: str) -> list[tuple[int, str, bytes]]:
     """Return what a stream of ours holds."""
     return [(m.seq, m.subject.decode(), m.data) for m in await held(hub.door, stream)]
 
 
-async def other_consumer(hub: Elsewhere, **more: Any) -> None:
+async def other_consumer(hub: RemoteSites, **more: Any) -> None:
     """Make a consumer of somebody else's at the origin."""
     asked = {"stream_name": "O", "config": {"durable_name": "OTHER", "ack_policy": "explicit", **more}}
     assert "error" not in await hub.origin.ask("CONSUMER.DURABLE.CREATE.O.OTHER", asked)
 
 
-async def refused(hub: Elsewhere, words: str) -> None:
+async def refused(hub: RemoteSites, words: str) -> None:
     """Return once the source shows an error with these words."""
 
-    async def told() -> bool:
+    async def reports() -> bool:
         await hub.copier.tick()
         (info,) = (await hub.door.asker.ask("STREAM.INFO.S"))["sources"]
         return words in info.get("error", {}).get("description", "")
 
-    await until(told, f"an error that says {words}")
+    await until(reports, f"an error that says {words}")
 
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct gets", "consumers"])
 async def test_a_limits_stream_is_copied_in_every_way_and_nothing_stays_there(
-    hub: Elsewhere, direct: bool
+    hub: RemoteSites, direct: bool
 ) -> None:
     config = {"name": "O", "subjects": ["o.*"], "allow_direct": direct, "retention": "limits"}
     assert "error" not in await hub.origin.ask("STREAM.CREATE.O", config)
@@ -156,7 +156,7 @@ async def test_a_limits_stream_is_copied_in_every_way_and_nothing_stays_there(
     await hub.link.cut()
     for count in range(60, 80):
         await hub.origin.publish("o.b", b"%d" % count)
-    await hub.link.mend()
+    await hub.link.restore()
     await hub.copier.until(count_is(hub.door, "M", 75))
     await hub.copier.until(count_is(hub.door, "F", 39))
     assert await copied(hub, "M") == await stored(hub)
@@ -165,24 +165,24 @@ async def test_a_limits_stream_is_copied_in_every_way_and_nothing_stays_there(
 
 
 @pytest.mark.parametrize("retention", queues.RETENTIONS)
-async def test_a_queue_keeps_each_message_until_it_is_committed(hub: Elsewhere, retention: str) -> None:
+async def test_a_queue_keeps_each_message_until_it_is_committed(hub: RemoteSites, retention: str) -> None:
     await queues.test_a_message_leaves_once_the_target_has_it(hub, retention)
 
 
 @pytest.mark.parametrize("retention", queues.RETENTIONS)
-async def test_a_queue_behind_a_lost_link_loses_and_repeats_nothing(hub: Elsewhere, retention: str) -> None:
+async def test_a_queue_behind_a_lost_link_loses_and_repeats_nothing(hub: RemoteSites, retention: str) -> None:
     await queues.test_a_lost_link_loses_and_repeats_nothing(hub, retention)
 
 
 @pytest.mark.parametrize("retention", queues.RETENTIONS)
-async def test_what_of_a_queue_was_not_committed_comes_again(hub: Elsewhere, retention: str) -> None:
+async def test_what_of_a_queue_was_not_committed_comes_again(hub: RemoteSites, retention: str) -> None:
     await queues.test_what_was_read_and_not_committed_comes_again_in_order(hub, retention)
     assert len(await hub.consumers("O")) == 1
 
 
 @pytest.mark.parametrize("retention", queues.RETENTIONS)
 async def test_several_filters_of_a_queue_take_nothing_else_from_it(
-    hub: Elsewhere, version: str, retention: str
+    hub: RemoteSites, version: str, retention: str
 ) -> None:
     config = {"name": "O", "subjects": ["o.*"], "retention": retention}
     assert "error" not in await hub.origin.ask("STREAM.CREATE.O", config)
@@ -202,7 +202,7 @@ async def test_several_filters_of_a_queue_take_nothing_else_from_it(
 
 
 async def test_a_second_consumer_of_a_work_queue_is_as_its_server_allows(
-    hub: Elsewhere, version: str
+    hub: RemoteSites, version: str
 ) -> None:
     config = {"name": "O", "subjects": ["o"], "retention": "workqueue"}
     assert "error" not in await hub.origin.ask("STREAM.CREATE.O", config)
@@ -235,7 +235,7 @@ async def test_it_goes_on_after_the_link_to_us_was_cut(sites: Sites) -> None:
     await sites.publish("orig.a", 50)
     await sites.holds("COPY", 50, messages=50)
     await sites.link.cut()
-    await sites.link.mend()
+    await sites.link.restore()
     await sites.publish("orig.c", 10, start=50)
     await sites.holds("COPY", 60, messages=60)
     assert await replicates.unlike(sites) == []

@@ -97,11 +97,11 @@ def test_every_field_reads_back_in_polars(quiet: Path) -> None:
     rows = pl.scan_delta(str(quiet)).sort(pl.col("base_seq") + pl.col("offset")).collect().to_dicts()
     assert [row["base_seq"] + row["offset"] for row in rows] == [*range(1, 11), *range(101, 106)]
     for row, seq in zip(rows[:10], range(1, 11), strict=True):
-        told = message(seq)
-        assert row["subject"].encode() == told.subject
-        assert row["data"] == told.data
-        assert (row["headers"] or b"") == told.headers
-        assert round(row["time"].timestamp() * 1_000_000) * 1000 + row["nanos"] == told.ts
+        written = message(seq)
+        assert row["subject"].encode() == written.subject
+        assert row["data"] == written.data
+        assert (row["headers"] or b"") == written.headers
+        assert round(row["time"].timestamp() * 1_000_000) * 1000 + row["nanos"] == written.ts
 
 
 def test_statistics_let_readers_skip_files_without_losing_rows(quiet: Path) -> None:
@@ -116,7 +116,7 @@ def test_statistics_let_readers_skip_files_without_losing_rows(quiet: Path) -> N
 
 
 COPIED_NS = 1_800_000_000_000_000_000
-TOLD = ("source", "source_id", "source_base", "copied_micros")
+SOURCE_COLUMNS = ("source", "source_id", "source_base", "copied_micros")
 
 
 @pytest.fixture
@@ -164,12 +164,12 @@ def test_of_linked_files_a_reader_sees_what_the_origin_wrote_and_where_it_came_f
 ) -> None:
     rows = sorted(read(mixed), key=lambda row: row["base_seq"] + row["offset"])
     assert [row["base_seq"] + row["offset"] for row in rows] == [seq for seq, _, _ in EXPECTED]
-    for row, (_, written, told) in zip(rows, EXPECTED, strict=True):
-        assert tuple(row[name] for name in TOLD) == told
+    for row, (_, written, source) in zip(rows, EXPECTED, strict=True):
+        assert tuple(row[name] for name in SOURCE_COLUMNS) == source
         assert row["subject"].encode() == written.subject
         assert (row["headers"] or b"", row["data"]) == (written.headers, written.data)
         assert round(row["time"].timestamp() * 1_000_000) * 1000 + row["nanos"] == written.ts
-        if told[0]:
+        if source[0]:
             # What the header would say of it.
             assert row["source_base"] + row["offset"] == written.seq
 

@@ -108,7 +108,7 @@ async def test_a_stream_is_served_delivered_and_copied_by_whoever_proves_who_the
         assert PASSWORD not in running.log
 
 
-async def test_expired_creds_are_told_in_one_sentence_at_the_start(tmp_path: Path) -> None:
+async def test_expired_creds_are_reported_in_one_sentence_at_the_start(tmp_path: Path) -> None:
     operator = make_operator(tmp_path)
     async with nats_server(operator.config, leaf=True) as server:
         options = ("--nats", server.client_url, "--leaf", server.leaf_url, "--domain", "lake")
@@ -121,7 +121,7 @@ async def test_expired_creds_are_told_in_one_sentence_at_the_start(tmp_path: Pat
         assert "Traceback" not in running.log
 
 
-async def test_creds_that_expire_while_the_engine_runs_are_told_and_new_ones_are_taken_up(
+async def test_creds_that_expire_while_the_engine_runs_are_reported_and_replaced(
     tmp_path: Path,
 ) -> None:
     operator = make_operator(tmp_path)

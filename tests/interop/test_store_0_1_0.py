@@ -115,17 +115,17 @@ async def test_a_whole_engine_serves_the_store_and_serves_it_again_after_a_kill(
 ) -> None:
     counts = {name: len(held["messages"]) for name, held in HELD["$G"].items()}
 
-    async def told(js: Any) -> dict[str, int]:
+    async def message_counts(js: Any) -> dict[str, int]:
         return {info.config.name: info.state.messages for info in await js.streams_info()}
 
     async with engine(tmp_path, "--stan", "test-cluster", "--replicator", "submitted") as running:
         client = await nats.connect(running.client_url)
-        assert await told(client.jetstream()) == counts
+        assert await message_counts(client.jetstream()) == counts
         ack = await client.jetstream().publish("orders.new", b"new")
         assert ack.seq == HELD["$G"]["ORDERS"]["last_seq"] + 1
         await running.kill()
         await running.start()
         await until(lambda: client.is_connected)
-        assert await told(client.jetstream()) == counts | {"ORDERS": counts["ORDERS"] + 1}
+        assert await message_counts(client.jetstream()) == counts | {"ORDERS": counts["ORDERS"] + 1}
         await client.close()
         assert "offline" not in running.log

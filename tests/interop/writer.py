@@ -1,4 +1,4 @@
-"""A process that commits, rewrites and maintains a table until it is told to stop."""
+"""A process that commits, rewrites and maintains a table until it is stopped."""
 
 from __future__ import annotations
 

@@ -222,10 +222,10 @@ class Owner:
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.is_deposed = False
+        self.is_fenced = False
 
     def check(self) -> None:
-        if self.is_deposed:
+        if self.is_fenced:
             raise FencedError(Path("store"), self.epoch, "another engine has it")
 
 
@@ -235,7 +235,7 @@ def test_a_new_owner_never_appends_where_the_old_one_may_still_write(directory: 
     first.append([numbered(1)])
     first.sync()
     second = Log.open(directory, RealDisk(sync=False), fence=new)
-    old.is_deposed = True
+    old.is_fenced = True
     first.append([numbered(2, data=b"late")])
     with pytest.raises(FencedError):
         first.sync()
@@ -265,7 +265,7 @@ def test_a_segment_that_the_old_owner_started_meanwhile_is_void(directory: Path,
     assert contents(Log.open(directory, disk)) == [numbered(1), numbered(2, data=b"new")]
 
 
-def test_a_deposed_owner_neither_starts_a_segment_that_is_there_nor_rolls_back(
+def test_a_fenced_owner_neither_starts_a_segment_that_is_there_nor_rolls_back(
     directory: Path, disk: RealDisk
 ) -> None:
     old = Owner(1)
@@ -275,7 +275,7 @@ def test_a_deposed_owner_neither_starts_a_segment_that_is_there_nor_rolls_back(
     second = Log.open(directory, RealDisk(sync=False), fence=Owner(2))
     second.append([numbered(2)])
     second.sync()
-    old.is_deposed = True
+    old.is_fenced = True
     with pytest.raises(FencedError):
         first.rotate()
     with pytest.raises(FencedError):
@@ -283,7 +283,7 @@ def test_a_deposed_owner_neither_starts_a_segment_that_is_there_nor_rolls_back(
     assert contents(Log.open(directory, disk)) == [numbered(1), numbered(2)]
 
 
-def test_a_segment_that_a_deposed_owner_put_behind_that_of_its_successor_is_void(
+def test_a_segment_that_a_fenced_owner_put_behind_that_of_its_successor_is_void(
     directory: Path, disk: RealDisk
 ) -> None:
     first = Log.open(directory, disk, fence=Owner(1))
@@ -311,14 +311,14 @@ def test_a_log_whose_store_forgot_its_epoch_goes_on_with_the_one_it_knows(
     assert contents(Log.open(directory, disk)) == [numbered(1), numbered(2), numbered(3)]
 
 
-def test_a_log_of_a_later_owner_is_refused_by_one_that_was_deposed(directory: Path, disk: RealDisk) -> None:
+def test_a_log_of_a_later_owner_is_refused_by_one_that_was_fenced(directory: Path, disk: RealDisk) -> None:
     log = Log.open(directory, disk, fence=Owner(5))
     log.append([numbered(1)])
     log.sync()
     log.close()
     old = Owner(4)
     assert contents(Log.open(directory, disk, fence=old)) == [numbered(1)]
-    old.is_deposed = True
+    old.is_fenced = True
     with pytest.raises(FencedError):
         Log.open(directory, disk, fence=old)
 

@@ -1,4 +1,4 @@
-"""A segment tells its own batches, each at its place, from everything else that may lie in the file."""
+"""A segment distinguishes its own batches, each at its place, from any other bytes in the file."""
 
 from __future__ import annotations
 

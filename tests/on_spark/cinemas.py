@@ -46,13 +46,13 @@ class Cinemas:
         sites: RunningSites,
         room: CableRoom,
         links: dict[str, Cable],
-        elsewhere: Cable,
+        other_address: Cable,
         shell: Shell,
     ) -> None:
         self.sites = sites
         self.room = room
         self.links = links
-        self.elsewhere = elsewhere
+        self.other_address = other_address
         """Another address of the headquarters, which nobody answers at first."""
         self.shell = shell
         self.published: Counter[str] = Counter()
@@ -202,7 +202,7 @@ class Cinemas:
         assert [message["data"] for message in mirror] == numbered(self.published["cinema-a"])
         assert [message["seq"] for message in mirror] == list(range(1, self.published["cinema-a"] + 1))
 
-    async def lets_go(self) -> None:
+    async def releases_all(self) -> None:
         """Return once the origins that keep a message only until it is copied have none left."""
         for stream, (site, _) in PUBLISHED.items():
             if (await self.info(site, stream))["config"]["retention"] == "interest":
@@ -215,7 +215,7 @@ def numbered(count: int) -> list[bytes]:
 
 
 async def _ignore(error: Exception) -> None:
-    """Take no notice: whoever asks is told."""
+    """Ignore it: the status is shown on request."""
 
 
 @contextmanager
@@ -231,10 +231,10 @@ def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
     value["sites"]["spoke-2"]["remotes"][0]["user"] = own["user"]
     with CableRoom() as room:
         links = {name: room.lay(value["sites"]["hub"]["leaf_port"]) for name in SPOKES}
-        elsewhere = room.lay(value["sites"]["hub"]["leaf_port"])
-        room.cut(elsewhere)
+        other_address = room.lay(value["sites"]["hub"]["leaf_port"])
+        room.cut(other_address)
         detours = {
-            (name, "hub"): f"nats://127.0.0.1:{link.port},nats://127.0.0.1:{elsewhere.port}"
+            (name, "hub"): f"nats://127.0.0.1:{link.port},nats://127.0.0.1:{other_address.port}"
             for name, link in links.items()
         }
         with running_sites(directory, value, *SPARK, detours=detours) as sites:
@@ -242,7 +242,7 @@ def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
             for site in sites.topology.sites:
                 url = ",".join(site.client_urls())
                 shell.ok("context", "add", site.name, "--server", url, "--user", "acc", "--password", "acc")
-            yield Cinemas(sites, room, links, elsewhere, shell)
+            yield Cinemas(sites, room, links, other_address, shell)
 
 
 def netem(port: int) -> list[str]:

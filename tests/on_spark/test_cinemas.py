@@ -125,25 +125,25 @@ async def test_tickets_stay_where_they_were_sold_until_the_headquarters_has_them
         assert bool(re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d \(.+\)", shown[6])) is is_silent
     silent = [row[:4] for row in rows(await cinemas.status()) if row[3:4] == ["silent"]]
     assert silent == [["spoke-1", "hub", account, "silent"] for account in ("ACC", "SYS")]
-    cinemas.room.mend(link)
+    cinemas.room.restore(link)
     await cinemas.audit()
-    await cinemas.lets_go()
+    await cinemas.releases_all()
 
 
 async def test_a_headquarters_that_has_moved_is_found_at_its_other_address(cinemas: Cinemas) -> None:
     for link in cinemas.links.values():
         cinemas.room.cut(link)
-    cinemas.room.mend(cinemas.elsewhere)
+    cinemas.room.restore(cinemas.other_address)
     for stream in PUBLISHED:
         await cinemas.publish(stream, 5)
     await cinemas.audit()
     for link in cinemas.links.values():
-        cinemas.room.mend(link)
-    cinemas.room.cut(cinemas.elsewhere)
+        cinemas.room.restore(link)
+    cinemas.room.cut(cinemas.other_address)
     for stream in PUBLISHED:
         await cinemas.publish(stream, 5)
     await cinemas.audit()
-    await cinemas.lets_go()
+    await cinemas.releases_all()
 
 
 async def test_links_that_are_cut_and_healed_at_random_lose_nothing_and_double_nothing(
@@ -173,14 +173,14 @@ async def test_links_that_are_cut_and_healed_at_random_lose_nothing_and_double_n
                     await asyncio.sleep(chance.random())
                     # It comes back from another address, as a site does whose provider gave it a new one.
                     link.source = f"127.0.0.{2 + number % 200}"
-                    cinemas.room.mend(link)
+                    cinemas.room.restore(link)
             await asyncio.sleep(2 * chance.random())
     finally:
         going = False
         await asyncio.gather(*selling)
     assert all(cinemas.published[stream] > before[stream] for stream in PUBLISHED)
     await cinemas.audit()
-    await cinemas.lets_go()
+    await cinemas.releases_all()
 
 
 async def test_links_that_are_slow_and_lossy_bring_everything_in_order(cinemas: Cinemas) -> None:
@@ -192,7 +192,7 @@ async def test_links_that_are_slow_and_lossy_bring_everything_in_order(cinemas: 
             if cinemas.lost:
                 break
     assert cinemas.lost, "so much was sent that a hundredth of it must have been lost"
-    await cinemas.lets_go()
+    await cinemas.releases_all()
 
 
 async def test_a_cinema_whose_link_has_its_own_user_cannot_write_the_streams_of_others(
@@ -255,6 +255,6 @@ async def test_three_nodes_at_each_site_and_one_of_each_killed(tmp_path: Path) -
             for stream in PUBLISHED:
                 await wide.publish(stream, 20)
         await wide.audit()
-        await wide.lets_go()
+        await wide.releases_all()
     finally:
         await asyncio.to_thread(opening.__exit__, None, None, None)

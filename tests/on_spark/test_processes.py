@@ -1,4 +1,4 @@
-"""A replicator as a process: killed, told to end, bereft of its Java, and on a cluster of its own."""
+"""A replicator as a process: killed, stopped, without its JVM, and on a cluster of its own."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_a_cluster_runs_the_transfers_however_the_replicator_is_submitted(
                     started = running.descendants()
                     running.signal(signal.SIGTERM)
                     await running.ended()
-                    # One that was submitted is a child of the Java that was told to end.
+                    # One that was submitted is a child of the JVM that was stopped.
                     assert (await asyncio.to_thread(psutil.wait_procs, started, 60))[1] == []
     said = (tmp_path / "cluster.log").read_text()
     assert said.count("Registered app headwater-replicator") == 2

@@ -204,7 +204,7 @@ async def test_whatever_proves_who_we_are_is_used_by_every_part_and_seen_in_none
         shown["events"] = "".join(p.read_text() for p in (tmp_path / "events").rglob("*") if p.is_file())
         for place, (_, spoken) in zip(places, asked, strict=True):
             shown[f"plans for {place.name}"] = plans = "".join(f"{frame}" for frame in spoken.frames)
-            # A task is told where to look up who it is, and reads the origin through its API.
+            # A task gets the path of its credentials, and reads the origin through its API.
             assert handover.NAME in plans
             assert f"$JS.{place.name}-lake.API" in plans
         assert "spark.eventLog.enabled" in shown["pages"]

@@ -37,7 +37,7 @@ class FakeEngine:
         self._open: list[list[Work]] = []
         self.receipts: asyncio.Queue[Receipt] = asyncio.Queue()
         self.plans_asked = 0
-        self.slots_told: set[tuple[int, int]] = set()
+        self.reported_slots: set[tuple[int, int]] = set()
         self.commits = 0
         self.refuse: Callable[[Receipt], str] = lambda receipt: receipt.error
 
@@ -86,7 +86,7 @@ class FakeEngine:
 
         async def plan(body: bytes) -> bytes:
             question = decode_question(body)
-            self.slots_told.add((question.slots, question.task_bytes))
+            self.reported_slots.add((question.slots, question.task_bytes))
             return encode(await self.plan(question.under_way))
 
         async def commit(body: bytes) -> bytes:

@@ -195,7 +195,7 @@ async def test_rounds_in_which_everything_is_refused_make_the_driver_wait() -> N
     assert pause_s(2) in pauses.made
 
 
-async def test_what_was_copied_is_one_line_of_the_log_and_refusals_are_told(
+async def test_what_was_copied_is_one_line_of_the_log_and_refusals_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = FakeEngine()
@@ -214,7 +214,7 @@ async def test_what_was_copied_is_one_line_of_the_log_and_refusals_are_told(
     assert (refused.levelname, vars(refused)["reason"]) == ("WARNING", "the cursor has moved")
 
 
-async def test_many_rounds_in_a_short_time_are_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_many_rounds_in_a_short_time_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     engine = FakeEngine()
     for name in "abcd":
         engine.offer(tail(name, 1, 2))
@@ -225,5 +225,5 @@ async def test_many_rounds_in_a_short_time_are_told_in_one_line(caplog: pytest.L
             with patch.object(driver_module, "REPORT_S", 0.0):
                 while len(caplog.records) < 2:
                     await asyncio.sleep(0.01)
-    told = [(vars(record)["messages"], vars(record)["rounds"]) for record in caplog.records]
-    assert told == [(2, 1), (6, 3)]
+    logged = [(vars(record)["messages"], vars(record)["rounds"]) for record in caplog.records]
+    assert logged == [(2, 1), (6, 3)]

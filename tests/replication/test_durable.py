@@ -53,7 +53,7 @@ def test_it_begins_where_the_upstream_does(source: StreamSource, expected: dict[
     ("metadata", "can"),
     [(None, False), ({}, False), ({"_nats.level": "3"}, False), ({"_nats.level": "5"}, True)],
 )
-def test_a_server_tells_whether_it_can_set_a_consumer_back(
+def test_the_version_shows_whether_a_server_can_reset_a_consumer(
     metadata: dict[str, str] | None, can: bool
 ) -> None:
     assert durable.can_reset({"config": {"metadata": metadata}}) is can

@@ -1,4 +1,4 @@
-"""A missing export is named with the line that mends it."""
+"""A missing export is named with the line that fixes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_api_that_nobody_answers_is_named_with_its_export_and_its_import(
 
 def test_an_api_of_ones_own_account_needs_no_export() -> None:
     assert unanswered("$JS.API.STREAM.INFO.S") == "no responders on $JS.API.STREAM.INFO.S"
-    assert unanswered("elsewhere") == "no responders on elsewhere"
+    assert unanswered("other") == "no responders on other"
 
 
 def test_deliveries_that_do_not_arrive_are_named_with_their_export() -> None:

@@ -71,7 +71,7 @@ def test_a_file_that_is_missing_or_lacks_the_seat_is_named(tmp_path: Path) -> No
         handover.connect_options(str(path), "C", "transfer")
 
 
-def test_a_host_may_have_the_file_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_may_have_the_file_under_another_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handover.write(tmp_path / "mine.toml", replace(ANN, nats_url="nats://from-here:4222"), "hidden")
     monkeypatch.setenv(handover.HERE, str(tmp_path / "mine.toml"))
     options = handover.connect_options("/not/on/this/host/replicator.toml", "A", "transfer")

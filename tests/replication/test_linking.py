@@ -113,7 +113,7 @@ HINDRANCES = [
     Case("a target's transform", {"stream_transform": ("orders.*", "in.$1")}),
     Case("an odd name", {"source_header": ("Ö:hash", ">", ">", "Id1")}),
     Case("no identity", {"source_header": ("O", ">", ">", "")}),
-    Case("a header that tells of a filter", {"source_header": ("O", "orders.*", ">", "Id1")}),
+    Case("a header with a filter", {"source_header": ("O", "orders.*", ">", "Id1")}),
     Case("a target that looks at messages", {"adoptive": False}),
     Case("a table of before", {"traceable": False}),
     Case("a small file", messages=MESSAGES[:200]),
@@ -236,15 +236,17 @@ def test_a_linked_file_is_read_as_its_stream_holds_it(
         assert but_times_and_places(found) == but_times_and_places(wanted)
 
 
-def test_a_row_group_of_it_tells_what_is_asked_for(tmp_path: Path) -> None:
+def test_a_row_group_of_it_returns_what_is_asked_for(tmp_path: Path) -> None:
     file, messages = linked_range(tmp_path)
     footer = parquet.read_footer(Path(file.path), None)
     with StoredFile(Path(file.path), footer, file.base_seq, copied=file.copied) as stored:
         group = stored.group(0)
-        told, untold = group.rows(), group.rows(add_source=False)
-        assert told.headers.to_pylist() == [m.headers for m in messages[: len(told)]]
-        assert untold.headers.to_pylist() == [message(seq).headers or None for seq in range(1, len(told) + 1)]
-        assert set(told.ts.tolist()) == set(untold.ts.tolist()) == {NOW}
+        copied, plain = group.rows(), group.rows(add_source=False)
+        assert copied.headers.to_pylist() == [m.headers for m in messages[: len(copied)]]
+        assert plain.headers.to_pylist() == [
+            message(seq).headers or None for seq in range(1, len(copied) + 1)
+        ]
+        assert set(copied.ts.tolist()) == set(plain.ts.tolist()) == {NOW}
 
 
 @pytest.mark.parametrize("names", [COLUMNS.names, ["headers"], ["seq", "time"], ["nanos"], ["data", "seq"]])

@@ -50,7 +50,7 @@ async def test_what_an_engine_plans_is_copied_until_the_replicator_is_cancelled(
             with pytest.raises(asyncio.CancelledError):
                 await task
     assert cluster.stopped
-    assert engine.slots_told == {(cluster.slots, cluster.task_bytes)}
+    assert engine.reported_slots == {(cluster.slots, cluster.task_bytes)}
 
 
 async def test_an_engine_that_comes_later_is_found() -> None:

@@ -208,7 +208,7 @@ def test_a_spark_that_is_stopped_before_its_slots_are_ready_is_no_error(
     assert context_of(cluster).jobs == []
 
 
-def test_executors_are_told_where_they_have_the_file_that_says_who_they_are() -> None:
+def test_executors_get_the_path_of_their_credentials_file() -> None:
     name = "spark.executorEnv.HEADWATER_EXECUTOR_CONFIG"
     for environ in ({}, {"PYSPARK_GATEWAY_PORT": "1"}):
         assert spark_options("yarn", "1g", environ, "/etc/hw")[name] == "/etc/hw"
@@ -233,7 +233,7 @@ def test_importing_what_executors_run_starts_no_java_and_needs_no_engine() -> No
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_a_job_that_reads_enough_tells_how_much_a_task_may_read(slow_spark: None) -> None:
+def test_a_job_that_reads_enough_measures_how_much_a_task_may_read(slow_spark: None) -> None:
     cluster = SparkCluster("spark://hub:7077")
     try:
         assert cluster.task_bytes == 0

@@ -1,4 +1,4 @@
-"""The engine's own replicator: started once, restarted, ended, and heard; here a script stands in for it."""
+"""The engine's own replicator: started once, restarted, ended, and logged; here a script replaces it."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_each_store_has_subjects_of_its_own() -> None:
     assert plan_subject("one") != commit_subject("one")
 
 
-def test_a_question_comes_through_and_one_that_tells_no_slots_means_two() -> None:
+def test_a_question_is_decoded_and_without_slots_it_means_two() -> None:
     question = Question(name="one", under_way=("a", "b"), slots=16)
     assert decode_question(encode(question)) == question
     assert decode_question(msgspec.msgpack.encode({"name": "before"})) == Question(name="before", slots=2)
@@ -88,8 +88,8 @@ def test_a_piece_of_work_knows_about_how_much_of_a_plan_it_takes() -> None:
 def test_so_does_a_file_wherever_it_lies_and_came_from(name: str) -> None:
     copied = Copied(name, "0123456789ab", 1 << 60, 1 << 60, 1 << 60, 1 << 60, 1 << 60)
     path = f"/store/{name}/table/{folder_of(-(1 << 60), copied)}/part-{'0' * 36}-00000000.parquet"
-    for told in (None, copied):
-        file = FileRange(path, -(1 << 60), 1 << 60, 1 << 60, told)
+    for origin in (None, copied):
+        file = FileRange(path, -(1 << 60), 1 << 60, 1 << 60, origin)
         size = len(msgspec.msgpack.encode(file))
         assert size <= file.exchange_bytes < 2 * size
 

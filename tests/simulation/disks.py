@@ -77,7 +77,7 @@ class _Change(NamedTuple):
 
 
 class BreakableDisk:
-    """A `Disk` over a real directory that breaks where it is told to."""
+    """A `Disk` over a real directory that fails where a test says."""
 
     def __init__(self, root: Path, seed: int = 0) -> None:
         self.root = root
@@ -242,7 +242,7 @@ class BreakableDisk:
     # What is durable.
 
     def _begin(self) -> None:
-        """Take everything that lies in the directory as durable."""
+        """Treat everything in the directory as durable."""
         self._stopped = False
         self._live = {}
         self._pending = []

@@ -97,8 +97,8 @@ class Copy:
         assert len(copied) == (FILES * ROWS if is_there else 0)
         assert is_there or not self.is_taken
         assert [m.data for m in copied] == [b"payload %d" % n for n in range(ROWS)] * (FILES * is_there)
-        told = [header_block.get(m.headers, b"Nats-Stream-Source") is not None for m in copied]
-        assert told == [self.linked] * len(copied)
+        with_source = [header_block.get(m.headers, b"Nats-Stream-Source") is not None for m in copied]
+        assert with_source == [self.linked] * len(copied)
         assert [m.seq for m in found] == sorted({m.seq for m in found})
         assert (await stream.reading.state()).messages == len(found)
         await self._publish(stream, 1)

@@ -1,4 +1,4 @@
-"""A stream under way on a disk that breaks, and what everyone was told, to be held to it afterwards."""
+"""A stream in use on a disk that fails, and what its callers were promised, to be checked afterwards."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Voyage:
         self.streams.append(await self.machine.workshop.open(self.config))
 
     async def run(self, *, closing: bool = True) -> None:
-        """Do everything that a stream does to its disk; errors are what callers are told of them."""
+        """Do everything that a stream does to its disk; errors are those that callers get."""
         await self.open()
         await self.publish(3)
         await self.publish(2)
@@ -123,7 +123,7 @@ class Voyage:
             self.errors += 1
 
     async def publish(self, count: int) -> None:
-        """Publish some messages, and note what each publisher was told."""
+        """Publish some messages, and record what each publisher was answered."""
         items = []
         for _ in range(count):
             self._count += 1
@@ -140,7 +140,7 @@ class Voyage:
             if answer is None:
                 if self.machine.disk._stopped:
                     raise PowerCut
-                raise AssertionError("a publisher was told nothing")
+                raise AssertionError("a publisher got no answer")
             if "error" in answer:
                 self.errors += 1
                 self.refused.add(data)
@@ -233,7 +233,7 @@ async def until_power_cut(voyage: Voyage) -> bool:
     except PowerCut:
         pass
     except Error:
-        # Told to a caller by a task that had just lost its power.
+        # Returned to a caller by a task whose power had just failed.
         if not voyage.machine.disk._stopped:
             raise
     finally:

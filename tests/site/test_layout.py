@@ -12,7 +12,7 @@ from identities import make_certificates
 from topologies import ACCOUNTS, cinemas, topology_of
 
 
-def test_an_engine_is_told_where_its_site_is_and_who_it_is(tmp_path: Path) -> None:
+def test_an_engine_s_settings_name_its_site_and_its_user(tmp_path: Path) -> None:
     topology = topology_of(tmp_path, cinemas(3))
     layout = SiteFolders(topology, tmp_path / "out")
     layout.write()
@@ -66,7 +66,7 @@ def test_an_engine_trusts_and_shows_what_its_site_does(tmp_path: Path) -> None:
     assert (settings.nats_url or "").startswith("tls://")
 
 
-def test_files_for_elsewhere_name_the_paths_there(tmp_path: Path) -> None:
+def test_files_for_another_host_name_the_paths_there(tmp_path: Path) -> None:
     topology = topology_of(tmp_path, cinemas())
     layout = SiteFolders(topology, tmp_path, replicator="own", at=Path("/etc/hw"), stores=Path("/var/hw"))
     layout.write()

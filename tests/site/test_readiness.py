@@ -1,4 +1,4 @@
-"""What is missing on a machine is told in one sentence, before anything has been started."""
+"""What is missing on a machine is reported in one sentence, before anything has been started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_port_in_use_is_named_with_the_key_that_gives_it(tmp_path: Path, key: 
             check_machine(topology, os.environ, with_spark=False)
 
 
-def test_a_missing_server_and_a_missing_java_are_told_with_what_installs_them(
+def test_a_missing_server_and_a_missing_java_are_reported_with_what_installs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topology = topology_of(tmp_path, cinemas())

@@ -1,4 +1,4 @@
-"""The record tells a process from a later one of the same number."""
+"""The record distinguishes a process from a later one with the same id."""
 
 from __future__ import annotations
 

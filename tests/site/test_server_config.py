@@ -43,7 +43,7 @@ def test_every_server_of_the_cinemas_is_accepted(tmp_path: Path, nodes: int) -> 
         assert "jetstream" not in text
 
 
-def test_links_carry_nothing_internal_and_go_where_they_are_told(tmp_path: Path) -> None:
+def test_links_carry_nothing_internal_and_go_to_their_addresses(tmp_path: Path) -> None:
     topology = topology_of(tmp_path, cinemas())
     site = topology.site("spoke-1")
     node = next(iter(site.nodes))
@@ -184,12 +184,12 @@ async def test_clients_that_name_no_domain_reach_the_one_of_their_site(hub: tupl
 
 def test_a_link_may_know_several_addresses_of_its_other_end(tmp_path: Path) -> None:
     value = cinemas()
-    told = ["nats://127.0.0.1:7001", "nats://127.0.0.1:7002"]
-    for site, url in (("spoke-1", told), ("spoke-2", ", ".join(told))):
+    urls = ["nats://127.0.0.1:7001", "nats://127.0.0.1:7002"]
+    for site, url in (("spoke-1", urls), ("spoke-2", ", ".join(urls))):
         value["sites"][site]["remotes"] = [{"url": url, "account": "ACC", "user": "acc"}]
     topology = topology_of(tmp_path, value)
     for site in ("spoke-1", "spoke-2"):
         text = accepted(tmp_path, topology, topology.site(site))
         assert '["nats://acc:acc@127.0.0.1:7001", "nats://acc:acc@127.0.0.1:7002"]' in text
         (remote,) = topology.site(site).remotes
-        assert address_of(remote) == ",".join(told)
+        assert address_of(remote) == ",".join(urls)

@@ -1,4 +1,4 @@
-"""The status tells what runs, what does not, and which origin is silent since when."""
+"""The status shows what runs, what does not, and which origin is silent since when."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def streams(directory: Path, value: Any) -> tuple[DeclaredStream, ...]:
     return read_streams(read_document(directory / "a.yaml"), ACCOUNTS)
 
 
-def test_a_stream_stands_in_the_file_or_in_one_of_its_own(tmp_path: Path) -> None:
+def test_a_stream_is_in_the_site_file_or_in_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"name": "S", "subjects": ["s.>"]}')
     found = streams(tmp_path, [{"name": "T"}, "s.json", {"account": "B", "config": "s.json"}])
     assert [(stream.account, stream.name) for stream in found] == [("A", "T"), ("A", "S"), ("B", "S")]

@@ -1,4 +1,4 @@
-"""What Spark is told of a stream, as far as no Spark is needed to say it."""
+"""What Spark learns about a stream, as far as it can be tested without Spark."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({}, "missing stream"),
-        ({"stream": "S", "startsequence": "0"}, "option startSequence must be a number of at least 1, not '0'"),
+        ({"stream": "S", "startsequence": "0"}, "startSequence must be a number of at least 1, not '0'"),
         ({"stream": "S", "endSequence": "x"}, "option endSequence must be a number of at least 1, not 'x'"),
         ({"stream": "S", "maxMessages": "5"}, "unknown option 'maxmessages'; there are path, stream,"),
     ],

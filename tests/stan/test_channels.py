@@ -103,7 +103,7 @@ async def test_a_deleted_stream_takes_its_subscriptions_with_it(tmp_path: Path) 
         assert [(m.sequence, m.data) for m in again.messages] == [(1, b"new")]
 
 
-async def test_a_stream_made_anew_while_we_were_away_starts_anew(tmp_path: Path) -> None:
+async def test_a_stream_re_created_while_the_engine_was_stopped_starts_over(tmp_path: Path) -> None:
     async with opened_door(tmp_path, Wanted(leaf=True)) as door:
         async with stan_on(door) as server:
             client = await server.client()

@@ -22,7 +22,7 @@ async def test_a_client_that_answers_stays(tmp_path: Path) -> None:
         assert (await client.ping()).error == ""
 
 
-async def test_a_client_that_does_not_answer_is_let_go_and_its_durables_stay(tmp_path: Path) -> None:
+async def test_a_client_that_does_not_answer_is_removed_and_its_durables_stay(tmp_path: Path) -> None:
     async with streaming(tmp_path, **FAST) as server:
         client = await server.client()
         await client.subscribe("foo")
@@ -34,7 +34,7 @@ async def test_a_client_that_does_not_answer_is_let_go_and_its_durables_stay(tmp
         assert (flow.key.durable, flow.subscriptions) == ("dur", [])
 
 
-async def test_a_client_that_is_silent_is_let_go_too(tmp_path: Path) -> None:
+async def test_a_client_that_is_silent_is_removed_too(tmp_path: Path) -> None:
     async with streaming(tmp_path, **{**FAST, "stan_hb_timeout_s": 0.1}) as server:
         client = await server.client()
         client.heartbeats.is_alive = False

@@ -16,7 +16,7 @@ from headwater.stan.journal import Journal
 from headwater.stan.records import Op, Records
 
 
-async def test_whoever_waits_is_told_once_theirs_is_durable(tmp_path: Path) -> None:
+async def test_waiting_callers_are_called_once_their_change_is_durable(tmp_path: Path) -> None:
     kept = Records(tmp_path / "stan.db")
     journal = Journal(kept)
     seen: list[tuple[str, dict[str, str]]] = []
@@ -58,8 +58,8 @@ async def test_a_write_that_fails_is_tried_again_in_order(
 
     monkeypatch.setattr(kept, "write", failing)
     journal = Journal(kept)
-    told: list[int] = []
-    journal.put([records.keep("a", "1")], lambda: told.append(failures))
+    calls: list[int] = []
+    journal.put([records.keep("a", "1")], lambda: calls.append(failures))
     await journal.settled()
-    assert (told, kept.server()) == ([0], {"a": "1"})
+    assert (calls, kept.server()) == ([0], {"a": "1"})
     await journal.close()

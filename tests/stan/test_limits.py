@@ -41,7 +41,7 @@ def test_a_channel_is_listed_if_a_pattern_takes_it() -> None:
 @pytest.mark.parametrize(
     "declared", [{"a..b": {}}, {"a": 1}, {"a": {"max": 1}}, {"a": {"max_msgs": -1}}, {"a": {"max_msgs": "x"}}]
 )
-def test_what_has_no_sense_is_refused(declared: dict[str, object]) -> None:
+def test_invalid_limits_are_refused(declared: dict[str, object]) -> None:
     with pytest.raises(SettingsError, match="stan_channels"):
         parse_channels(declared)
 

@@ -106,7 +106,7 @@ async def test_engines_that_come_to_hear_each_other_do_not_both_stay() -> None:
     async with nats_server(leaf=True) as hub, AsyncExitStack() as stack:
         cable = Cable(int(hub.leaf_url.rpartition(":")[2]))
         stack.push_async_callback(cable.cut)
-        await cable.mend()
+        await cable.restore()
         await cable.cut()
         remote = f'leafnodes {{ reconnect: 1, remotes: [{{ url: "nats://127.0.0.1:{cable.port}" }}] }}'
         spoke = await stack.enter_async_context(nats_server(remote))
@@ -117,7 +117,7 @@ async def test_engines_that_come_to_hear_each_other_do_not_both_stay() -> None:
         )
         await asyncio.gather(stays.claim(), goes.claim())
         kept = asyncio.create_task(stays.keep())
-        await cable.mend()
+        await cable.restore()
         with pytest.raises(SettingsError, match="another engine serves channel foo"):
             await asyncio.wait_for(goes.keep(), 60)
         assert not kept.done()

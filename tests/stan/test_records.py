@@ -103,7 +103,7 @@ class Later:
         """Return: the files are to find out by themselves."""
 
 
-def test_an_owner_that_was_deposed_changes_nothing(tmp_path: Path) -> None:
+def test_an_owner_that_was_fenced_changes_nothing(tmp_path: Path) -> None:
     old = Records(tmp_path / "stan.db", Later(1))
     old.write([records.keep("a", "old")])
     new = Records(tmp_path / "stan.db", Later(2))

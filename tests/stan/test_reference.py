@@ -186,7 +186,7 @@ async def durables(new: Clients) -> Seen:
     await client.unsubscribe(resumed)
     resumed = await client.subscribe("dur", durableName="d", startPosition=SEQUENCE, startSequence=5)
     await resumed.got(2)
-    seen.append(("begun anew", messages(resumed)))
+    seen.append(("begun again", messages(resumed)))
     return seen
 
 

@@ -39,7 +39,7 @@ async def test_a_client_learns_all_subjects_and_its_ping_interval(server: Stream
     assert (answer.pingInterval, answer.pingMaxOut, answer.error) == (5, 3, "")
 
 
-async def test_an_old_client_is_told_nothing_of_pings(server: Streaming) -> None:
+async def test_an_old_client_gets_no_ping_settings(server: Streaming) -> None:
     answer = await (await server.stranger()).connect(protocol=0)
     assert (answer.pingRequests, answer.pingInterval, answer.protocol) == ("", 0, 1)
 

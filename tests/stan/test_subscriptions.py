@@ -56,8 +56,8 @@ async def test_subscriptions_go_on_after_a_restart_without_a_word_from_clients(t
         async with stan_on(door) as server:
             assert (await client.publish("foo", b"y")).error == ""
             await heard.got(5)
-            told = [(m.sequence, m.redelivered) for m in heard.messages[3:]]
-            assert told == [(2, True), (4, False)]
+            received = [(m.sequence, m.redelivered) for m in heard.messages[3:]]
+            assert received == [(2, True), (4, False)]
             assert (await client.close_subscription(heard)).error == ""
 
 
@@ -84,8 +84,8 @@ async def test_what_was_perhaps_delivered_before_a_crash_says_that_it_comes_agai
         async with stan_on(door) as server:
             await client.publish("foo", b"y")
             await heard.got(6)
-            told = [(m.sequence, m.redelivered, m.redeliveryCount) for m in heard.messages[3:]]
-            assert told == [(2, crashed, crashed), (3, crashed, crashed), (4, False, 0)]
+            received = [(m.sequence, m.redelivered, m.redeliveryCount) for m in heard.messages[3:]]
+            assert received == [(2, crashed, crashed), (3, crashed, crashed), (4, False, 0)]
             other = await client.subscribe("foo", durableName="away")
             await other.got(3)
             assert not any(m.redelivered for m in other.messages), (

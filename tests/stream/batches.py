@@ -10,7 +10,7 @@ from headwater.stream.stream import Stream
 from stream.streams import Answers, Workshop
 
 
-class Told(Answers):
+class RecordedAnswers(Answers):
     """Keeps every answer, the empty ones and several to one reply subject too."""
 
     def bodies(self) -> list[tuple[bytes, bytes]]:
@@ -36,7 +36,7 @@ async def commit(
     workshop: Workshop, stream: Stream, batch_id: bytes, *messages: tuple[bytes, bytes], data: bytes = b""
 ) -> dict[str, Any]:
     """Publish (subject, headers) as a batch that its last message commits, and return the last answer."""
-    assert isinstance(workshop.answers, Told)
+    assert isinstance(workshop.answers, RecordedAnswers)
     workshop.answers.bodies()
     blocks = [batch(batch_id, sequence, block) for sequence, (_, block) in enumerate(messages, 1)]
     blocks[-1] = header_block.add(blocks[-1], b"Nats-Batch-Commit", b"1")

@@ -28,7 +28,7 @@ class Model:
     ids: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     expires: dict[int, int] = field(default_factory=dict)
 
-    # What it tells.
+    # What it reports.
 
     @property
     def first_seq(self) -> int:

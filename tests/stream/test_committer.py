@@ -1,4 +1,4 @@
-"""Groups become durable one after the other; when the disk refuses, everyone is told and nothing is shown."""
+"""Groups become durable one after the other; if the disk refuses, callers get errors and nothing is shown."""
 
 from __future__ import annotations
 
@@ -234,13 +234,13 @@ async def test_a_stream_whose_store_was_taken_over_stores_and_answers_nothing_an
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"one"))
         workshop.answers.frames.clear()
-        owner.is_deposed = True
+        owner.is_fenced = True
         stream.publishing.offer([(b"a", b"reply", b"", b"two")])
         with pytest.raises(ApiError, match="taken from this engine"):
             await stream.publishing.settled()
         assert "error" in workshop.answers.take()[b"reply"]
         before = disk.operations
-        owner.is_deposed = False  # whatever it looks like from now on
+        owner.is_fenced = False  # whatever it looks like from now on
         await asyncio.sleep(0.3)
         stream.publishing.offer([(b"a", b"again", b"", b"three")])
         assert "error" in workshop.answers.take()[b"again"]
@@ -261,7 +261,7 @@ async def test_a_table_is_not_opened_again_by_an_engine_whose_store_was_taken_ov
         (file,) = stream._store.table.files
         writing = (stream._store.table.directory / file.path).with_name("part-of-the-new-owner.tmp")
         writing.write_bytes(b"half")
-        owner.is_deposed = True
+        owner.is_fenced = True
 
         def conflict() -> None:
             raise ConflictError("the new owner has committed")
@@ -269,7 +269,7 @@ async def test_a_table_is_not_opened_again_by_an_engine_whose_store_was_taken_ov
         with pytest.raises(FencedError):
             await stream._store.change_table(conflict)
         assert writing.exists()
-        owner.is_deposed = False
+        owner.is_fenced = False
 
 
 class Failing:
@@ -304,9 +304,9 @@ class Owner:
     """A fence that a test lowers."""
 
     epoch = 1
-    is_deposed = False
+    is_fenced = False
 
     def check(self) -> None:
         """Raise if the store is another's."""
-        if self.is_deposed:
+        if self.is_fenced:
             raise FencedError(Path("store"), 1, "process 7 has it")

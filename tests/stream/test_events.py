@@ -16,7 +16,7 @@ from stream.streams import Workshop, everything, publish
 from waits import until
 
 
-async def test_a_listener_hears_of_messages_once_they_are_durable_and_of_removals_at_once(
+async def test_a_listener_is_called_for_durable_messages_and_for_removals_at_once(
     workshop: Workshop,
 ) -> None:
     async with workshop.stream(max_msgs=3) as stream:
@@ -31,7 +31,7 @@ async def test_a_listener_hears_of_messages_once_they_are_durable_and_of_removal
         assert followed.removed == [1, 3]
 
 
-async def test_after_a_refused_write_the_listener_hears_of_the_rebuild(
+async def test_after_a_refused_write_the_listener_is_called_for_the_rebuild(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)

@@ -17,7 +17,7 @@ ACKS = PubAcks("S", "")
 FAILED = api_error("stream_store_failed", err="the disk is full")
 
 
-def told(frames: bytes) -> Iterator[tuple[bytes, Any]]:
+def decoded(frames: bytes) -> Iterator[tuple[bytes, Any]]:
     """Yield whom each frame is for, and what it says."""
     while frames:
         line, frames = frames.split(b"\r\n", 1)
@@ -38,7 +38,7 @@ def filled() -> Group:
 
 
 async def test_answers_go_out_in_the_order_of_the_messages() -> None:
-    assert list(told(filled().answers(ACKS))) == [
+    assert list(decoded(filled().answers(ACKS))) == [
         (b"r1", {"stream": "S", "seq": 1}),
         (b"r3", {"stream": "S", "seq": 3}),
         (b"r4", {"stream": "S", "seq": 2, "duplicate": True}),
@@ -55,8 +55,8 @@ async def test_answers_go_out_in_the_order_of_the_messages() -> None:
     ]
 
 
-async def test_when_the_disk_refuses_nobody_is_acknowledged_and_everybody_is_told() -> None:
-    refusals = list(told(filled().refusals(ACKS, FAILED)))
+async def test_when_the_disk_refuses_no_publisher_is_acknowledged_and_each_gets_an_error() -> None:
+    refusals = list(decoded(filled().refusals(ACKS, FAILED)))
     assert [reply for reply, _ in refusals] == [b"r1", b"r3", b"r4", b"r5", b"r6", b"r7"]
     codes = [body["error"]["err_code"] for _, body in refusals]
     assert codes == [10077, 10077, 10077, 10071, 10077, 10077], "what was refused anyhow keeps its reason"

@@ -132,9 +132,7 @@ def test_memory_is_given_back_when_the_table_has_the_messages(
     assert entries[3].run is None
 
 
-def test_what_was_let_go_before_is_not_counted_twice_after_a_release(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_released_before_is_not_counted_twice(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     one = run_of([message(1)]).nbytes
     monkeypatch.setattr(module, "RESIDENT_BYTES", 2 * one)
     entries = [kept.append([message(seq)]) for seq in range(1, 6)]

@@ -1,4 +1,4 @@
-"""A stream that took a file of a source's origin as it is cannot be told from one that took its messages."""
+"""A stream that linked a file of its origin cannot be distinguished from one that copied the messages."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_nothing_is_left_of_its_size_once_all_messages_are_removed(
     await plain.close()
 
 
-async def test_a_purge_of_single_subjects_leaves_what_it_leaves_elsewhere(workshop: Workshop) -> None:
+async def test_a_purge_of_single_subjects_leaves_the_same_as_in_other_streams(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         plain = await put(workshop, await link(stream, SEQS))
         for subject in sorted(stream.reading.subject_counts(">")):

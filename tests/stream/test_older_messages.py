@@ -29,7 +29,7 @@ class FileReads:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.on_loop = 0
-        self.elsewhere = 0
+        self.on_threads = 0
         self.entered: Callable[[], None] = lambda: None
         read_group, loop_thread = Table.read_group, threading.get_ident()
 
@@ -37,7 +37,7 @@ class FileReads:
             if threading.get_ident() == loop_thread:
                 self.on_loop += 1
             else:
-                self.elsewhere += 1
+                self.on_threads += 1
                 self.entered()
             return read_group(table, *given)
 
@@ -69,7 +69,7 @@ async def test_a_rollup_finds_older_messages_on_a_thread(tmp_path: Path, reads: 
     await publish(
         stream, (b"s.3", b"before"), (b"s.3", b"new", SUB), (b"s.3", b"after"), (b"s.4", b"new", SUB)
     )
-    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert (reads.on_loop, reads.on_threads > 0) == (0, True)
     answers = workshop.answers.take()
     assert [answers[b"r%d" % n]["seq"] for n in range(4)] == [61, 62, 63, 64]
     assert await held(stream, "s.3") == [b"new", b"after"]
@@ -85,7 +85,7 @@ async def test_a_rollup_of_a_subject_with_wildcards_reads_on_a_thread(
     workshop = Workshop(tmp_path)
     stream = await filled(workshop, allow_rollup_hdrs=True)
     await publish(stream, (b"s.*", b"new", SUB))
-    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert (reads.on_loop, reads.on_threads > 0) == (0, True)
     assert [message.data for message in await everything(stream)] == [b"new"]
     await stream.close()
     workshop.close()
@@ -98,7 +98,7 @@ async def test_an_object_that_is_written_again_reads_one_run(tmp_path: Path, rea
         await publish(stream, (b"meta.%d" % number, b"m", SUB), *[(b"chunk.%d" % number, bytes(500))] * 20)
         await stream.folder.fold()
     await publish(stream, (b"meta.2", b"again", SUB))
-    assert (reads.on_loop, reads.elsewhere) == (0, 1)
+    assert (reads.on_loop, reads.on_threads) == (0, 1)
     assert await held(stream, "meta.2") == [b"again"]
     await stream.close()
     workshop.close()
@@ -120,7 +120,7 @@ async def test_copies_find_older_messages_on_a_thread(
     taken = await stream.replica.take(
         "up", b"", columns_of(copied), lambda seq: b"%d" % seq, 1003, mirrored=mirrored
     )
-    assert (taken, reads.on_loop, reads.elsewhere > 0) == (3, 0, True)
+    assert (taken, reads.on_loop, reads.on_threads > 0) == (3, 0, True)
     assert await held(stream, "s.3") == [b"newest"]
     assert await held(stream, "s.5") == [b"other"]
     assert (await stream.reading.state()).messages == before - (4 if "allow_rollup_hdrs" in config else 0)
@@ -187,7 +187,7 @@ async def test_what_comes_meanwhile_waits_its_turn_and_counts_as_backlog(
     stream.publishing.offer([(b"s.2", b"b", b"", b"plain")])
     promise = stream.publishing.promise()
     assert stream.publishing.backlog_bytes > 0
-    # Readers are told of what is stored, without waiting for what is held back.
+    # Readers learn what is stored, without waiting for messages that are held back.
     assert (await stream.reading.state()).last_seq == 60
     assert not promise.done()
     reads.entered = lambda: None
@@ -298,13 +298,13 @@ async def test_a_demand_on_a_subject_that_lost_its_newest_message_reads_on_a_thr
     for seq in range(41, 61):
         await stream.retention.remove(seq)
     workshop.services.cache._runs.clear()
-    reads.on_loop = reads.elsewhere = 0
+    reads.on_loop = reads.on_threads = 0
     last = 40 if pattern == "s.*" else 24
     demand = {"Nats_Expected_Last_Subject_Sequence": str(last)}
     if pattern:
         demand["Nats_Expected_Last_Subject_Sequence_Subject"] = pattern
     await publish(stream, (b"s.3", b"new", headers(**demand)), (b"s.4", b"behind it"))
-    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert (reads.on_loop, reads.on_threads > 0) == (0, True)
     answers = workshop.answers.take()
     assert [answers[b"r%d" % n].get("seq") for n in range(2)] == [61, 62], answers
     await stream.close()
@@ -322,9 +322,9 @@ async def test_a_counter_that_lost_its_newest_message_finds_the_one_before_on_a_
         workshop.answers.take()
     await stream.retention.remove(5)
     workshop.services.cache._runs.clear()
-    reads.on_loop = reads.elsewhere = 0
+    reads.on_loop = reads.on_threads = 0
     await publish(stream, (b"c", b"", headers(Nats_Incr="1")))
-    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert (reads.on_loop, reads.on_threads > 0) == (0, True)
     assert workshop.answers.take()[b"r0"]["val"] == "3"
     await stream.close()
     workshop.close()

@@ -15,13 +15,13 @@ from headwater.stream.pending import BATCH_BYTES
 from headwater.stream.retention.hold import Hold
 from headwater.stream.stream import Stream
 from headwater.stream.timing.time_to_live import marker
-from stream.batches import Told, batch, commit
+from stream.batches import RecordedAnswers, batch, commit
 from stream.streams import Workshop, config_of, everything, headers, publish
 
 
 @pytest.fixture
 async def workshop(tmp_path: Path) -> AsyncIterator[Workshop]:
-    workshop = Workshop(tmp_path, answers=Told())
+    workshop = Workshop(tmp_path, answers=RecordedAnswers())
     yield workshop
     workshop.close()
 

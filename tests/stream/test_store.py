@@ -1,4 +1,4 @@
-"""A store opens what lies in its directory, and finds the newest message of a subject from the end."""
+"""A store opens what is in its directory, and finds the newest message of a subject from the end."""
 
 from __future__ import annotations
 

@@ -109,8 +109,10 @@ class Comparison:
         self.stream.publishing.offer([(s, b"r%d" % n, h, d) for n, (s, h, d) in enumerate(offered)])
         await self.stream.publishing.settled()
         answers = self.workshop.answers.take()
-        told = [answers[b"r%d" % n] for n in range(len(offered))]
-        assert [None if "error" in answer else answer["seq"] for answer in told] == self.model.offer(offered)
+        replies = [answers[b"r%d" % n] for n in range(len(offered))]
+        assert [None if "error" in answer else answer["seq"] for answer in replies] == self.model.offer(
+            offered
+        )
 
     async def remove(self, seq: int) -> None:
         assert await self.stream.retention.remove(seq) == bool(self.model.remove([seq]))

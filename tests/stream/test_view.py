@@ -104,7 +104,7 @@ def test_gaps_lead_to_the_next_message(whole: Whole) -> None:
     }
 
 
-async def test_what_lies_in_memory_is_served_without_a_thread(whole: Whole) -> None:
+async def test_what_is_in_memory_is_served_without_a_thread(whole: Whole) -> None:
     whole.hold(range(1, 5))
     resident = whole.hold(range(5, 9), resident=True)
     whole.executor.shutdown()
@@ -171,7 +171,7 @@ def test_a_disk_that_keeps_refusing_is_not_asked_for_ever(
     assert 1 < len(asked) < 20
 
 
-def test_damage_is_told_and_not_asked_again(whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_reported_and_not_read_again(whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
     whole.hold(range(1, 3))
     asked: list[Position] = []
 
@@ -223,7 +223,7 @@ def test_two_streams_share_a_cache_and_not_their_runs(tmp_path: Path) -> None:
         whole.close()
 
 
-def test_a_cache_lets_go_of_what_was_not_used_longest() -> None:
+def test_a_cache_evicts_what_was_least_recently_used() -> None:
     runs = [run_of([plain(seq, data=b"x" * 100)]) for seq in range(1, 5)]
     cache = RunCache(3 * runs[0].nbytes)
     for number in range(3):

@@ -20,7 +20,7 @@ SOURCE, IDENTITY = "ORDERS", "Ab1"
 def staged_link(
     staging: Path, messages: Sequence[Message], name: str = "one", base_seq: int = 0, *, linked: bool = True
 ) -> Adopted:
-    """Return what a receipt says of a file of these messages that now lies in staging."""
+    """Return what a receipt says of a file of these messages that is now in staging."""
     RealDisk(sync=False).mkdir(staging)
     writer = FileWriter(staging / "unnamed", base_seq)
     writer.append(columns_of(messages))
@@ -39,6 +39,6 @@ def link_of(staging: Path, seqs: Iterable[int], name: str = "one", base_seq: int
 
 
 def sourced(origin: Message, seq: int, ts: int) -> Message:
-    """Return a message of the origin as it stands in the target."""
+    """Return a message of the origin as the target has it."""
     where = b"%s %d > > %s %s" % (SOURCE.encode(), origin.seq, origin.subject, IDENTITY.encode())
     return origin._replace(seq=seq, ts=ts, headers=header_block.add(origin.headers, SOURCE_HEADER, where))

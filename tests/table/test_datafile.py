@@ -21,7 +21,7 @@ def test_another_base_moves_all_sequences() -> None:
     ("one", "two", "overlap"),
     [(file(1, 5), file(5, 6), True), (file(1, 5), file(6, 7), False), (file(1, 9), file(3, 4), True)],
 )
-def test_files_overlap_when_a_sequence_lies_in_both(one: DataFile, two: DataFile, overlap: bool) -> None:
+def test_files_overlap_when_a_sequence_is_in_both(one: DataFile, two: DataFile, overlap: bool) -> None:
     assert one.overlaps(two) is overlap
     assert two.overlaps(one) is overlap
 

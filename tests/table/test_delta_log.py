@@ -186,7 +186,7 @@ def test_a_commit_of_zeros_is_moved_aside(tmp_path: Path, log: DeltaLog, disk: B
     assert len(list((tmp_path / "torn").iterdir())) == 1
 
 
-def test_a_torn_first_commit_begins_the_table_anew(
+def test_a_torn_first_commit_starts_the_table_over(
     tmp_path: Path, log: DeltaLog, disk: BreakableDisk
 ) -> None:
     commits(tmp_path)[0].write_bytes(b"")
@@ -304,10 +304,10 @@ def test_the_checkpoint_holds_the_transactions(tmp_path: Path, log: DeltaLog) ->
 
 
 def test_a_commit_of_another_writer_is_never_followed_by_ours(tmp_path: Path, disk: BreakableDisk) -> None:
-    deposed = DeltaLog.open(tmp_path, disk)
-    deposed.commit([file(0)], [], {})
+    fenced = DeltaLog.open(tmp_path, disk)
+    fenced.commit([file(0)], [], {})
     owner = DeltaLog.open(tmp_path, disk)
     owner.commit([file(1)], [], {})
     with pytest.raises(ConflictError, match="another writer has committed"):
-        deposed.commit([file(2)], [], {})
+        fenced.commit([file(2)], [], {})
     assert DeltaLog.open(tmp_path, disk).take_files() == [file(0), file(1)]

@@ -144,7 +144,7 @@ def test_a_file_system_that_says_so_only_at_the_first_write_is_written_all_the_s
 
 
 @pytest.mark.parametrize("refused", range(4))
-def test_a_disk_that_refuses_a_block_is_told(
+def test_a_disk_that_refuses_a_block_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")

@@ -1,4 +1,4 @@
-"""Sums over the parts of a file are those over its messages, and the file's footer tells them."""
+"""Sums over the parts of a file are those over its messages, and the file's footer contains them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_sums_of_parts_tell_what_the_messages_are(offsets: set[int], step: int) 
     ("header", "demands"),
     [(b"Color", False), (b"Nats-Expected-Last-Sequence", True), (b"Nats-Batch-Id", True)],
 )
-def test_what_publishers_demanded_is_told(tmp_path: Path, header: bytes, demands: bool) -> None:
+def test_what_publishers_demanded_is_recorded(tmp_path: Path, header: bytes, demands: bool) -> None:
     block = b"NATS/1.0\r\n%b: 1\r\n\r\n" % header
     stats = write(tmp_path / "x", columns_of([message(1), Message(2, 3, b"a", block, b"")]), 0)
     assert stats.sums is not None
@@ -85,9 +85,9 @@ def test_a_header_can_be_added_to_those_of_a_tidy_file(
 def test_sums_of_before_files_were_linked_promise_nothing(tmp_path: Path) -> None:
     stats = write(tmp_path / "x", columns([1, 2, 3]), 0)
     assert stats.sums is not None
-    told = json.loads(file_sums.encode(stats.sums))
-    assert told.pop("tidy") is True
-    assert file_sums.decode(json.dumps(told)).tidy is False
+    fields = json.loads(file_sums.encode(stats.sums))
+    assert fields.pop("tidy") is True
+    assert file_sums.decode(json.dumps(fields)).tidy is False
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_sums_of_before_files_were_linked_promise_nothing(tmp_path: Path) -> Non
     ],
 )
 @pytest.mark.parametrize("at", [1, 40_000])
-def test_whether_messages_have_ids_is_told(tmp_path: Path, block: bytes, found: bool, at: int) -> None:
+def test_whether_messages_have_ids_is_recorded(tmp_path: Path, block: bytes, found: bool, at: int) -> None:
     messages = [Message(seq, 3, b"a", b"", b"") for seq in range(1, 40_001)]
     # Nothing else is left to look for once the first of them was seen.
     messages[0] = Message(1, 3, b"a", b"NATS/1.0\r\nNats-Expected-Stream: O\r\nUnfinished", b"")
@@ -113,17 +113,17 @@ def test_whether_messages_have_ids_is_told(tmp_path: Path, block: bytes, found: 
     assert stats.sums.prove_no_ids is not found
 
 
-def test_sums_of_before_ids_were_told_prove_nothing_but_with_no_headers(tmp_path: Path) -> None:
+def test_older_sums_without_ids_prove_nothing_except_without_headers(tmp_path: Path) -> None:
     for headers, proven in ((b"NATS/1.0\r\nColor: red\r\n\r\n", False), (b"", True)):
         stats = write(tmp_path / "x", columns_of([Message(1, 3, b"a", headers, b"")]), 0)
         assert stats.sums is not None
         assert stats.sums.prove_no_ids
-        told = json.loads(file_sums.encode(stats.sums))
-        assert told.pop("ids") is False
-        assert file_sums.decode(json.dumps(told)).prove_no_ids is proven
+        fields = json.loads(file_sums.encode(stats.sums))
+        assert fields.pop("ids") is False
+        assert file_sums.decode(json.dumps(fields)).prove_no_ids is proven
 
 
-def test_a_file_of_too_many_subjects_tells_no_sums(tmp_path: Path) -> None:
+def test_a_file_of_too_many_subjects_has_no_sums(tmp_path: Path) -> None:
     messages = [Message(seq, 1, b"s.%d" % seq, b"", b"") for seq in range(file_sums.MOST_SUBJECTS + 1)]
     stats = write(tmp_path / "many", columns_of(messages), 0)
     assert stats.sums is None
@@ -135,7 +135,7 @@ def test_a_file_of_too_many_subjects_tells_no_sums(tmp_path: Path) -> None:
     assert len(sums.subjects) == len(messages)
 
 
-def test_a_file_whose_sequences_lie_far_apart_tells_no_sums(tmp_path: Path) -> None:
+def test_a_file_whose_sequences_are_far_apart_has_no_sums(tmp_path: Path) -> None:
     stats = write(
         tmp_path / "x", columns_of([Message(1, 1, b"a", b"", b""), Message(1 << 40, 2, b"a", b"", b"")]), 0
     )

@@ -1,4 +1,4 @@
-"""A file tells the same about itself as the commit that added it."""
+"""A file describes itself as the commit that added it does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_file_is_described_as_its_commit_does(tmp_path: Path) -> None:
     assert list(found.seqs) == [*range(3, 90), 95]
 
 
-def test_the_place_of_a_file_stands_in_its_path() -> None:
+def test_the_position_of_a_file_is_in_its_path() -> None:
     copied = Copied("ORDERS", "Ab1", 17, 1_000, 0, 0, 0)
     assert place_of(f"{folder_of(-5, copied)}/part-1.parquet") == (-5, copied)
     assert place_of(f"{folder_of(7)}/part-1.parquet") == (7, None)

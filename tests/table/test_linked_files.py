@@ -1,4 +1,4 @@
-"""A file of a source's origin is the table's as it is: the commit tells what its messages have beside."""
+"""A file of a source's origin is the table's as it is: the commit has the metadata that its messages lack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from table.links import link_of, sourced, staged_link
 from table.samples import BreakableDisk, append, columns, everything, message
 
 NOW = 1_800_000_000_000_000_000
-TOLD = ("source", "source_id", "source_base", "copied_micros")
+SOURCE_COLUMNS = ("source", "source_id", "source_base", "copied_micros")
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def test_a_rewrite_makes_a_plain_file_of_it(table: Table) -> None:
     assert rows["headers"].null_count == 0
     assert set(rows["time"].cast("int64").to_pylist()) == {NOW // 1000, NOW // 1000 + 100}
     adds = DeltaTable(again.directory).get_add_actions(flatten=True)
-    told = {name: adds[f"partition.{name}"].to_pylist() for name in TOLD}
-    assert told == {name: [None] for name in TOLD}
+    found = {name: adds[f"partition.{name}"].to_pylist() for name in SOURCE_COLUMNS}
+    assert found == {name: [None] for name in SOURCE_COLUMNS}
 
 
 def test_compaction_takes_it_as_any_other(table: Table) -> None:
@@ -255,7 +255,7 @@ def test_its_statistics_are_those_of_the_file_and_its_times_those_of_the_copy(ta
     assert stats["minValues"]["time"] < stats["maxValues"]["time"] < "2027"
     assert stats["nullCount"]["headers"] == 7
     micros = str(NOW // 1000)
-    assert [add["partitionValues"][name] for name in TOLD] == ["ORDERS", "Ab1", "0", micros]
+    assert [add["partitionValues"][name] for name in SOURCE_COLUMNS] == ["ORDERS", "Ab1", "0", micros]
     assert add["partitionValues"]["base_seq"] == "-9"
     (file,) = reopened(table).files
     assert (file.first_ts, file.last_ts, file.headerless_rows) == (NOW, NOW, 7)

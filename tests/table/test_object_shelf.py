@@ -174,13 +174,13 @@ def test_a_commit_whose_outcome_cannot_be_seen_is_settled_by_opening_again(
     assert rows_in(again) == list(range(1, 21 if done else 11))
 
 
-def test_a_deposed_engine_s_commit_is_refused(place: Place) -> None:
-    deposed = place.open()
-    fold(deposed, 1, 10)
+def test_a_fenced_engine_s_commit_is_refused(place: Place) -> None:
+    fenced = place.open()
+    fold(fenced, 1, 10)
     owner = place.open()
     fold(owner, 11, 20)
     with pytest.raises(ConflictError):
-        fold(deposed, 11, 15)
+        fold(fenced, 11, 15)
     assert rows_in(place.open()) == list(range(1, 21))
 
 

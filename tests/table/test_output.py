@@ -46,6 +46,6 @@ def test_a_file_that_cannot_be_made_is_a_refusal_of_the_disk(tmp_path: Path, dis
         Output(LocalShelf(tmp_path, disk), "base_seq=2", 2, "none")
 
 
-def test_the_name_tells_the_footers_checksum() -> None:
+def test_the_name_contains_the_footers_checksum() -> None:
     assert footer_crc_of("data/part-0123-0000ffff.parquet") == 0xFFFF
     assert footer_crc_of("data/foreign.parquet") is None

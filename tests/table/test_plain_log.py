@@ -61,7 +61,7 @@ def test_files_and_transactions_are_those_that_delta_rs_finds(tmp_path: Path) ->
     assert (again.version, again.transaction("fold"), again.transaction("none")) == (7, 53, None)
 
 
-def test_a_file_of_a_source_tells_where_it_came_from(tmp_path: Path) -> None:
+def test_a_file_of_a_source_names_its_origin(tmp_path: Path) -> None:
     log = DeltaLog.open(tmp_path, DISK)
     copied = Copied(
         "ORIGIN", "id-1", 40, 1_700_000_000_000_000, NOW // 1000 * 1000, NOW // 1000 * 1000 + 999, 2

@@ -74,7 +74,7 @@ COPIED = Copied("ORDERS", "Ab1", 4, 7, 1, 2, with_headers=0)
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def test_a_folder_tells_the_same_columns_of_every_file() -> None:
+def test_a_folder_names_the_same_columns_for_every_file() -> None:
     linked = schema.folder_of(-9, COPIED)
     assert linked == "base_seq=-9/source=ORDERS/source_id=Ab1/source_base=4/copied_micros=7"
     own = f"base_seq=0/source={NULL}/source_id={NULL}/source_base={NULL}/copied_micros={NULL}"

@@ -1,4 +1,4 @@
-"""The header that tells of the origin stands behind all others, as if it were put there one by one."""
+"""The source header is the last header of each message, as if it had been added one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCKS = [
 ]
 
 
-def told(block: bytes | None, seq: int, subject: bytes) -> bytes:
+def with_source_header(block: bytes | None, seq: int, subject: bytes) -> bytes:
     value = b"ORDERS %d > > %s Ab1" % (seq, subject)
     return header_block.add(block or b"", SOURCE_HEADER, value)
 
@@ -44,7 +44,9 @@ def test_blocks_are_those_that_are_made_one_by_one(
     headers = pa.array([b"before"] * before + [block for block, _ in rows], pa.binary())[before:]
     subjects = pa.array([subject_text(subject) for _, subject in rows]).dictionary_encode()
     made = with_source(headers, seqs, subjects, LINE).to_pylist()
-    assert made == [told(block, first_seq + row, subject) for row, (block, subject) in enumerate(rows)]
+    assert made == [
+        with_source_header(block, first_seq + row, subject) for row, (block, subject) in enumerate(rows)
+    ]
 
 
 @pytest.mark.parametrize(

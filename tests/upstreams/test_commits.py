@@ -1,4 +1,4 @@
-"""Receipts are taken in once, whatever else happens, and who hands them in is told what became of them."""
+"""Each receipt is committed once, whatever else happens, and its replicator gets the outcome."""
 
 from __future__ import annotations
 

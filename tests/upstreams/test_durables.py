@@ -1,4 +1,4 @@
-"""A work-queue or interest stream elsewhere keeps a message until the target has committed it."""
+"""A remote work-queue or interest stream keeps a message until the target has committed it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap64
 
 from control.copiers import count_is, create, held
-from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
+from control.remote_origins import RemoteSites, a_nats_server, another_headwater, remote_sites
 from control.test_refused_copies import refusing
 from headwater.model.cursor import Cursor
 from headwater.replication.durable import create_request
@@ -25,18 +25,18 @@ RETENTIONS = ["workqueue", "interest"]
 
 
 @pytest.fixture(params=[a_nats_server, another_headwater], ids=lambda site: site.__name__)
-async def sites(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Elsewhere]:
-    async with elsewhere(request.param, tmp_path) as running:
+async def sites(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RemoteSites]:
+    async with remote_sites(request.param, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-async def hub(tmp_path: Path) -> AsyncIterator[Elsewhere]:
-    async with elsewhere(a_nats_server, tmp_path) as running:
+async def hub(tmp_path: Path) -> AsyncIterator[RemoteSites]:
+    async with remote_sites(a_nats_server, tmp_path) as running:
         yield running
 
 
-async def has_consumer(sites: Elsewhere, stream: str = "O", count: int = 1) -> None:
+async def has_consumer(sites: RemoteSites, stream: str = "O", count: int = 1) -> None:
     """Return once the origin has our consumer."""
 
     async def made() -> bool:
@@ -46,12 +46,12 @@ async def has_consumer(sites: Elsewhere, stream: str = "O", count: int = 1) -> N
     await until(made, "the origin has our consumer")
 
 
-async def texts(sites: Elsewhere, stream: str) -> list[int]:
+async def texts(sites: RemoteSites, stream: str) -> list[int]:
     return [int(message.data) for message in await held(sites.door, stream)]
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_a_message_leaves_once_the_target_has_it(sites: Elsewhere, retention: str) -> None:
+async def test_a_message_leaves_once_the_target_has_it(sites: RemoteSites, retention: str) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": retention})
     await create(sites.door, name="S", sources=[sites.source("O")])
     await has_consumer(sites)
@@ -71,7 +71,7 @@ async def test_a_message_leaves_once_the_target_has_it(sites: Elsewhere, retenti
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_a_lost_link_loses_and_repeats_nothing(sites: Elsewhere, retention: str) -> None:
+async def test_a_lost_link_loses_and_repeats_nothing(sites: RemoteSites, retention: str) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": retention})
     await create(sites.door, name="M", mirror=sites.source("O"))
     await has_consumer(sites)
@@ -85,20 +85,22 @@ async def test_a_lost_link_loses_and_repeats_nothing(sites: Elsewhere, retention
     await sites.pour("o", 20, start=40)
     assert await sites.left("O") == 60
     sites.copier.between = lambda receipts: receipts
-    await sites.link.mend()
+    await sites.link.restore()
     await sites.copier.until(count_is(sites.door, "M", 60))
     await sites.emptied("O")
     assert await texts(sites, "M") == list(range(60))
     assert [message.seq for message in await held(sites.door, "M")] == list(range(1, 61))
 
 
-async def _planned(sites: Elsewhere, kept: list[Receipt]) -> bool:
+async def _planned(sites: RemoteSites, kept: list[Receipt]) -> bool:
     await sites.copier.tick()
     return bool(kept)
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_what_was_read_and_not_committed_comes_again_in_order(sites: Elsewhere, retention: str) -> None:
+async def test_what_was_read_and_not_committed_comes_again_in_order(
+    sites: RemoteSites, retention: str
+) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": retention})
     await create(sites.door, name="S", sources=[sites.source("O")])
     await has_consumer(sites)
@@ -117,8 +119,8 @@ async def test_what_was_read_and_not_committed_comes_again_in_order(sites: Elsew
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_an_older_server_s_consumer_is_made_anew(
-    hub: Elsewhere, retention: str, monkeypatch: pytest.MonkeyPatch
+async def test_the_consumer_at_an_older_server_is_re_created(
+    hub: RemoteSites, retention: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.replication.durable.can_reset", lambda info: False)
     await test_what_was_read_and_not_committed_comes_again_in_order(hub, retention)
@@ -138,7 +140,7 @@ async def test_an_engine_that_forgot_what_it_owes_finds_out(tmp_path: Path) -> N
 
             async def __aexit__(self, *_: object) -> None: ...
 
-        async with elsewhere(Same, tmp_path) as sites:
+        async with remote_sites(Same, tmp_path) as sites:
             await sites.origin.ask(
                 "STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": "workqueue"}
             )
@@ -151,14 +153,16 @@ async def test_an_engine_that_forgot_what_it_owes_finds_out(tmp_path: Path) -> N
             sites.copier.between = unacked
             await sites.copier.until(count_is(sites.door, "S", 10))
             assert await sites.left("O") == 10
-        async with elsewhere(Same, tmp_path) as sites:
+        async with remote_sites(Same, tmp_path) as sites:
             await sites.emptied("O")
             assert await texts(sites, "S") == list(range(10))
             assert len(await sites.consumers("O")) == 1
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_a_filter_takes_only_its_own_and_lag_counts_only_that(sites: Elsewhere, retention: str) -> None:
+async def test_a_filter_takes_only_its_own_and_lag_counts_only_that(
+    sites: RemoteSites, retention: str
+) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o.>"], "retention": retention})
     await create(sites.door, name="S", sources=[sites.source("O", filter_subject="o.a")])
     await has_consumer(sites)
@@ -177,7 +181,7 @@ async def test_a_filter_takes_only_its_own_and_lag_counts_only_that(sites: Elsew
     assert await texts(sites, "S") == [0, 2, 4]
 
 
-async def test_two_upstreams_and_a_consumer_on_one_queue_must_all_be_done(hub: Elsewhere) -> None:
+async def test_two_upstreams_and_a_consumer_on_one_queue_must_all_be_done(hub: RemoteSites) -> None:
     await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": "workqueue"})
     made = {"stream_name": "O", "config": {"durable_name": "C", "ack_policy": "explicit"}}
     assert "error" not in await hub.origin.ask("CONSUMER.DURABLE.CREATE.O.C", made)
@@ -196,7 +200,7 @@ async def test_two_upstreams_and_a_consumer_on_one_queue_must_all_be_done(hub: E
 
 
 async def test_an_origin_that_refuses_our_consumer_is_heard(
-    hub: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    hub: RemoteSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def older(*args: Any) -> Any:
         request = create_request(*args)
@@ -217,7 +221,7 @@ async def test_an_origin_that_refuses_our_consumer_is_heard(
     await until(heard, "the origin's own error")
 
 
-async def test_the_consumer_goes_with_its_upstream(sites: Elsewhere) -> None:
+async def test_the_consumer_goes_with_its_upstream(sites: RemoteSites) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": "interest"})
     await create(sites.door, name="S", sources=[sites.source("O")])
     await has_consumer(sites)
@@ -232,7 +236,7 @@ async def test_the_consumer_goes_with_its_upstream(sites: Elsewhere) -> None:
 
 
 async def test_the_consumer_goes_when_the_link_is_back(
-    hub: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    hub: RemoteSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.upstreams.durables.AGAIN_S", 0.1)
     await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": "interest"})
@@ -241,7 +245,7 @@ async def test_the_consumer_goes_when_the_link_is_back(
     await hub.link.cut()
     assert "error" not in await hub.door.asker.ask("STREAM.UPDATE.S", {"name": "S", "sources": []})
     assert len(await hub.consumers("O")) == 1
-    await hub.link.mend()
+    await hub.link.restore()
 
     async def gone() -> bool:
         return not await hub.consumers("O")
@@ -250,7 +254,7 @@ async def test_the_consumer_goes_when_the_link_is_back(
 
 
 async def test_a_source_declared_again_keeps_the_consumer_that_was_to_go(
-    hub: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    hub: RemoteSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.upstreams.durables.AGAIN_S", 0.1)
     await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": "interest"})
@@ -261,13 +265,13 @@ async def test_a_source_declared_again_keeps_the_consumer_that_was_to_go(
     await hub.link.cut()
     assert "error" not in await hub.door.asker.ask("STREAM.UPDATE.S", {"name": "S", "sources": []})
     assert "error" not in await hub.door.asker.ask("STREAM.UPDATE.S", config)
-    await hub.link.mend()
+    await hub.link.restore()
     await hub.copier.until(count_is(hub.door, "S", 3))
     await hub.emptied("O")
     assert len(await hub.consumers("O")) == 1
 
 
-async def test_an_origin_made_anew_is_copied_from_its_start(hub: Elsewhere) -> None:
+async def test_a_re_created_origin_is_copied_from_its_start(hub: RemoteSites) -> None:
     config = {"name": "O", "subjects": ["o"], "retention": "workqueue"}
     await hub.origin.ask("STREAM.CREATE.O", config)
     await create(hub.door, name="S", sources=[hub.source("O")])
@@ -283,7 +287,7 @@ async def test_an_origin_made_anew_is_copied_from_its_start(hub: Elsewhere) -> N
 
 
 async def test_an_origin_s_own_limit_of_unacknowledged_messages_holds(tmp_path: Path) -> None:
-    async with elsewhere(a_nats_server, tmp_path) as hub:
+    async with remote_sites(a_nats_server, tmp_path) as hub:
         config = {"name": "O", "subjects": ["o"], "retention": "workqueue"}
         limits = {"consumer_limits": {"max_ack_pending": 5}}
         assert "error" not in await hub.origin.ask("STREAM.CREATE.O", {**config, **limits})
@@ -294,7 +298,7 @@ async def test_an_origin_s_own_limit_of_unacknowledged_messages_holds(tmp_path: 
         assert await texts(hub, "S") == list(range(12))
 
 
-async def test_another_filter_has_its_consumer_before_the_old_one_goes(hub: Elsewhere) -> None:
+async def test_another_filter_has_its_consumer_before_the_old_one_goes(hub: RemoteSites) -> None:
     await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o.*"], "retention": "interest"})
     await create(hub.door, name="S", sources=[hub.source("O", filter_subject="o.a")])
     await has_consumer(hub)
@@ -312,7 +316,7 @@ async def test_another_filter_has_its_consumer_before_the_old_one_goes(hub: Else
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_a_write_that_the_target_refused_acknowledges_nothing(hub: Elsewhere, retention: str) -> None:
+async def test_a_write_that_the_target_refused_acknowledges_nothing(hub: RemoteSites, retention: str) -> None:
     await hub.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "retention": retention})
     await create(hub.door, name="S", sources=[hub.source("O")])
     await has_consumer(hub)
@@ -343,7 +347,7 @@ async def test_a_write_that_the_target_refused_acknowledges_nothing(hub: Elsewhe
 
 
 async def test_removing_a_source_of_an_origin_that_never_was_is_said_once(
-    hub: Elsewhere, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    hub: RemoteSites, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     for name, value in {"AGAIN_S": 0.001, "LONGEST_AGAIN_S": 0.002, "MOST_TRIES": 20}.items():

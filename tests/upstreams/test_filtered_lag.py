@@ -1,4 +1,4 @@
-"""The lag of an upstream with filters counts what they take, where the origin lies elsewhere."""
+"""The lag of an upstream with filters on a remote origin counts only matching messages."""
 
 from __future__ import annotations
 

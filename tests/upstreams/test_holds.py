@@ -111,9 +111,7 @@ async def test_a_consumer_and_an_upstream_must_both_be_done_with_it(
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_withdrawing_an_upstream_lets_go_of_what_was_there_for_it_alone(
-    tmp_path: Path, retention: str
-) -> None:
+async def test_withdrawing_an_upstream_releases_what_only_it_held(tmp_path: Path, retention: str) -> None:
     async with copying(tmp_path) as (door, _):
         await create(door, name="O", subjects=["o"], retention=retention)
         await create(door, name="S", sources=[{"name": "O"}])
@@ -134,7 +132,7 @@ async def test_a_deleted_target_holds_nothing(tmp_path: Path) -> None:
         await emptied(door, "O")
 
 
-async def test_another_filter_holds_before_the_old_one_lets_go(tmp_path: Path) -> None:
+async def test_another_filter_holds_before_the_old_one_releases(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o.>"], retention="interest")
         await create(door, name="S", sources=[{"name": "O", "filter_subject": "o.a"}])
@@ -146,7 +144,7 @@ async def test_another_filter_holds_before_the_old_one_lets_go(tmp_path: Path) -
         await emptied(door, "O")
 
 
-async def test_an_origin_made_anew_is_held_from_its_start(tmp_path: Path) -> None:
+async def test_a_re_created_origin_is_held_from_its_start(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"], retention="interest")
         await create(door, name="S", sources=[{"name": "O"}])
@@ -222,7 +220,7 @@ async def test_a_change_to_interest_retention_keeps_what_is_not_copied(tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["source", "mirror"])
-async def test_a_target_by_interest_stores_what_somebody_wants_of_it_and_its_origin_lets_all_go(
+async def test_an_interest_target_stores_what_a_consumer_wants_and_its_origin_releases_all(
     tmp_path: Path, kind: str
 ) -> None:
     async with copying(tmp_path) as (door, copier):
@@ -275,7 +273,7 @@ async def test_a_deleted_target_that_could_not_be_opened_holds_nothing(
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
-async def test_what_a_disk_refused_to_let_go_leaves_later(
+async def test_what_a_disk_refused_to_remove_is_removed_later(
     tmp_path: Path, retention: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 0.05)

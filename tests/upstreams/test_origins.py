@@ -1,4 +1,4 @@
-"""How far an origin is, and where to begin in it, told of one here and of one elsewhere alike."""
+"""The extent of an origin, and where to begin in it, for local and remote origins."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headwater.model.upstream import External, StreamSource
 from headwater.upstreams.origins import Origins
 
 HERE = StreamSource(name="O")
-ELSEWHERE = StreamSource(name="O", external=External(api="$JS.API"))
+REMOTE = StreamSource(name="O", external=External(api="$JS.API"))
 
 
-@pytest.mark.parametrize("source", [HERE, ELSEWHERE])
-async def test_an_origin_tells_its_first_and_last_sequence(tmp_path: Path, source: StreamSource) -> None:
+@pytest.mark.parametrize("source", [HERE, REMOTE])
+async def test_an_origin_reports_its_first_and_last_sequence(tmp_path: Path, source: StreamSource) -> None:
     async with opened_door(tmp_path) as door:
         await create(door, name="O", subjects=["o"], max_msgs=3)
         await publish(door, "o", 5)
@@ -26,7 +26,7 @@ async def test_an_origin_tells_its_first_and_last_sequence(tmp_path: Path, sourc
         assert extent.identity
 
 
-@pytest.mark.parametrize("source", [HERE, ELSEWHERE])
+@pytest.mark.parametrize("source", [HERE, REMOTE])
 async def test_a_start_time_is_found_as_a_sequence(tmp_path: Path, source: StreamSource) -> None:
     async with opened_door(tmp_path) as door:
         await create(door, name="O", subjects=["o"])
@@ -49,5 +49,5 @@ async def test_an_origin_that_nobody_answers_for_is_an_error_that_names_the_subj
 async def test_an_error_of_the_origin_is_raised_as_it_is(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         with pytest.raises(ApiError) as raised:
-            await Origins(door.domain, door.connection).extent(ELSEWHERE)
+            await Origins(door.domain, door.connection).extent(REMOTE)
         assert raised.value.err_code == 10059

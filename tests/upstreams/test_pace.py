@@ -70,7 +70,7 @@ def test_the_age_of_what_waits_says_how_far_behind_it_is() -> None:
     assert not pace.is_live(NOW + 1), "what waits grows old"
 
 
-def test_a_source_that_begins_anew_has_it_all_before_it() -> None:
+def test_a_source_that_starts_over_has_everything_left_to_copy() -> None:
     pace = copying(10, 1000, 10_000)
     pace.saw(1, 50, NOW + 60 * SECOND)
     assert (pace.began_seq, pace.origin_last_seq) == (0, 50)

@@ -104,7 +104,7 @@ async def test_upstreams_of_a_target_that_has_others_now_are_forgotten(
     assert list(pending) == []
 
 
-async def test_one_of_an_origin_elsewhere_never_rests_and_is_asked_ever_less_often(
+async def test_an_upstream_of_a_remote_origin_stays_pending_and_is_queried_less_and_less_often(
     streams: tuple[Stream, Stream],
 ) -> None:
     pending, upstream = PendingUpstreams(), source_of(streams[1], External(api="$JS.hub.API"))

@@ -40,7 +40,7 @@ def test_it_fades_to_nothing() -> None:
     assert rate.at(600 * SECOND) == 0
 
 
-def test_after_a_pause_it_begins_anew() -> None:
+def test_after_a_pause_it_starts_over() -> None:
     rate = Rate()
     rate.begin(SECOND)
     rate.add(1000, 2 * SECOND)

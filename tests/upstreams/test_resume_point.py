@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def fare(door: Door, target: str) -> dict[str, Any]:
-    """Return how the mirror, or the only source, of a stream fares."""
+    """Return the status of the mirror, or of the only source, of a stream."""
     info = await door.asker.ask(f"STREAM.INFO.{target}")
     found: dict[str, Any] = info["mirror"] if "mirror" in info else info["sources"][0]
     return found
@@ -196,7 +196,7 @@ async def test_messages_that_leave_with_their_acks_are_no_gap(tmp_path: Path) ->
         assert await gaps(door, "M") == []
 
 
-async def test_a_source_whose_origin_was_made_anew_begins_again_and_says_so(tmp_path: Path) -> None:
+async def test_a_source_whose_origin_was_re_created_starts_over_and_logs_it(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
         await create(door, name="S", sources=[{"name": "O"}])
@@ -246,9 +246,9 @@ async def test_a_deleted_origin_is_an_error_and_what_was_copied_stays(tmp_path: 
         assert (await door.domain.stream("M").reading.state()).messages == 5
 
 
-@pytest.mark.parametrize("anew", [{"name": "M2", "mirror": {"name": "O"}}, None])
-async def test_the_ways_out_for_a_mirror_whose_origin_was_made_anew(
-    tmp_path: Path, anew: dict[str, Any] | None
+@pytest.mark.parametrize("replacement", [{"name": "M2", "mirror": {"name": "O"}}, None])
+async def test_the_remedies_for_a_mirror_whose_origin_was_re_created(
+    tmp_path: Path, replacement: dict[str, Any] | None
 ) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
@@ -260,8 +260,8 @@ async def test_the_ways_out_for_a_mirror_whose_origin_was_made_anew(
         await publish(door, "o", 9)
         await copier.tick()
         assert "re-created" in (await fare(door, "M"))["error"]["description"]
-        if anew:
-            await create(door, **anew)
+        if replacement:
+            await create(door, **replacement)
             await copied(door, copier, "M2", 9)
         else:
             await update(door, name="M", subjects=["m"], sources=[{"name": "O"}])

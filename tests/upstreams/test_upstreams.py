@@ -104,7 +104,7 @@ async def test_a_receipt_that_comes_in_while_the_same_range_is_planned_again_is_
             return found
 
         monkeypatch.setattr(origin, "tail_from", tail_with_a_commit_meanwhile)
-        # The one who asks again does not know of the first piece any more, so it is planned once more.
+        # The replicator that asks again no longer lists the first piece, so it is planned again.
         copier.between = lambda receipts: receipts
         for _ in range(3):
             await copier.tick()
@@ -148,7 +148,7 @@ async def test_copying_goes_on_where_it_was_after_a_restart(tmp_path: Path, fold
         assert [m.data for m in await held(door, "S")] == [b"o %d" % number for number in range(20)]
 
 
-async def test_a_source_made_anew_is_copied_from_its_start(tmp_path: Path) -> None:
+async def test_a_re_created_origin_of_a_source_is_copied_from_its_start(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
         await create(door, name="S", sources=[{"name": "O"}])
@@ -160,7 +160,7 @@ async def test_a_source_made_anew_is_copied_from_its_start(tmp_path: Path) -> No
         await copier.until(count_is(door, "S", 8))
 
 
-async def test_a_mirror_of_a_stream_made_anew_stops_with_an_error(tmp_path: Path) -> None:
+async def test_a_mirror_of_a_re_created_stream_stops_with_an_error(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
         await create(door, name="M", mirror={"name": "O"})

@@ -34,7 +34,7 @@ def test_many_messages_are_the_same_as_each_alone() -> None:
     assert lmsgs(b"a", messages) == lmsg(b"a", b"r1", b"", b"x") + lmsg(b"a", b"", HEADERS, b"y")
 
 
-def test_interest_is_told() -> None:
+def test_interest_is_parsed() -> None:
     assert subscribe(b"a.>") + unsubscribe(b"a.>") == b"LS+ a.>\r\nLS- a.>\r\n"
     assert subscribe(b"a", b"q") + unsubscribe(b"a", b"q") == b"LS+ a q 1\r\nLS- a q\r\n"
 

@@ -49,7 +49,7 @@ def test_a_message_that_is_held_is_answered_with_nothing() -> None:
     assert PubAcks("S", "").other(b"r", b"{}") == b"PUB r 2\r\n{}\r\n"
 
 
-def test_a_refusal_tells_code_and_reason_with_its_length_in_bytes() -> None:
+def test_a_refusal_contains_code_and_reason_with_its_length_in_bytes() -> None:
     error = api_error("stream_store_failed", err="für später")
     refused = PubAcks("Ü", "").error(b"r", error)
     line, body, rest = refused.split(b"\r\n")

@@ -132,10 +132,10 @@ def test_deliveries_are_what_the_library_writes(
         body = rest[:-2]
         assert int(size) == len(body)
         payload += len(body)
-        told = wire.MsgProto.FromString(body)
-        assert (told.sequence, told.timestamp, told.subject) == (seq, ts, channel)
-        assert (told.reply, told.data) == (reply, data)
-        assert (told.redelivered, told.redeliveryCount) == (count > 0, count)
+        decoded = wire.MsgProto.FromString(body)
+        assert (decoded.sequence, decoded.timestamp, decoded.subject) == (seq, ts, channel)
+        assert (decoded.reply, decoded.data) == (reply, data)
+        assert (decoded.redelivered, decoded.redeliveryCount) == (count > 0, count)
     assert payload_bytes(frames) == payload
 
 

@@ -100,7 +100,7 @@ def test_what_cannot_be_changed_is_said_by_the_server(shell: Shell, stream: str,
     assert (ran.code, "ack policy can not be updated (10012)" in ran.err) == (1, True)
 
 
-def test_a_copy_begins_anew_with_the_same_config(shell: Shell, stream: str) -> None:
+def test_a_copy_starts_over_with_the_same_config(shell: Shell, stream: str) -> None:
     shell.ok("consumer", "add", stream, "WORK", "--pull", "--max-deliver", "3", "--metadata", "k=v")
     shell.ok("consumer", "next", stream, "WORK")
     info = shell.json("consumer", "copy", stream, "WORK", "WORK2", "--max-deliver", "4")

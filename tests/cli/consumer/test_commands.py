@@ -27,7 +27,7 @@ def test_every_command_shows_examples_that_parse(name: str) -> None:
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "cli-topics.md"
 
 
-def test_every_flag_of_a_consumers_config_stands_in_the_reference() -> None:
+def test_every_flag_of_a_consumers_config_is_in_the_reference() -> None:
     options = [p for p in consumer.commands["copy"].params if isinstance(p, click.Option) and not p.hidden]
     page = REFERENCE.read_text()
     assert [p.opts[-1] for p in options if f"`{p.opts[-1]}" not in page] == []

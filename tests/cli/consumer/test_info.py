@@ -124,7 +124,7 @@ def test_many_steps_of_a_backoff_are_shortened() -> None:
     assert "1.00s, 2.00s, ..., 19.00s, 20.00s (20 total)" in text
 
 
-def test_an_ended_pause_is_told_as_passed() -> None:
+def test_an_ended_pause_is_shown_as_passed() -> None:
     text = written(info_rows({**WORK, "paused": False}), 120)
     assert "Paused Until Deadline: 2026-01-02 05:04:05 (passed)" in text
 

@@ -90,7 +90,7 @@ def test_each_flag_sets_what_it_says(flags: str, config: Json) -> None:
 def test_every_field_of_a_config_has_a_flag() -> None:
     command = stream_config.config_flags(click.command()(lambda **_: None))
     names = {parameter.name for parameter in command.params}
-    elsewhere = {
+    not_flags = {
         "name": "the argument",
         "sealed": "stream seal",
         "no_ack": "ack",
@@ -99,7 +99,7 @@ def test_every_field_of_a_config_has_a_flag() -> None:
         "republish": "republish_destination",
         "consumer_limits": "limit_consumer_inactive",
     }
-    assert {f for f in StreamConfig.__struct_fields__ if f not in names} == set(elsewhere)
+    assert {f for f in StreamConfig.__struct_fields__ if f not in names} == set(not_flags)
 
 
 def test_a_source_may_be_json_and_name_a_domain() -> None:

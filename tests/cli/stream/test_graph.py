@@ -14,7 +14,7 @@ def test_rates_come_from_two_looks() -> None:
     assert history.line() == "140 messages, 30 stored/s, 10 removed/s"
 
 
-def test_a_stream_that_was_made_anew_has_no_negative_rates() -> None:
+def test_a_re_created_stream_has_no_negative_rates() -> None:
     history = History()
     history.note(10.0, {"messages": 100, "last_seq": 100})
     history.note(11.0, {"messages": 5, "last_seq": 5})

@@ -47,7 +47,7 @@ def written(sheet: Sheet | None, width: int = 160) -> str:
     return out.getvalue()
 
 
-def test_of_another_server_nothing_is_told() -> None:
+def test_nothing_is_shown_for_another_server() -> None:
     plain = {"name": "ORDERS", "lag": 3, "active": 1}
     assert extension(plain) == {}
     assert progress_lines(plain) == []

@@ -32,12 +32,12 @@ export async function objects(probe) {
   await probe.call("watch", async () => {
     const seen = [];
     const watch = await store.watch({ includeHistory: true });
-    const told = all(watch).then((found) => seen.push(...found.filter((one) => one !== null).map(shown)));
+    const watched = all(watch).then((found) => seen.push(...found.filter((one) => one !== null).map(shown)));
     await store.putBlob({ name: "watched" }, encoder.encode("now"));
     const deadline = Date.now() + 10_000;
     while (watch.getProcessed() < 4 && Date.now() < deadline) await new Promise((done) => setTimeout(done, 20));
     watch.stop();
-    await told;
+    await watched;
     return seen.sort((a, b) => a.name.localeCompare(b.name));
   });
   await probe.call("status", async () => {

@@ -1,4 +1,4 @@
-"""Advisories: what the server tells of its streams without being asked."""
+"""Advisories: events that the server publishes about its streams."""
 
 import asyncio
 

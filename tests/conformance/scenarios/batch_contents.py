@@ -123,7 +123,7 @@ async def a_batch_is_expected_right(probe: Probe) -> None:
     await commit(probe, "as it would be", ("b.f", {}), ("b.g", {last: "8"}))
     await commit(probe, "as it is", ("b.f", {}), ("b.g", {last: "7"}))
     await commit(probe, "nonsense", ("b.f", {last: "x"}), ("b.g", {}))
-    await commit(probe, "from elsewhere", ("b.f", {"Nats-Stream-Source": "x"}), ("b.g", {}))
+    await commit(probe, "from another stream", ("b.f", {"Nats-Stream-Source": "x"}), ("b.g", {}))
     await commit(probe, "an increment", ("b.f", {"Nats-Incr": "1"}), ("b.g", {}))
     await probe.contents("B")
 

@@ -13,7 +13,7 @@ S = {"name": "S", "subjects": ["s.>"]}
 
 
 def seen(msg: Msg) -> dict[str, Any]:
-    """Return what the client knows of a delivered message; it makes up the names of ordered consumers."""
+    """Return what the client knows about a delivered message; it generates the names of ordered consumers."""
     found = msg.metadata
     return {
         "subject": msg.subject,

@@ -1,4 +1,4 @@
-"""What the server tells of consumers without being asked."""
+"""Advisories about consumers."""
 
 from conformance.inbox import Used, inbox
 from conformance.probe import Probe
@@ -35,4 +35,4 @@ async def a_waiting_client_gets_the_end(probe: Probe) -> None:
         await used.pull(box, {"batch": 3, "expires": 20 * SECOND, "max_bytes": 1000})
         await used.settle(num_waiting=1)
         await probe.api("STREAM.DELETE.S")
-        await box.take(1, "told")
+        await box.take(1, "advisory")

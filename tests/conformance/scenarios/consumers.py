@@ -121,7 +121,7 @@ async def a_consumer_is_deleted_once(probe: Probe) -> None:
         await used.pull(box, {"batch": 9, "expires": 5_000_000_000})
         await box.take(5)
         await probe.api("CONSUMER.DELETE.S.C")
-        await box.take(1, "told")
+        await box.take(1, "advisory")
     await probe.api("CONSUMER.DELETE.S.C")
     await probe.api("CONSUMER.INFO.S.C")
     await probe.api("CONSUMER.DELETE.NONE.C")

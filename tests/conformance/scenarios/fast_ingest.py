@@ -25,15 +25,17 @@ async def ingest(
             await probe.nc.publish(subject, data, reply=reply, headers=more[0] if more else None)
         # The answer to a ping of an unknown batch comes after all others.
         await probe.nc.publish(subject, b"", reply=f"{inbox}.none.3.fail.9.{PING}.$FI")
-        told = []
+        replies = []
         while True:
             msg = await heard.queue.get()
             if ".none." in msg.subject:
                 break
-            told.append(
+            replies.append(
                 (msg.subject.removeprefix(f"{inbox}.batch."), text(msg.data).replace(": true", ":true"))
             )
-    probe.record(label, f"PUB {subject} with replies {inbox}.batch.{flow}.{gap}.<seq>.<operation>.$FI", told)
+    probe.record(
+        label, f"PUB {subject} with replies {inbox}.batch.{flow}.{gap}.<seq>.<operation>.$FI", replies
+    )
 
 
 @scenario

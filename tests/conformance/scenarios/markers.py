@@ -31,8 +31,10 @@ async def only_the_last_message_of_a_subject_leaves_a_marker(probe: Probe) -> No
 
 @scenario
 async def a_marker_is_republished(probe: Probe) -> None:
-    await probe.create(CONFIG | {"max_msgs_per_subject": 1, "republish": {"src": "t.>", "dest": "told.>"}})
-    async with probe.listening("told.>") as heard:
+    await probe.create(
+        CONFIG | {"max_msgs_per_subject": 1, "republish": {"src": "t.>", "dest": "republished.>"}}
+    )
+    async with probe.listening("republished.>") as heard:
         await probe.publish("t.a", b"goes", {"Nats-TTL": "1s"})
         await heard.take(2)
 

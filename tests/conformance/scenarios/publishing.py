@@ -27,7 +27,7 @@ async def a_duplicate_gets_the_first_sequence(probe: Probe) -> None:
     await probe.publish("d.a", b"one", {"Nats-Msg-Id": "1"})
     await probe.publish("d.a", b"two", {"Nats-Msg-Id": "2"})
     await probe.publish("d.a", b"again", {"Nats-Msg-Id": "1"})
-    await probe.publish("d.b", b"elsewhere", {"Nats-Msg-Id": "1"})
+    await probe.publish("d.b", b"other subject", {"Nats-Msg-Id": "1"})
     await probe.publish("d.a", b"no id", {"Nats-Msg-Id": ""})
     await probe.publish("d.a", b"no id", {"Nats-Msg-Id": ""})
     await probe.publish("d.a", b"case", {"nats-msg-id": "1"})

@@ -1,4 +1,4 @@
-"""Pull requests: what each gets, and what it is told in the end."""
+"""Pull requests: what each gets, and its status at the end."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Origins that let go of what was taken: work queues and interest."""
+"""Origins that release copied messages: work queues and interest streams."""
 
 from conformance.copies import add, copied, fill, sourced, upstream
 from conformance.inbox import Used

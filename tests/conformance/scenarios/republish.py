@@ -1,4 +1,4 @@
-"""Republishing: a stored message, told to whoever listens."""
+"""Republishing: a stored message is sent to subscribers."""
 
 from conformance.probe import Probe
 from conformance.scenario import scenario

@@ -171,8 +171,8 @@ async def shown(probe: Probe, label: str, wanted: str = "") -> None:
 async def a_schedule_publishes_through_the_rest_of_the_stream(probe: Probe) -> None:
     transform = {"src": "s.out", "dest": "s.moved"}
     config = {"name": "S", "subjects": ["s.>"], "allow_msg_schedules": True, "subject_transform": transform}
-    await probe.create(config | {"republish": {"src": "s.moved", "dest": "told"}})
-    async with probe.listening("told") as heard:
+    await probe.create(config | {"republish": {"src": "s.moved", "dest": "republished"}})
+    async with probe.listening("republished") as heard:
         await probe.publish("s.in", b"moved", schedule("@at 2001-01-01T00:00:00Z"))
         await heard.take(1)
     await probe.contents("S")

@@ -147,7 +147,7 @@ async def try_each(probe: Probe, variants: dict[str, dict[str, Any]], **common: 
         config = {"name": "S"} | common | variant
         answer = await probe.quietly("STREAM.CREATE.S", config)
         # Only what is declared: a stream may have stored the news of its own creation already,
-        # and an upstream tells of its progress in its own time.
+        # and an upstream reports its progress at times of its own.
         shown = {key: answer.get(key) for key in ("type", "error", "config", "did_create")}
         probe.record(label, f"$JS.API.STREAM.CREATE.S {config}"[:500], shown)
         if "error" not in answer:

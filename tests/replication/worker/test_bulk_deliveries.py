@@ -44,7 +44,7 @@ FULL, SMALL = Limits(), Limits(least=1)
 
 
 class Delivered(NamedTuple):
-    """A message, its number, and how many were pending after it, where that was told."""
+    """A message, its number, and how many were pending after it, where that is known."""
 
     number: int
     message: Message
@@ -146,11 +146,11 @@ def _checked_taken_out(buffer: Buffer, starts: Int64s, stops: Int64s) -> pa.Bina
 
 
 def assert_same(found: list[Item], expected: Iterable[Item]) -> None:
-    """Check that everything was found, in order; what is pending only where it is told."""
+    """Check that everything was found, in order; what is pending only where it is known."""
     wanted = list(expected)
     for item, other in zip(found, wanted, strict=False):
-        is_told = not isinstance(item, Delivered) or item.pending is not None
-        assert item == (other if is_told else (*other[:2], None))
+        is_known = not isinstance(item, Delivered) or item.pending is not None
+        assert item == (other if is_known else (*other[:2], None))
     assert len(found) == len(wanted)
 
 
@@ -263,7 +263,7 @@ def test_many_messages_are_taken_in_few_pieces(count: int, size: int, headers: b
     raw = b"".join(rows)
     places = range(3_000_001, len(raw), 3_000_001)
     runs = runs_in(raw, FULL, places, step=1 << 20)
-    assert sum(runs) == count - 1, "all but the first, which tells what they look like"
+    assert sum(runs) == count - 1, "all but the first, which shows what they look like"
     assert len(runs) <= len(places) + 2
 
 
@@ -370,7 +370,7 @@ def test_a_line_without_an_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize("numbers", [b"9.9.9.x", b"9.9.9.", b"9.9..9", b"9.x.9.9", b".9.9.9", b"9.9.9"])
-def test_a_reply_that_tells_nothing_is_left_to_those_who_say_so(numbers: bytes) -> None:
+def test_a_reply_without_numbers_is_left_to_the_slow_parser(numbers: bytes) -> None:
     odd = frame(b"a", b"$JS.ACK.S.C.1." + numbers, None, b"data")
     runs_in(plain(*range(1, 9)) + odd + plain(*range(10, 50)), SMALL)
 

@@ -136,12 +136,12 @@ def stranger() -> Iterator[int]:
         thread.join()
 
 
-def test_a_server_of_another_kind_is_told_apart(stranger: int) -> None:
+def test_a_server_of_another_kind_is_recognized(stranger: int) -> None:
     with pytest.raises(BusError, match="not a nats-server"):
         BlockingClient(ConnectOptions(servers=(f"nats://127.0.0.1:{stranger}",)))
 
 
-async def test_a_connection_made_anew_has_nothing_of_the_one_before() -> None:
+async def test_a_new_connection_has_nothing_of_the_one_before() -> None:
     def read(url: str) -> list[bytes]:
         with BlockingClient(ConnectOptions(servers=(url,))) as client:
             before = client.open()

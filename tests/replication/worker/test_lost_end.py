@@ -1,4 +1,4 @@
-"""Messages that an origin stored after the copy under sequences of the copy are told by their times."""
+"""Messages that an origin stored after the copy, under copied sequences, are detected by their times."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ async def test_a_stream_that_is_not_there_is_an_error(site: Site) -> None:
         await site.read(1, 10)
 
 
-async def test_a_stream_made_anew_since_the_plan_is_noticed(site: Site) -> None:
+async def test_a_stream_re_created_since_the_plan_is_detected(site: Site) -> None:
     await site.make()
     await site.publish("orders.a", b"x")
     created = (await site.ask("STREAM.INFO.ORDERS"))["created"]
@@ -306,7 +306,7 @@ async def test_what_only_the_leader_has_is_left_for_the_next_time() -> None:
     assert (reading.seqs, reading.through) == ([1, 2, 3, 4, 5], 5)
 
 
-async def test_a_stream_made_anew_while_it_is_read_is_noticed() -> None:
+async def test_a_stream_re_created_while_it_is_read_is_detected() -> None:
     async with proxied() as (site, proxy):
         info = await site.ask("STREAM.INFO.ORDERS")
         proxy.answers["STREAM.INFO"] = info

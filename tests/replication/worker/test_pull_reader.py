@@ -101,7 +101,7 @@ def test_a_consumer_that_is_owed_acknowledgements_nobody_remembers_is_set_back()
 
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
-def test_an_older_server_s_consumer_is_made_anew_and_interest_never_lapses(retention: str) -> None:
+def test_the_consumer_at_an_older_server_is_re_created_and_interest_never_lapses(retention: str) -> None:
     script = Script([delivery(4, 1, 0)], delivered=(4, 4), pending=1)
     script.level = "1"
     assert [message.seq for message in read(reader_of(script, 4, retention=retention))] == [4]

@@ -107,7 +107,7 @@ def test_the_consumer_is_hidden_unacknowledged_and_short_lived() -> None:
     assert not {"durable_name", "filter_subject", "filter_subjects"} & set(config)
 
 
-def test_filters_are_told_in_the_form_for_one_or_for_many() -> None:
+def test_filters_are_sent_in_the_form_for_one_or_for_many() -> None:
     one, many = Script(0), Script(0)
     read(one, "a.*")
     read(many, "a.*", "b")

@@ -118,7 +118,7 @@ def test_all_that_has_come_is_drained_and_nothing_more_is_waited_for() -> None:
     assert content(intake) == b"onetwothreefour"
 
 
-def test_the_end_of_a_connection_is_told_and_takes_nothing_away(pair: Pair) -> None:
+def test_the_end_of_a_connection_is_reported_and_loses_nothing(pair: Pair) -> None:
     near, far = pair
     intake = ReceiveBuffer()
     bring(pair, b"last", intake)

@@ -172,7 +172,7 @@ def test_it_is_known_beforehand_which_messages_are_wanted(fields: dict[str, Any]
         {"filters": ("a.*", "b.>")},
     ],
 )
-def test_data_that_lies_in_pages_stays_in_them(fields: dict[str, Any]) -> None:
+def test_data_in_pages_stays_in_them(fields: dict[str, Any]) -> None:
     rows = rows_of(columns_of([plain(1, b"a.1", Color="red"), plain(2, b"b.1")]))
     pages = data_chunk.encode(rows.datas, "none")
     rewrite = Rewrite(work_of(stop_seq=2, **fields))

@@ -113,7 +113,7 @@ def test_a_range_over_many_row_groups_is_copied_whole(tmp_path: Path) -> None:
 
 @pytest.fixture
 def thawed() -> Iterator[None]:
-    """Have what a task froze be collected again, or the end of the tests tells of leaks."""
+    """Unfreeze what a task froze, or the end of the tests reports leaks."""
     yield
     gc.unfreeze()
 
@@ -194,7 +194,7 @@ def test_a_mirror_has_whole_files_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filters", [(), ("orders.1",)])
-def test_a_file_of_which_something_is_left_out_is_written_anew(tmp_path: Path, filters: tuple[str]) -> None:
+def test_a_file_that_is_copied_in_part_is_rewritten(tmp_path: Path, filters: tuple[str]) -> None:
     one, two, three = ([message(seq) for seq in range(at, at + 20_000)] for at in (1, 20_001, 40_001))
     demanding = three[5]._replace(headers=b"NATS/1.0\r\nNats-Expected-Stream: O\r\n\r\n")
     three[5] = demanding._replace(headers=b"")
@@ -261,9 +261,7 @@ def disk_behind(*answers: bool) -> Any:
 
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_a_source_s_file_is_numbered_anew_and_small_while_the_disk_is_behind(
-    tmp_path: Path, behind: bool
-) -> None:
+def test_a_source_s_file_is_renumbered_and_small_while_the_disk_is_slow(tmp_path: Path, behind: bool) -> None:
     messages = numbered([message(seq) for seq in range(1, 40_001)])
     work = source_work(tmp_path, file_of(tmp_path, messages))
     with disk_behind(behind):
@@ -298,7 +296,7 @@ class Group(NamedTuple):
 
 
 def layout(path: Path) -> list[Group]:
-    """Return the data of each row group as it lies in a file, which pyarrow finds to be whole."""
+    """Return the data of each row group of a file that pyarrow can read completely."""
     content = path.read_bytes()
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         file.read()
@@ -360,7 +358,7 @@ def test_a_transform_that_keeps_all_messages_keeps_the_pages(tmp_path: Path) -> 
         ({"transforms": (("orders.1", "one"),)}, None),
     ],
 )
-def test_a_group_of_which_something_is_left_out_is_encoded_anew(
+def test_a_group_that_is_copied_in_part_is_encoded_again(
     tmp_path: Path, fields: dict[str, Any], kept: list[bool] | None
 ) -> None:
     file = file_of(tmp_path, MESSAGES)
@@ -570,7 +568,7 @@ def test_a_filtered_copy_holds_a_few_row_groups_at_a_time(tmp_path: Path, length
 
 
 @pytest.mark.parametrize("room", [0, 5, 15, 16, 40, 41, 42])
-def test_a_disk_that_is_full_is_told_and_leaves_no_file(tmp_path: Path, room: int) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path: Path, room: int) -> None:
     file = file_of(tmp_path, MESSAGES)
     write, left = ChecksumSink.write, iter(range(room))
 
@@ -586,7 +584,7 @@ def test_a_disk_that_is_full_is_told_and_leaves_no_file(tmp_path: Path, room: in
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2])
-def test_a_disk_that_refuses_a_block_in_the_background_is_told_and_leaves_no_file(
+def test_a_disk_that_refuses_a_block_in_the_background_is_reported_and_leaves_no_file(
     tmp_path: Path, blocks: int
 ) -> None:
     file = file_of(tmp_path, numbered(MESSAGES, 250))

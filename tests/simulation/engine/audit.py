@@ -76,7 +76,7 @@ class Audit:
             if copy.target is model:
                 self._copied(copy, found)
         if model.copies and any(seq not in found and not model.why_gone(seq) for seq in promised):
-            # What was copied while we read here is let go here.
+            # Messages that were copied while we read are released here.
             for copy in model.copies:
                 self._copied(copy, await self._scan(copy.target.name))
         for seq, sent in promised.items():
@@ -201,7 +201,7 @@ class Audit:
                 model.fail(f"{message.seq} has outlived its TTL")
 
     def _leftovers(self, model: StreamModel) -> None:
-        """See that queues let go of what everybody has."""
+        """Check that queues release the messages that every target has."""
         if model.keeps_by_limits:
             return
         for message in self.found[model.name].values():

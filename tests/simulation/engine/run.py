@@ -2,7 +2,7 @@
 
 The process reads seeds from its input, one in each line, and writes one line of JSON for each (simulate.py).
 It must run on the shim. It does nothing between two runs, so that each begins in the same memory: some sets
-of the engine are ordered by addresses, and a seed must repeat a run wherever it stands in a list of seeds.
+of the engine are ordered by addresses, and a seed must repeat a run at any position in a list of seeds.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def install_python() -> Path:
 
 
 def install_javascript() -> None:
-    """Return once the client lies in node_modules."""
+    """Return once the client is in node_modules."""
     if not (JAVASCRIPT / "node_modules" / "node-nats-streaming").exists():
         quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
         subprocess.run(["npm", "install", *quiet], cwd=JAVASCRIPT, check=True, timeout=INSTALL_WITHIN_S)
@@ -62,13 +62,13 @@ def python_environment() -> dict[str, str]:
 
 
 async def try_python(url: str, cluster: str) -> Problems:
-    """Return how the Python client fares."""
+    """Return the results of the Python client."""
     environment = await asyncio.to_thread(python_environment)
     return await _tried([sys.executable, str(PYTHON / "behaviours.py"), url, cluster], environment)
 
 
 async def try_javascript(url: str, cluster: str) -> Problems:
-    """Return how the JavaScript client fares."""
+    """Return the results of the JavaScript client."""
     await asyncio.to_thread(install_javascript)
     return await _tried(["node", str(JAVASCRIPT / "behaviours.mjs"), url, cluster], dict(os.environ))
 

@@ -28,8 +28,10 @@ async def offered(stream: Stream, workshop: Workshop, *items: tuple[bytes, ...])
     """Offer (subject, data[, headers]); return the sequence or the error code that each is answered with."""
     await publish(stream, *items)  # type: ignore[arg-type]
     answers = workshop.answers.take()
-    told = [answers[b"r%d" % n] for n in range(len(items))]
-    return [answer["error"]["err_code"] if "error" in answer else answer["seq"] for answer in told]
+    answers_in_order = [answers[b"r%d" % n] for n in range(len(items))]
+    return [
+        answer["error"]["err_code"] if "error" in answer else answer["seq"] for answer in answers_in_order
+    ]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,8 +84,8 @@ async def test_a_refused_message_takes_no_sequence_and_the_others_of_its_read_en
     workshop: Workshop,
 ) -> None:
     async with workshop.stream(max_msg_size=5) as stream:
-        told = await offered(stream, workshop, (b"a", b"1"), (b"a", b"too large"), (b"a", b"3"))
-        assert told == [1, 10054, 2]
+        answers_in_order = await offered(stream, workshop, (b"a", b"1"), (b"a", b"too large"), (b"a", b"3"))
+        assert answers_in_order == [1, 10054, 2]
         assert [m.data for m in await everything(stream)] == [b"1", b"3"]
 
 
@@ -164,8 +166,8 @@ async def test_a_full_stream_that_discards_new_ones_takes_as_many_of_a_read_as_f
     workshop: Workshop,
 ) -> None:
     async with workshop.stream(max_msgs=2, discard=Discard.NEW) as stream:
-        told = await offered(stream, workshop, *[(b"a", b"%d" % n) for n in range(4)])
-        assert told == [1, 2, 10077, 10077]
+        answers_in_order = await offered(stream, workshop, *[(b"a", b"%d" % n) for n in range(4)])
+        assert answers_in_order == [1, 2, 10077, 10077]
         await stream.retention.remove(1)
         assert await offered(stream, workshop, (b"a", b"4"), (b"a", b"5")) == [3, 10077]
 
@@ -186,8 +188,10 @@ async def test_a_rollup_replaces_what_came_before_it_in_the_same_read(workshop: 
 
 async def test_a_read_may_hold_more_of_a_subject_than_the_stream_keeps(workshop: Workshop) -> None:
     async with workshop.stream(max_msgs_per_subject=2) as stream:
-        told = await offered(stream, workshop, *[(b"ab"[n % 2 :][:1], b"%d" % n) for n in range(9)])
-        assert told == list(range(1, 10))
+        answers_in_order = await offered(
+            stream, workshop, *[(b"ab"[n % 2 :][:1], b"%d" % n) for n in range(9)]
+        )
+        assert answers_in_order == list(range(1, 10))
         assert [m.data for m in await everything(stream)] == [b"5", b"6", b"7", b"8"]
         assert stream.reading.subject_counts(">") == {b"a": 2, b"b": 2}
 

@@ -64,7 +64,7 @@ def test_without_a_window_no_message_is_a_duplicate() -> None:
     assert isinstance(gate.check(headers(Nats_Msg_Id="third")), Admitted)
 
 
-def test_a_duplicate_is_told_even_where_the_last_id_or_a_rollup_would_refuse_it() -> None:
+def test_a_duplicate_is_reported_even_where_the_last_id_or_a_rollup_would_refuse_it() -> None:
     gate = Gate()
     assert gate.check(
         headers(Nats_Msg_Id="third", Nats_Expected_Last_Msg_Id="other", Nats_Rollup="sub")
@@ -189,7 +189,7 @@ def test_a_time_to_live_is_read_where_it_is_allowed(value: str, ttl_ns: int) -> 
     assert admitted.ttl_ns == ttl_ns
 
 
-def test_a_time_to_live_is_refused_where_it_is_not_allowed_or_has_no_sense() -> None:
+def test_a_time_to_live_is_refused_where_it_is_not_allowed_or_invalid() -> None:
     assert Gate().refusal(headers(Nats_TTL="5")).name == "message_ttl_disabled"
     assert Gate(allow_msg_ttl=True).refusal(headers(Nats_TTL="soon")).name == "message_ttl_invalid"
     assert Gate().refusal(headers(Nats_TTL="soon")).name == "message_ttl_invalid"

@@ -12,13 +12,13 @@ from headwater.model import headers as header_block
 from headwater.model.stream import Discard
 from headwater.model.times import SECOND
 from headwater.stream.stream import Stream
-from stream.batches import Told, batch, commit
+from stream.batches import RecordedAnswers, batch, commit
 from stream.streams import Workshop, everything, headers, publish
 
 
 @pytest.fixture
 async def workshop(tmp_path: Path) -> AsyncIterator[Workshop]:
-    workshop = Workshop(tmp_path, answers=Told())
+    workshop = Workshop(tmp_path, answers=RecordedAnswers())
     yield workshop
     workshop.close()
 
@@ -121,14 +121,14 @@ async def test_a_ttl_in_a_batch_holds(workshop: Workshop) -> None:
 
 
 async def test_only_the_message_that_commits_is_acknowledged(workshop: Workshop) -> None:
-    told = workshop.answers
-    assert isinstance(told, Told)
+    answers = workshop.answers
+    assert isinstance(answers, RecordedAnswers)
     async with workshop.stream(allow_atomic=True) as stream:
         stream.publishing.offer([(b"a", b"r1", batch(b"x", 1), b""), (b"a", b"r2", batch(b"x", 2), b"")])
         await stream.publishing.settled()
-        assert told.bodies() == [(b"r1", b""), (b"r2", b"")]
+        assert answers.bodies() == [(b"r1", b""), (b"r2", b"")]
         stream.publishing.offer(
             [(b"a", b"r3", header_block.add(batch(b"x", 3), b"Nats-Batch-Commit", b"eob"), b"")]
         )
         await stream.publishing.settled()
-        assert told.bodies() == [(b"r3", b'{"stream":"S","seq":2,"batch":"x","count":2}')]
+        assert answers.bodies() == [(b"r3", b'{"stream":"S","seq":2,"batch":"x","count":2}')]

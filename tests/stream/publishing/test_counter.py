@@ -34,7 +34,7 @@ def add(value: int | str, subject: bytes = b"c") -> tuple[bytes, bytes, bytes]:
 
 
 def totals(workshop: Workshop) -> list[str]:
-    """Return the totals that publishers were told."""
+    """Return the totals that publishers got."""
     return [answer["val"] for answer in workshop.answers.take().values()]
 
 

@@ -12,7 +12,7 @@ WINDOW = 100
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([b"x", b"y", b"z"])), max_size=40))
-def test_an_id_is_found_exactly_as_long_as_its_newest_use_lies_in_the_window(
+def test_an_id_is_found_exactly_as_long_as_its_newest_use_is_in_the_window(
     uses: list[tuple[int, bytes]],
 ) -> None:
     window = DedupeWindow(WINDOW)

@@ -1,4 +1,4 @@
-"""Fast ingest: what a reply subject says, when a publisher is told what, and what ends a batch."""
+"""Fast ingest: what a reply subject says, which replies a publisher gets, and what ends a batch."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_gap_ends_a_batch() -> None:
     assert len(publisher.batches) == 0
 
 
-def test_a_gap_that_is_allowed_is_told() -> None:
+def test_an_allowed_gap_is_reported() -> None:
     publisher = Publisher(gap_ok=True)
     publisher.send(1, START)
     assert publisher.send(4, APPEND) == [gap(2, 4), ack(3, 3)]
@@ -159,15 +159,15 @@ def test_an_error_at_first_is_answered_as_to_a_single_message() -> None:
 
 
 def test_an_error_later_ends_a_batch_unless_gaps_are_allowed() -> None:
-    told = FlowReply(
+    reply = FlowReply(
         {"type": "err", "seq": 2, "error": {"code": 400, "err_code": 10060, "description": WRONG.description}}
     )
     publisher = Publisher()
     publisher.send(1, START)
-    assert publisher.send(2, APPEND, WRONG) == [told, done(101, 1)]
+    assert publisher.send(2, APPEND, WRONG) == [reply, done(101, 1)]
     allowed = Publisher(gap_ok=True)
     allowed.send(1, START)
-    assert allowed.send(2, APPEND, WRONG) == [told]
+    assert allowed.send(2, APPEND, WRONG) == [reply]
     assert allowed.send(3, COMMIT) == [done(102, 3)]
 
 
@@ -249,13 +249,13 @@ def test_what_is_acknowledged_was_stored(
             stored.add(sequence)
         highest = max(highest, sequence) if gap_ok or in_order else highest
         for answer in answers:
-            told = (
+            reply = (
                 answer.body.get("seq")
                 if isinstance(answer, FlowReply) and answer.body["type"] == "ack"
                 else 0
             )
-            assert isinstance(told, int)
+            assert isinstance(reply, int)
             if not gap_ok:
-                assert set(range(1, told + 1)) <= stored
+                assert set(range(1, reply + 1)) <= stored
             if isinstance(answer, Ack) and not gap_ok:
                 assert set(range(1, int(str(answer.more["count"])) + 1)) <= stored

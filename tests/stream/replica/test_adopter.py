@@ -39,7 +39,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Held:
-    """A table whose adoptions are refused until it is let go."""
+    """A table whose adoptions are refused until a test allows them."""
 
     def __init__(self, stream: Stream) -> None:
         store: Any = stream._store

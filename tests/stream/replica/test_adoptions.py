@@ -15,7 +15,7 @@ def a_file(first: int, last: int) -> Adopted:
     return Adopted("f", last - first + 1, first, last, 1, 1, 1, 0, 1, "s", "s", {})
 
 
-async def test_files_are_told_in_their_order_up_to_a_sequence() -> None:
+async def test_files_are_returned_in_order_up_to_a_sequence() -> None:
     adoptions = Adoptions()
     adoptions.announce([a_file(11, 20), a_file(1, 10), a_file(21, 30)])
     assert [file.first_seq for file in adoptions.through(20)] == [1, 11]

@@ -33,7 +33,7 @@ async def opened(directory: Path, config: StreamConfig = CONFIG) -> AsyncIterato
 
 
 def staged(directory: Path, offsets: list[int], name: str = "one") -> Adopted:
-    """Return the sums of a file that now lies in the staging directory of the stream."""
+    """Return the sums of a file that is now in the staging directory of the stream."""
     staging = directory / "T" / "staging"
     RealDisk().mkdir(staging)
     part = columns(offsets)

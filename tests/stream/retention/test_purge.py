@@ -1,4 +1,4 @@
-"""A purge takes out what matches, oldest first, run by run, and leaves the newest it was told to leave."""
+"""A purge removes what matches, oldest first, run by run, and keeps as many of the newest as requested."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_what_was_counted_and_is_gone_is_not_made_up_for_by_newer_messages
 
 
 @pytest.mark.parametrize("pattern", ["", "a.*"])
-async def test_two_purges_at_once_leave_what_each_was_told_to_leave(workshop: Workshop, pattern: str) -> None:
+async def test_two_purges_at_once_keep_what_each_was_to_keep(workshop: Workshop, pattern: str) -> None:
     """A client that got no answer in time asks again, and both requests run at the same time."""
     stream = await workshop.open(config_of())
     await publish(stream, *[(b"a.%d" % (number % 2), b"") for number in range(10)])

@@ -101,7 +101,7 @@ def test_a_wall_clock_time_that_the_zone_passes_twice_is_met_twice() -> None:
         "٣ * * * * *",
     ],
 )
-def test_what_has_no_sense_is_refused(pattern: str) -> None:
+def test_an_invalid_pattern_is_refused(pattern: str) -> None:
     assert Cron.parse(pattern) is None
 
 

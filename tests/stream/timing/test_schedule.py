@@ -69,7 +69,7 @@ def test_names_stand_for_patterns(name: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["soon", "@every 999ms", "@every -1m", "@every", "@every x", "@at tomorrow", "@at", "@Hourly"]
 )
-def test_what_has_no_sense_is_refused(pattern: str) -> None:
+def test_an_invalid_pattern_is_refused(pattern: str) -> None:
     assert Schedule.parse(pattern, None) is None
 
 

@@ -159,12 +159,12 @@ def test_what_is_no_schedule_is_left_alone() -> None:
         ({"Nats_Schedule_Next": "later", "Nats_Scheduler": "s.x"}, 10212),
     ],
 )
-def test_a_schedule_that_has_no_sense_is_refused(more: dict[str, str], err_code: int) -> None:
+def test_an_invalid_schedule_is_refused(more: dict[str, str], err_code: int) -> None:
     block = headers(**{"Nats_Schedule": "@hourly", "Nats_Schedule_Target": "s.out"} | more)
     assert refused(block) == err_code
 
 
-def test_where_schedules_are_off_even_a_bad_one_is_told_so() -> None:
+def test_with_schedules_off_even_an_invalid_one_gets_that_error() -> None:
     off = ScheduleRules(("s.>",), allowed=False, with_ttl=True)
     assert refused(schedule(99), rules=off) == 10188
     assert refused(headers(Nats_Schedule="soon"), rules=off) == 10188
@@ -186,7 +186,7 @@ def test_only_a_schedule_can_be_ended() -> None:
     assert purged_by(headers(Nats_Schedule_Next="later", Nats_Scheduler="s.x")) == b""
 
 
-def test_what_is_published_names_its_schedule_and_carries_what_it_was_told_to() -> None:
+def test_a_scheduled_message_names_its_schedule_and_has_the_configured_headers() -> None:
     block = headers(
         Nats_Schedule="@every 1m",
         Nats_Schedule_Target="s.out",

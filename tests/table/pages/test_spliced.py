@@ -43,7 +43,7 @@ def encoded(messages: Sequence[Message]) -> Rows:
 
 
 def found(directory: Path, messages: Sequence[Message], compression: str) -> Rows:
-    """Return messages with their data as it lies in a file of its own."""
+    """Return messages with their data as it is in a separate file."""
     path = directory / f"origin-{messages[0].seq}-{compression}"
     parquet.write(path, columns_of(messages), 0, compression)
     return _as_stored(path)
@@ -135,7 +135,7 @@ def test_pyarrow_verifies_every_page(mixed: tuple[Path, list[Message], FileStats
     assert table.cast(FILE).equals(wanted.cast(FILE))
 
 
-def rows_told(messages: Sequence[Message]) -> list[tuple[object, ...]]:
+def expected_rows(messages: Sequence[Message]) -> list[tuple[object, ...]]:
     """Return what a reader should say of the messages."""
     return [
         (m.seq, m.subject.decode(), m.ts // 1000, m.ts % 1000, m.headers or None, m.data) for m in messages
@@ -158,7 +158,7 @@ def test_other_engines_read_the_same(
     mixed: tuple[Path, list[Message], FileStats], read: Callable[[Path], list[tuple[object, ...]]]
 ) -> None:
     path, messages, _ = mixed
-    assert read(path) == rows_told(messages)
+    assert read(path) == expected_rows(messages)
 
 
 def test_other_engines_find_rows_by_the_statistics(mixed: tuple[Path, list[Message], FileStats]) -> None:
@@ -262,7 +262,7 @@ def test_a_file_whose_write_failed_has_no_footer_that_we_take(tmp_path: Path) ->
     parts = [made(tmp_path, messages_between(first, first + 90), "none") for first in (1, 101)]
     refused = 2
     while fails(path, parts, refused):
-        # pyarrow may end a file by itself that lacks a write; it does not know of the data, nor our sums.
+        # pyarrow may end a file by itself that lacks a write; it knows neither the data nor our sums.
         with pytest.raises(CorruptionError):
             parquet.read_footer(path, None)
         assert b"data" not in path.read_bytes()
@@ -288,7 +288,7 @@ def test_runs_that_do_not_fill_a_group_are_joined_in_spliced_files_too(
     assert own(path) == messages_between(1, 1000)
 
 
-def test_pages_are_let_go_once_they_are_written(tmp_path: Path) -> None:
+def test_pages_are_released_once_they_are_written(tmp_path: Path) -> None:
     rows = made(tmp_path, messages_between(1, 100), "none")
     assert isinstance(rows.datas, DataChunk)
     (page,) = rows.datas.pages

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """The real client as a process to be killed: `worker.py URL CLUSTER CLIENT_ID CHANNEL FILE ROLE [GROUP]`.
 
-What it knows for sure it writes to the file before it tells the server: a publisher each message that was
-acknowledged, a subscriber each message that it is about to acknowledge, with its sequence and whether it was
-said to come again. It ends when nobody hears it any more, for whoever started it to start it again.
+A publisher writes each acknowledged message to the file. A subscriber writes each message before it
+acknowledges it, with its sequence and whether it was flagged as redelivered. The process ends when its
+connection is lost, and the test starts it again.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Gaps, origins made anew and direct gets, where the origin is a nats-server or another Headwater domain."""
+"""Gaps, re-created origins and direct gets, where the origin is a nats-server or another Headwater domain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from control.copiers import count_is, create, held
-from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
+from control.remote_origins import RemoteSites, a_nats_server, another_headwater, remote_sites
 from headwater.bus.connection import NoRespondersError
 from headwater.model import headers
 from waits import until
@@ -18,23 +18,23 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 @pytest.fixture(params=[a_nats_server, another_headwater], ids=lambda site: site.__name__)
-async def sites(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Elsewhere]:
-    async with elsewhere(request.param, tmp_path) as running:
+async def sites(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RemoteSites]:
+    async with remote_sites(request.param, tmp_path) as running:
         yield running
 
 
-async def fare(sites: Elsewhere, target: str) -> dict[str, Any]:
+async def fare(sites: RemoteSites, target: str) -> dict[str, Any]:
     info = await sites.door.asker.ask(f"STREAM.INFO.{target}")
     found: dict[str, Any] = info["mirror"] if "mirror" in info else info["sources"][0]
     return found
 
 
-async def gaps(sites: Elsewhere, target: str) -> list[tuple[int, int, str]]:
+async def gaps(sites: RemoteSites, target: str) -> list[tuple[int, int, str]]:
     shown = (await fare(sites, target))["headwater"].get("gaps", {"recent": []})
     return [(gap["first_seq"], gap["last_seq"], gap["reason"]) for gap in shown["recent"]]
 
 
-async def copied(sites: Elsewhere, target: str, count: int) -> None:
+async def copied(sites: RemoteSites, target: str, count: int) -> None:
     await sites.copier.until(count_is(sites.door, target, count))
 
 
@@ -43,7 +43,7 @@ async def copied(sites: Elsewhere, target: str, count: int) -> None:
     [({"max_msgs": 3}, "retention", [1, 2, 8, 9, 10]), ({}, "purge", [1, 2])],
 )
 async def test_what_was_gone_at_the_origin_is_a_gap(
-    sites: Elsewhere, limits: dict[str, Any], reason: str, left: list[int]
+    sites: RemoteSites, limits: dict[str, Any], reason: str, left: list[int]
 ) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], **limits})
     await create(sites.door, name="M", mirror=sites.source("O"))
@@ -63,7 +63,7 @@ async def test_what_was_gone_at_the_origin_is_a_gap(
     assert [m.seq for m in await held(sites.door, "M")] == left
 
 
-async def test_an_origin_made_anew_stops_a_mirror_and_restarts_a_source(sites: Elsewhere) -> None:
+async def test_a_re_created_origin_stops_a_mirror_and_restarts_a_source(sites: RemoteSites) -> None:
     config = {"name": "O", "subjects": ["o"]}
     await sites.origin.ask("STREAM.CREATE.O", config)
     await create(sites.door, name="M", mirror=sites.source("O"))
@@ -86,7 +86,7 @@ async def test_an_origin_made_anew_stops_a_mirror_and_restarts_a_source(sites: E
     assert (await sites.door.domain.stream("M").reading.state()).messages == 4
 
 
-async def test_a_mirror_answers_here_for_an_origin_elsewhere(sites: Elsewhere) -> None:
+async def test_a_mirror_answers_direct_gets_for_a_remote_origin(sites: RemoteSites) -> None:
     await sites.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"], "allow_direct": True})
     await sites.pour("o", 3)
     await create(sites.door, name="M", mirror=sites.source("O"), mirror_direct=True)

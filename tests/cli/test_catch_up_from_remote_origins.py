@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from control.copiers import be_impatient, count_is, create
-from control.origins_elsewhere import Elsewhere, a_nats_server, another_headwater, elsewhere
+from control.remote_origins import RemoteSites, a_nats_server, another_headwater, remote_sites
 from headwater.cli.session import Json
 from headwater.cli.stream.catch_up import caught_up
 from headwater.client import catch_up
@@ -20,7 +20,7 @@ from waits import until
 class DoorSession:
     """Asks the engine that copies."""
 
-    def __init__(self, sites: Elsewhere) -> None:
+    def __init__(self, sites: RemoteSites) -> None:
         self._asker = sites.door.asker
 
     async def request(self, endpoint: str) -> Json:
@@ -33,19 +33,19 @@ class DoorSession:
 @pytest.fixture(params=[a_nats_server, another_headwater], ids=lambda site: site.__name__)
 async def sites(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Elsewhere]:
+) -> AsyncIterator[RemoteSites]:
     be_impatient(monkeypatch)
-    async with elsewhere(request.param, tmp_path) as running:
+    async with remote_sites(request.param, tmp_path) as running:
         await running.origin.ask("STREAM.CREATE.O", {"name": "O", "subjects": ["o"]})
         await create(running.door, name="M", mirror=running.source("O"))
         yield running
 
 
-async def copied(sites: Elsewhere, count: int) -> None:
+async def copied(sites: RemoteSites, count: int) -> None:
     await sites.copier.until(count_is(sites.door, "M", count))
 
 
-async def finished(sites: Elsewhere, waiting: asyncio.Task[Json]) -> int:
+async def finished(sites: RemoteSites, waiting: asyncio.Task[Json]) -> int:
     """Return how many messages the mirror held when the wait ended; copying goes on meanwhile."""
 
     async def ended() -> bool:
@@ -56,7 +56,7 @@ async def finished(sites: Elsewhere, waiting: asyncio.Task[Json]) -> int:
     return int((await waiting)["state"]["messages"])
 
 
-async def test_right_after_a_publish_it_waits_for_what_was_published(sites: Elsewhere) -> None:
+async def test_right_after_a_publish_it_waits_for_what_was_published(sites: RemoteSites) -> None:
     await sites.pour("o", 3)
     await copied(sites, 3)
     await sites.copier.tick()
@@ -66,7 +66,7 @@ async def test_right_after_a_publish_it_waits_for_what_was_published(sites: Else
 
 
 async def test_while_the_origin_is_away_it_never_succeeds(
-    sites: Elsewhere, capsys: pytest.CaptureFixture[str]
+    sites: RemoteSites, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await sites.pour("o", 3)
     await copied(sites, 3)
@@ -77,12 +77,12 @@ async def test_while_the_origin_is_away_it_never_succeeds(
         await caught_up(DoorSession(sites), "M", 2.0, True)
     assert "waiting for O: " in capsys.readouterr().err
     waiting = asyncio.create_task(caught_up(DoorSession(sites), "M", 0, False))
-    await sites.link.mend()
+    await sites.link.restore()
     assert await finished(sites, waiting) == 7
 
 
 async def test_an_origin_that_was_deleted_is_a_failure(
-    sites: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    sites: RemoteSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catch_up, "GONE_S", 0.3)
     await sites.pour("o", 3)
@@ -92,7 +92,7 @@ async def test_an_origin_that_was_deleted_is_a_failure(
         await caught_up(DoorSession(sites), "M", 0, False)
 
 
-async def test_an_origin_that_was_never_seen_is_a_failure(sites: Elsewhere) -> None:
+async def test_an_origin_that_was_never_seen_is_a_failure(sites: RemoteSites) -> None:
     await sites.link.cut()
     await create(sites.door, name="N", sources=[sites.source("O")])
     with pytest.raises(Error, match=r"stream N has not caught up after .*: O: "):

@@ -18,7 +18,7 @@ LAKE = Wanted(domain_name="lake", prefixes=("$JS.lake.API",))
 
 
 @dataclass
-class Elsewhere:
+class RemoteSites:
     """An origin's site, and the engine that copies from it over the link."""
 
     door: Door
@@ -76,9 +76,9 @@ async def another_headwater(store: Path) -> AsyncIterator[tuple[RunningServer, A
 
 
 @asynccontextmanager
-async def elsewhere(site: Site, store: Path) -> AsyncIterator[Elsewhere]:
+async def remote_sites(site: Site, store: Path) -> AsyncIterator[RemoteSites]:
     """Run a site and an engine that reaches it over a leaf link."""
     async with site(store) as (server, asker, api), cable(server.leaf_port) as link:
         remotes = f"leafnodes {{ reconnect: 1, remotes: [ {{ url: 'nats-leaf://127.0.0.1:{link.port}' }} ] }}"
         async with copying(store / "lake", LAKE, remotes) as (door, copier):
-            yield Elsewhere(door, copier, asker, link, api, server)
+            yield RemoteSites(door, copier, asker, link, api, server)
