@@ -14,7 +14,7 @@ import nats
 import pytest
 from deltalake import DeltaTable
 from nats.js import JetStreamContext
-from nats.js.api import StorageType
+from nats.js.api import RetentionPolicy, StorageType
 from nats.js.errors import APIError, NotFoundError
 
 import headwater
@@ -258,6 +258,62 @@ async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_goes_on(
             await cable.cut()
         await running.stop()
         assert await running.ended() in (0, -15)
+
+
+async def all_folded(address: BucketAddress, expected: dict[str, int]) -> None:
+    for stream, last_seq in expected.items():
+        seqs = list(range(1, last_seq + 1))
+        await until(lambda: holds(address, seqs, stream), f"{stream} is in the bucket")  # noqa: B023
+
+
+async def test_removals_wait_for_no_bucket_that_hangs_and_happen_once_it_answers(
+    tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
+) -> None:
+    cable = Cable(seaweed_server.port)
+    await cable.mend()
+    through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
+    # Nothing is kept on the disk or in memory: every read asks the bucket.
+    uncached = ("--tables-cache-bytes", "0", "--read-cache-bytes", "0")
+    async with engine(tmp_path, *flags(through), *uncached) as running, connected(running) as js:
+        file = StorageType.FILE
+        await js.add_stream(
+            name="WORK", subjects=["work.>"], storage=file, retention=RetentionPolicy.WORK_QUEUE
+        )
+        await js.add_stream(name="CAPPED", subjects=["capped.>"], storage=file, max_msgs=20)
+        await js.add_stream(name="KEYS", subjects=["keys.>"], storage=file, max_msgs_per_subject=70)
+        await js.add_stream(name="KV", subjects=["kv.>"], storage=file, max_msgs_per_subject=2)
+        await js.add_stream(name="OTHER", subjects=["other.>"], storage=file)
+        await publish(js, 1, 30, "work.a")
+        await publish(js, 1, 20, "capped.a")
+        await publish(js, 1, 70, "keys.a")
+        await publish(js, 1, 2, "kv.a")
+        await all_folded(address, {"WORK": 30, "CAPPED": 20, "KEYS": 70, "KV": 2})
+        queue = await js.pull_subscribe("work.>", durable="workers")
+        work = await queue.fetch(10, timeout=60)
+        assert len(work) == 10
+        cable.freeze()
+        # A read on the event loop would take a request's 30 seconds, and more for those that follow.
+        for number, each in enumerate(work):
+            await each.ack_sync(timeout=20)
+            await js.publish("capped.a", b"%d" % number, timeout=20)
+            await js.publish("keys.a", b"%d" % number, timeout=20)
+            await js.publish("kv.a", b"%d" % number, timeout=20)
+            await js.publish("other.a", b"%d" % number, timeout=20)
+        assert (await js.stream_info("KV")).state.messages == 2
+        cable.thaw()
+
+        async def count(stream: str) -> int:
+            return int((await js.stream_info(stream)).state.messages)
+
+        for stream, left in {"WORK": 20, "CAPPED": 20, "KEYS": 70, "KV": 2, "OTHER": 10}.items():
+
+            async def has_left(stream: str = stream, left: int = left) -> bool:
+                return await count(stream) == left
+
+            await until(has_left, f"{stream} has {left}", lambda: running.log)
+        assert (await js.stream_info("CAPPED")).state.first_seq == 11
+        assert (await js.get_msg("KEYS", 11)).data == b"11"
+    await cable.cut()
 
 
 async def test_a_folder_can_be_the_place_of_tables(tmp_path: Path) -> None:

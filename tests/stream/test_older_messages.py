@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import pytest
 
 from headwater.errors import ApiError, DiskError
 from headwater.model.message import Message
-from headwater.stream import committer
+from headwater.stream import committer, older_messages
 from headwater.stream.stream import Stream
 from headwater.table.table import Table
 from rounds import choose_seed
+from seaweed import SeaweedServer
+from stream.bucket_streams import BucketWorkshop
 from stream.streams import Workshop, config_of, everything, headers, publish
 from table.samples import columns_of
 from waits import until
@@ -328,3 +330,74 @@ async def test_a_counter_that_lost_its_newest_message_finds_the_one_before_on_a_
     assert workshop.answers.take()[b"r0"]["val"] == "3"
     await stream.close()
     workshop.close()
+
+
+@pytest.fixture
+def bucket(
+    tmp_path: Path, seaweed_server: SeaweedServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BucketWorkshop]:
+    for name, value in seaweed_server.environment.items():
+        monkeypatch.setenv(name, value)
+    workshop = BucketWorkshop(tmp_path, seaweed_server)
+    yield workshop
+    workshop.objects.heal()
+    workshop.close()
+
+
+async def test_a_rollup_of_messages_in_a_bucket_removes_them_in_the_same_change(
+    bucket: BucketWorkshop,
+) -> None:
+    stream = await filled(bucket, allow_rollup_hdrs=True)
+    bucket.forget()
+    await publish(stream, (b"s.3", b"new", SUB), (b"s.4", b"more"))
+    assert [answer["seq"] for answer in bucket.answers.take().values()] == [61, 62]
+    assert await held(stream, "s.3") == [b"new"]
+    assert await held(stream, "s.4") == [b"0", b"1", b"2", b"more"]
+    await stream.close()
+
+
+@pytest.mark.parametrize("fault", ["away", "hung"])
+async def test_a_rollup_is_refused_and_changes_nothing_while_the_bucket_cannot_be_read(
+    bucket: BucketWorkshop, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(older_messages, "MOST_HELD_S", 0.5)
+    stream = await filled(bucket, allow_rollup_hdrs=True)
+    bucket.forget()
+    if fault == "away":
+        bucket.refuse()
+    else:
+        bucket.hang()
+    await publish(stream, (b"s.3", b"new", SUB), (b"s.4", b"more"))
+    answers = bucket.answers.take()
+    assert "could not be read from its bucket" in answers[b"r0"]["error"]["description"]
+    assert answers[b"r1"]["seq"] == 61
+    assert (await stream.reading.state()).messages == 61
+    bucket.objects.heal()
+
+    async def rolled_up() -> bool:
+        await publish(stream, (b"s.3", b"new", SUB))
+        return "error" not in bucket.answers.take()[b"r0"]
+
+    await until(rolled_up, "the bucket is read again")
+    assert await held(stream, "s.3") == [b"new"]
+    await stream.close()
+
+
+async def test_a_counter_in_a_bucket_goes_on_after_a_restart(bucket: BucketWorkshop) -> None:
+    config = config_of(allow_msg_counter=True, allow_direct=True)
+    plus_two = headers(Nats_Incr="2")
+    stream = await bucket.open(config)
+    await publish(stream, (b"hits", b"", plus_two), (b"misses", b"", plus_two))
+    await stream.folder.fold()
+    await stream.close()
+    bucket.answers.take()
+    bucket.forget()
+    stream = await bucket.open(config)
+    await publish(stream, (b"hits", b"", plus_two), (b"misses", b"", plus_two))
+    assert [answer["val"] for answer in bucket.answers.take().values()] == ["4", "4"]
+    bucket.forget()
+    bucket.hang()
+    await publish(stream, (b"hits", b"", plus_two))
+    assert bucket.answers.take()[b"r0"]["val"] == "6"
+    bucket.objects.heal()
+    await stream.close()

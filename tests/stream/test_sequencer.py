@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,13 +158,17 @@ async def test_a_rollup_of_a_subject_with_one_message_reads_no_more_than_that_me
         for number in range(12):
             await publish(stream, *[(b"s.%d.%d" % (number, each), b"x" * 100) for each in range(50)])
             await stream.folder.fold()
-        read_run_at, read = stream._store.view.read_run_at, []
+        view, read = stream._store.view, list[int]()
 
-        def counted(seq: int) -> Run | None:
-            read.append(seq)
-            return read_run_at(seq)
+        def counted(read_run: Callable[[int], Run | None]) -> Callable[[int], Run | None]:
+            def count(seq: int) -> Run | None:
+                read.append(seq)
+                return read_run(seq)
 
-        monkeypatch.setattr(stream._store.view, "read_run_at", counted)
+            return count
+
+        for name in ("read_run_at", "run_now"):
+            monkeypatch.setattr(view, name, counted(getattr(view, name)))
         for subject, older in ((b"s.11.49", 600), (b"s.11.49", 601), (b"s.5.7", 258), (b"new", 0)):
             read.clear()
             await publish(stream, (subject, b"sum", headers(Nats_Rollup="sub")))

@@ -266,6 +266,6 @@ class StreamConsumers:
         await self._end()
 
     async def _end(self) -> None:
-        self.recorder.close()
+        await self.recorder.close()
         for consumer in list(self._index):
             await self.remove(consumer, forget=False)

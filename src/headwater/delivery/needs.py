@@ -68,3 +68,14 @@ class MessageNeeds:
             retention == Retention.WORKQUEUE and self._stream.retention.holds
         ):
             await self._stream.retention.drop_unneeded()
+
+    async def drop_settled(self) -> None:
+        """Remove what was settled, but not removed, before the engine was started.
+
+        Nothing is read unless messages are left that were delivered and are not pending.
+        """
+        reading, states = self._stream.reading, [consumer.state for consumer in self._index]
+        last_seq = max((state.next_seq for state in states), default=0) - 1
+        left = reading.live_between(reading.first_seq, last_seq)
+        if left > sum(state.num_ack_pending for state in states):
+            await self._stream.retention.drop_unneeded(reading.first_seq, last_seq)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.clock import Clock
+from headwater.delivery.late_releases import LateReleases
 from headwater.delivery.needs import MessageNeeds
 from headwater.delivery.timers import Timers
 from headwater.errors import Error
@@ -31,7 +32,10 @@ class StateRecorder:
         self._changed: set[Consumer] = set()
         """Consumers whose states have unrecorded changes."""
         self._releasable: list[int] = []
-        """Settled messages that may be removed, and could not be checked yet."""
+        """Settled messages that may be removed, and were not checked yet."""
+        self._late = LateReleases(stream, self._release)
+        self._must_check = stream.reading.is_remote
+        """Whether an earlier run of the engine may have left settled messages."""
         self._gone: set[str] = set()
         """Deleted consumers whose deletion is not in the log yet."""
 
@@ -97,9 +101,14 @@ class StateRecorder:
                 self._record_later()
             return
         # Before the changes are taken, since this may read.
-        removal, self._releasable = self._released()
-        if self._releasable:
-            self._record_later()
+        removal, unread = self._released(self._releasable)
+        if unread:
+            self._late.add(unread)
+        if self._releasable and self._must_check:
+            # The first ack since the start: by now all consumers and all copies of the stream are known.
+            self._must_check = False
+            self._late.check(self._needs.drop_settled)
+        self._releasable = []
         changes = dict.fromkeys(self._gone, GONE)
         for consumer in self._changed:
             change = consumer.state.take_delta() if consumer.config.is_recorded else None
@@ -111,10 +120,17 @@ class StateRecorder:
             # Also without a change: the one that a client asks about again may be on its way to the disk.
             self._stream.consumers.record(changes, removal=removal, then=confirmed)
 
-    def _released(self) -> tuple[Removal, list[int]]:
+    def _release(self, seqs: Sequence[int]) -> None:
+        """Remove settled messages whose run is in memory now; raise if nothing can be stored."""
+        self._stream.publishing.require_storing()
+        removal, _ = self._released(seqs)
+        if removal:
+            self._stream.consumers.record({}, removal=removal)
+
+    def _released(self, seqs: Sequence[int]) -> tuple[Removal, list[int]]:
         """Return the removal of settled messages that are not needed, and those that cannot be read now."""
         released, unread = [], []
-        for seq in self._releasable:
+        for seq in seqs:
             try:
                 if not self._needs.needs_settled(seq):
                     released.append(seq)
@@ -123,6 +139,7 @@ class StateRecorder:
         removal, others = self._stream.retention.removal_of(released)
         return removal, unread + others
 
-    def close(self) -> None:
-        """Stop recording by time."""
+    async def close(self) -> None:
+        """Stop recording by time, and removing what could not be read before."""
         self._timers.forget(self)
+        await self._late.close()

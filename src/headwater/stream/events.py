@@ -7,7 +7,7 @@ adds a callback to one of the sets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from headwater.model.adopted import Adopted
 from headwater.stream.head import HeadEntry
@@ -32,6 +32,8 @@ class StreamEvents:
         """Called when something is offered, stored, removed or recorded, or fails to be."""
         self.abandoned_callbacks: set[Callable[[bytes, Abandoned], None]] = set()
         """Called with the id of an atomic batch that is abandoned, and why."""
+        self.over_limits_callbacks: set[Callable[[Collection[bytes]], None]] = set()
+        """Called when a limit cannot be enforced before a thread has read a bucket."""
 
     def listen(self, listener: Listener) -> None:
         """Report to this listener from now on."""
@@ -73,6 +75,11 @@ class StreamEvents:
         """Report that something changed, or failed to."""
         for callback in list(self.change_callbacks):
             self._call(callback)
+
+    def over_limits(self, subjects: Collection[bytes]) -> None:
+        """Report that the stream, or these subjects, hold more than a limit allows until a thread reads."""
+        for callback in list(self.over_limits_callbacks):
+            callback(subjects)
 
     def removed(self, removal: Removal) -> None:
         """Report messages that are gone; an error here fails the change that removed them."""

@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pyroaring import BitMap64
 
@@ -37,6 +39,8 @@ FEW = 64
 """Up to this many subjects with one message each are found by their sequences; more in one pass."""
 AHEAD = 256
 """How many more of the oldest messages are found, if a limit removes one with each publish."""
+MOST_HELD_S = 5.0
+"""How long publishes are held back at most for a bucket; those that depend on it are refused then."""
 
 
 StoredUnder = tuple[bytes, bytes]
@@ -73,16 +77,19 @@ class OlderMessages:
         stored_subject: Callable[[bytes], bytes],
         apply: Callable[[Sequence[Frame]], None],
         promise: Callable[[], asyncio.Future[None]],
+        knows_total: Callable[[bytes], bool] = lambda subject: True,
     ) -> None:
         """Pass publishes to `apply`; `promise` then says whether they become durable.
 
-        `stored_subject` returns the subject that a published message is stored under.
+        `stored_subject` returns the subject that a published message is stored under, `knows_total` whether
+        a counter needs nothing to be read.
         """
         self._store = store
         self._reader = Reader(store)
         self._stored_subject = stored_subject
         self._apply = apply
         self._promise = promise
+        self._knows_total = knows_total
         self._held: deque[Held] = deque()
         self._task: asyncio.Task[None] | None = None
         self.nbytes = 0
@@ -97,7 +104,7 @@ class OlderMessages:
         """Return whether these publishes are held back: they are offered by themselves later."""
         if self._task is None:
             stored = self._stored(items)
-            if not (self._wanted(stored) or self._stale(stored)):
+            if not (self._wanted(stored) or self._stale(stored) or self._totals(stored)):
                 return False
         self._held.append(Held(items, []))
         self.nbytes += _nbytes(items)
@@ -136,8 +143,7 @@ class OlderMessages:
         try:
             while self._held:
                 items = self._held[0].items
-                await self._locate(self._stored(items))
-                await self._settle(self._stored(items))
+                await self._bounded(self._prepare(self._stored(items)))
                 held = self._held.popleft()
                 self.nbytes -= _nbytes(items)
                 self._apply(items)
@@ -145,6 +151,26 @@ class OlderMessages:
                     self._promise().add_done_callback(partial(_keep, held.promises))
         finally:
             self._task = None
+
+    async def _prepare(self, messages: Sequence[StoredUnder]) -> None:
+        await self._locate(messages)
+        await self._settle(messages)
+
+    async def _bounded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for what is read, but not for ever if it is in a bucket; the publish then finds it missing."""
+        limit_s = MOST_HELD_S if self._store.table.is_remote else None
+        with suppress(TimeoutError):
+            await asyncio.wait_for(work, limit_s)
+
+    async def locate_excess(self, subjects: Collection[bytes]) -> bool:
+        """Find what is over the limit on these subjects; return whether it was found."""
+        index, limit = self._store.ledger.subjects, self._store.config.max_msgs_per_subject
+        wanted = {
+            subject: min(index.count[subject] - limit + AHEAD, index.count[subject])
+            for subject in subjects
+            if index.count.get(subject, 0) > limit
+        }
+        return await self._find(wanted)
 
     def _stored(self, items: Sequence[Frame]) -> list[StoredUnder]:
         """Return publishes as the stream will store them, as far as that matters here."""
@@ -162,6 +188,8 @@ class OlderMessages:
         try:
             for subject in self._stale(messages):
                 await self._reader.last_on(subject)
+            for seq in self._totals(messages):
+                await self._store.view.run_at(seq)
         except Exception as error:
             logger.warning(
                 "stream %s: looking up the newest messages failed: %s", self._store.config.name, error
@@ -182,8 +210,16 @@ class OlderMessages:
                 found |= _among(stale, header_block.get(headers, _SCHEDULER) or b"")
         return found
 
-    async def _find(self, wanted: Mapping[bytes, int]) -> None:
-        """Record in the index where these messages are; if reading fails, the publish will report it."""
+    def _totals(self, messages: Sequence[StoredUnder]) -> set[int]:
+        """Return the messages with the totals of counters that are in a bucket, and not in memory."""
+        if not (self._store.config.allow_msg_counter and self._store.table.is_remote):
+            return set()
+        last, view = self._store.ledger.subjects.last, self._store.view
+        unknown = {subject for subject, _ in messages if subject in last and not self._knows_total(subject)}
+        return {last[subject] for subject in unknown if view.must_fetch(last[subject])}
+
+    async def _find(self, wanted: Mapping[bytes, int]) -> bool:
+        """Record in the index where these messages are; return whether that could be read."""
         generation = -1
         while wanted and generation != self._store.generation:
             generation, ledger = self._store.generation, self._store.ledger
@@ -200,9 +236,10 @@ class OlderMessages:
                 logger.warning(
                     "stream %s: looking up older messages failed: %s", self._store.config.name, error
                 )
-                return
+                return False
             if generation == self._store.generation:
                 index.located.update(found)
+        return True
 
     def _search(self, wanted: Mapping[bytes, int], start_seq: int) -> Search:
         ledger = self._store.ledger
@@ -241,7 +278,8 @@ class OlderMessages:
     def _wanted(self, messages: Sequence[StoredUnder]) -> dict[bytes, int]:
         """Return of which subjects how many of the oldest messages are to be found in files."""
         config, index = self._store.config, self._store.ledger.subjects
-        limit = config.max_msgs_per_subject
+        # In a bucket it may take long to find them: nothing waits for that but a rollup (`LateLimits`).
+        limit = 0 if self._store.table.is_remote else config.max_msgs_per_subject
         if index.history is not None or not (config.allow_rollup_hdrs or limit > 0):
             return {}
         wanted: dict[bytes, int] = {}

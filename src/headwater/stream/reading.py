@@ -6,7 +6,7 @@ A question is asked again if changes that it may have seen were refused by the d
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ from headwater.errors import ApiError, CorruptionError
 from headwater.model.message import Message
 from headwater.model.run import Run
 from headwater.model.stream import LostMessages, StreamState
+from headwater.objects.object_error import ObjectError
 from headwater.stream.committer import Committer
 from headwater.stream.ledger import Ledger
 from headwater.stream.reader import Reader
@@ -88,15 +89,28 @@ class StreamReading:
         """Return the first run that has a row at or after a sequence."""
         return await self._store.view.run_at(seq)
 
+    def reach(self, seq: int) -> int:
+        """Return the last sequence of the batch or file that holds this sequence, or would."""
+        return self._store.view.reach(seq)
+
+    def holding(self, run: Run) -> AbstractContextManager[None]:
+        """Run a span, in which nothing is awaited, with a run in memory."""
+        return self._store.view.holding(run)
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether folded messages are in a bucket, where a read may take long."""
+        return self._store.table.is_remote
+
     def resident_run(self, seq: int) -> Run | None:
         """Return the same run if it is in memory."""
         return self._store.view.resident_run_at(seq)
 
     def subject_at(self, seq: int) -> bytes | None:
-        """Return the subject of a live message; may read its run."""
+        """Return the subject of a live message; may read its run, but raises if that is in a bucket."""
         if not self._store.ledger.is_live(seq):
             return None
-        run = self._store.view.read_run_at(seq)
+        run = self._store.view.run_now(seq)
         return None if run is None else run.subjects[int(run.seqs.searchsorted(seq))]
 
     def subject_counts(self, filter: str) -> dict[bytes, int]:
@@ -216,7 +230,7 @@ class StreamReading:
             return file.first_ts  # the file cannot be read yet, but this must be answered now
         try:
             run = await self._store.view.run_at(first_seq)
-        except CorruptionError:
+        except (CorruptionError, ObjectError):
             return 0
         if run is None:
             return 0

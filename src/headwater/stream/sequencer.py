@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from headwater.clock import AHEAD_NS
 from headwater.errors import Error
@@ -22,6 +22,7 @@ from headwater.stream.events import StreamEvents
 from headwater.stream.group import Group
 from headwater.stream.head import HeadEntry
 from headwater.stream.ledger import Ledger
+from headwater.stream.live_runs import ReadRun
 from headwater.stream.pending import PendingGroup
 from headwater.stream.publishing.admission import Admitted
 from headwater.stream.publishing.offered import OfferedRun
@@ -31,6 +32,7 @@ from headwater.stream.retention import rules as retention
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
 from headwater.stream.timing.time_to_live import marker
+from headwater.stream.view import NotResidentError
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ class Sequencer:
         if admitted.rollup == b"sub":
             self._ledger.subjects.note_only(subject)
         previous = self.last_of(subject) if self._republisher else 0
+        self._require_found(pending, subject, admitted)
         kept = self._append(pending, subject, data, now, admitted, previous)
         limit = kept if admitted.rollup == b"sub" else self._config.max_msgs_per_subject or -1
         if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
@@ -142,22 +145,50 @@ class Sequencer:
     def _keep_newest(self, pending: PendingGroup, subjects: set[bytes], limit: int) -> None:
         """Remove the older messages of each subject, in the same change that adds the newest."""
 
+        removal = self._older_than(limit, self._read_with(pending), subjects)
+        self._ledger.remove(removal)
+        pending.removal.merge(removal)
+
+    def _read_with(self, pending: PendingGroup) -> ReadRun:
+        """Return how runs are read while these messages are not in the head yet."""
+
         def read(seq: int) -> Run | None:
             if not pending:
-                return self._store.view.read_run_at(seq)
+                return self._store.view.run_now(seq)
             if seq > pending.seqs[-1]:
                 return None
             if seq >= pending.seqs[0]:
                 return pending.run()
-            return self._store.view.read_run_at(seq) or pending.run()
+            return self._store.view.run_now(seq) or pending.run()
 
+        return read
+
+    def _older_than(self, limit: int, read: ReadRun, subjects: Collection[bytes]) -> Removal:
+        """Return the older messages of these subjects; those in a bucket that nobody has read go later."""
         try:
-            removal = retention.over_subject_limit(limit, self._ledger, read, subjects)
+            return retention.over_subject_limit(limit, self._ledger, read, subjects)
+        except NotResidentError:
+            self._ledger.subjects.forget_places(subjects)
+            self._events.over_limits(subjects)
         except Error as error:
+            self._ledger.subjects.forget_places(subjects)
             self._complain(error)
+        return Removal()
+
+    def _require_found(self, pending: PendingGroup, subject: bytes, admitted: Admitted) -> None:
+        """Raise if what a rollup removes is in a bucket and was not found: it must go in the same change."""
+        if not self._store.table.is_remote:
             return
-        self._ledger.remove(removal)
-        pending.removal.merge(removal)
+        emptied = {admitted.ends_schedule}
+        if admitted.rollup == b"sub":
+            emptied |= {subject}.union(*self._rolled_up_with(subject))
+        self._require_places(emptied, self._read_with(pending))
+
+    def _require_places(self, emptied: set[bytes], read: ReadRun) -> None:
+        index = self._ledger.subjects
+        there = [subject for subject in emptied if subject in index]
+        with index.keeping_places(there):
+            retention.over_subject_limit(0, self._ledger, read, there)
 
     def flush(self, pending: PendingGroup) -> None:
         """Encode what is pending as one change."""
@@ -193,20 +224,28 @@ class Sequencer:
 
         Let others run before you call it again.
         """
-        config, ledger, read = self._config, self._ledger, self._store.view.read_run_at
+        limit = self._config.max_msgs_per_subject
+        if limit > 0:
+            over = [s for s, count in self._ledger.subjects.count.items() if count > limit]
+            self.enforce_on(over)
+        return self.enforce_totals()
+
+    def enforce_totals(self) -> bool:
+        """Remove what exceeds `max_msgs` and `max_bytes`; return whether more must go."""
         removal = Removal()
         try:
-            if config.max_msgs_per_subject > 0:
-                subjects = list(ledger.subjects.count)
-                self._remove_if_any(
-                    retention.over_subject_limit(config.max_msgs_per_subject, ledger, read, subjects)
-                )
             if self.evicts:
                 removal = self._excess()
                 self._remove_if_any(removal)
         except Error as error:
             self._complain(error)
-        return bool(removal) and retention.is_over(config, ledger)
+        return bool(removal) and retention.is_over(self._config, self._ledger)
+
+    def enforce_on(self, subjects: Collection[bytes]) -> None:
+        """Remove what exceeds `max_msgs_per_subject` on these subjects."""
+        if subjects and self._config.max_msgs_per_subject > 0:
+            limit, read = self._config.max_msgs_per_subject, self._store.view.run_now
+            self._remove_if_any(self._older_than(limit, read, subjects))
 
     def _remove_if_any(self, removal: Removal) -> None:
         if removal:
@@ -251,6 +290,9 @@ class Sequencer:
         A `rollup` is what the last of them does: of `all`, which must be the only one, or of its subject.
         """
         ledger = self._ledger
+        if rollup == b"sub" and self._store.table.is_remote:
+            emptied = {run.subjects[-1]}.union(*self._rolled_up_with(run.subjects[-1]))
+            self._require_places(emptied, self._store.view.run_now)
         before = [self.last_of(subject) for subject in run.subjects] if self._republisher else []
         sizes = ledger.overhead.sizes(run).tolist()
         if rollup == b"all":
@@ -315,13 +357,7 @@ class Sequencer:
 
     def _over_subject_limit(self, subjects: set[bytes], limit: int) -> Removal:
         """Remove the older messages of these subjects beyond the limit."""
-        try:
-            removal = retention.over_subject_limit(
-                limit, self._ledger, self._store.view.read_run_at, subjects
-            )
-        except Error as error:
-            self._complain(error)
-            return Removal()
+        removal = self._older_than(limit, self._store.view.run_now, subjects)
         if removal:
             self._ledger.remove(removal)
         return removal
@@ -356,7 +392,7 @@ class Sequencer:
         newest = max(map(index.last.__getitem__, subjects), default=0)
         while stale and stale[-1][0] > newest:
             bound, subject = stale.pop()
-            index.settle(subject, self._store.find_last(subject, bound))
+            index.settle(subject, self._store.find_last_now(subject, bound))
             newest = max(newest, index.last[subject])
         return newest
 
@@ -391,7 +427,8 @@ class Sequencer:
         """Return what exceeds the limits, as much of it as may go at once.
 
         A file that waits to be adopted cannot be read. What is behind it is newer and must not go in its
-        place: the file's messages go once it is in the table.
+        place: the file's messages go once it is in the table. The same holds for a run in a bucket that is
+        not in memory: it is fetched, and what is in it goes then.
         """
         adoptions = self._store.adoptions
         stop_seq = adoptions.first_seq - 1 if adoptions else None
@@ -399,7 +436,11 @@ class Sequencer:
 
         def read(seq: int) -> Run | None:
             nonlocal left
-            run = self._store.view.read_run_at(seq) if left > 0 else None
+            try:
+                run = self._store.view.run_now(seq) if left > 0 else None
+            except NotResidentError:
+                self._events.over_limits(())
+                return None
             left -= len(run) if run is not None else 0
             return run
 

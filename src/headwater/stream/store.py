@@ -26,7 +26,7 @@ from headwater.settings import Settings
 from headwater.stream import coverage
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
-from headwater.stream.live_runs import LiveRun, live_part, read_live_runs
+from headwater.stream.live_runs import LiveRun, ReadRun, live_part, read_live_runs
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.replica.adoptions import Adoptions
 from headwater.stream.retention.account_room import FreeBytes
@@ -302,29 +302,36 @@ class Store:
         self.table = self.view.table = table
         self.head.release_through(table.transaction(FOLD) or 0)
 
-    def read_message(self, seq: int) -> Message:
-        """Return a live message; blocking."""
-        run = self.view.read_run_at(seq)
+    def read_message_now(self, seq: int) -> Message:
+        """Return a live message on the event loop; raise if its run is in a bucket and not in memory."""
+        run = self.view.run_now(seq)
         assert run is not None
         return run.message(int(run.seqs.searchsorted(seq)))
 
     def find_last(self, subject: bytes, upper_seq: int) -> int:
         """Return the newest live sequence of a subject that holds one, not above `upper_seq`; blocking."""
+        return self._find_last(subject, upper_seq, self.view.read_run_at)
+
+    def find_last_now(self, subject: bytes, upper_seq: int) -> int:
+        """Return the same on the event loop; raise if a run is in a bucket and not in memory."""
+        return self._find_last(subject, upper_seq, self.view.run_now)
+
+    def _find_last(self, subject: bytes, upper_seq: int, read: ReadRun) -> int:
         newest = 0
         seq = self.ledger.first_seq
         # The newest is most often near the end: look at ever longer ends.
         span = 4096
         while not newest:
             start = max(seq, upper_seq - span)
-            newest = self._last_between(subject, start, upper_seq)
+            newest = self._last_between(subject, start, upper_seq, read)
             if start == seq:
                 break
             span *= 8
         return newest
 
-    def _last_between(self, subject: bytes, start_seq: int, stop_seq: int) -> int:
+    def _last_between(self, subject: bytes, start_seq: int, stop_seq: int, read: ReadRun) -> int:
         newest = 0
-        for run, rows in read_live_runs(self.ledger, self.view.read_run_at, start_seq, stop_seq):
+        for run, rows in read_live_runs(self.ledger, read, start_seq, stop_seq):
             subjects, seqs = run.subjects, run.seqs
             for row in rows.tolist():
                 if subjects[row] == subject:

@@ -32,6 +32,7 @@ from headwater.stream.replay import keeps_history
 from headwater.stream.replica.adopter import Adopter
 from headwater.stream.replica.replica import StreamReplica
 from headwater.stream.retention.hold import StreamHolds
+from headwater.stream.retention.late_limits import LateLimits
 from headwater.stream.retention.retention import StreamRetention
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Services, Store
@@ -69,6 +70,8 @@ class Stream:
         )
         self._tasks = BackgroundTasks()
         """The removals that the disk has refused so far."""
+        self._late_limits = LateLimits(store, self._sequencer, self.publishing, self._committer.wake)
+        self.events.over_limits_callbacks.add(self._late_limits.begin)
         self._sequencer.enforce()
         self._committer.wake()
 
@@ -123,7 +126,7 @@ class Stream:
         except BaseException:
             await self._take_back(old)
             raise
-        if is_over:
+        if is_over or self._late_limits.is_busy:
             await self._enforce()
         if config.retention == Retention.INTEREST != old.retention:
             await self._release()
@@ -137,6 +140,7 @@ class Stream:
         try:
             while self._sequencer.enforce():
                 await self.publishing.settled()
+            await self._late_limits.tried()
             await self.publishing.settled()
         except Error as error:
             logger.warning("stream %s: its limits are not enforced yet: %s", self.name, error)
@@ -199,6 +203,7 @@ class Stream:
         """Make everything durable and close the files."""
         self._tasks.cancel()
         await self.publishing.drained()
+        await self._late_limits.close()
         await self.replica.close()
         await self.folder.close()
         await self._committer.close()

@@ -10,6 +10,7 @@ import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -113,6 +114,23 @@ class SubjectIndex:
             self.last[subject] = entries[-1][0]
         elif self.last[subject] in gone:
             self.stale.add(subject)
+
+    def forget_places(self, subjects: Iterable[bytes]) -> None:
+        """Forget where the oldest messages of these subjects are: what was found there was not removed."""
+        for subject in subjects:
+            self.located.pop(subject, None)
+            self.oldest.pop(subject, None)
+
+    @contextmanager
+    def keeping_places(self, subjects: Iterable[bytes]) -> Iterator[None]:
+        """Run a span that only looks: what is known of where these subjects are stays as it is."""
+        known = [(subject, self.located.get(subject), self.oldest.get(subject)) for subject in subjects]
+        try:
+            yield
+        finally:
+            self.forget_places(subject for subject, _, _ in known)
+            self.located.update((subject, at) for subject, at, _ in known if at is not None)
+            self.oldest.update((subject, seq) for subject, _, seq in known if seq is not None)
 
     def settle(self, subject: bytes, seq: int) -> None:
         """Set the newest sequence of a stale subject."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from threading import Lock
 from typing import TypeVar
 
-from headwater.errors import DiskError
+from headwater.errors import DiskError, Error
 from headwater.model.run import Run
 from headwater.stream.head import Head, HeadEntry
 from headwater.table.datafile import DataFile
@@ -22,6 +23,14 @@ from headwater.table.table import ConflictError, Table
 _T = TypeVar("_T")
 _MOVED_RETRIES = 5
 _ids = count()
+
+
+class NotResidentError(Error):
+    """The event loop needs a run that is in a bucket and not in memory: a thread must fetch it first."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(f"sequence {seq}, on which this depends, could not be read from its bucket")
+        self.seq = seq
 
 
 class RunCache:
@@ -65,6 +74,8 @@ class View:
         self.table = table
         self._cache = cache
         self._executor = executor
+        self._held: Run | None = None
+        """The run that `holding` keeps in memory."""
 
     async def run_at(self, seq: int) -> Run | None:
         """Return the first run that has a row at or after this sequence."""
@@ -82,8 +93,34 @@ class View:
         return self._cache.get((self._id, place.path, _group_at(groups, seq)))
 
     def read_run_at(self, seq: int) -> Run | None:
-        """Return the same as `run_at`, blocking."""
+        """Return the same as `run_at`, blocking; not for the event loop."""
         return self._retrying(self._read_run_at, seq)
+
+    def run_now(self, seq: int) -> Run | None:
+        """Return the same as `run_at` on the event loop; raise `NotResidentError` if that asks a bucket."""
+        held = self._held
+        if held is not None and held.seqs[0] <= seq <= held.seqs[-1]:
+            return held
+        return self.resident_run_at(seq) or self._retrying(self._read_run_now, seq)
+
+    def _read_run_now(self, seq: int) -> Run | None:
+        if self.table.is_remote and isinstance(self._place_of(seq), DataFile):
+            raise NotResidentError(seq)
+        return self._read_run_at(seq)
+
+    def must_fetch(self, seq: int) -> bool:
+        """Return whether `run_now` would raise, so that a thread must read the bucket first."""
+        is_away = self.table.is_remote and isinstance(self._place_of(seq), DataFile)
+        return is_away and self.resident_run_at(seq) is None
+
+    @contextmanager
+    def holding(self, run: Run) -> Iterator[None]:
+        """Run a span, in which nothing is awaited, with a run in memory, however small the cache is."""
+        self._held = run
+        try:
+            yield
+        finally:
+            self._held = None
 
     def _read_run_at(self, seq: int) -> Run | None:
         place = self._place_of(seq)

@@ -143,6 +143,11 @@ class Table:
         return self._directory
 
     @property
+    def is_remote(self) -> bool:
+        """Return whether the files are in a bucket, where a read may take long or fail."""
+        return self._shelf.is_atomic
+
+    @property
     def version(self) -> int:
         """Return the number of the newest commit."""
         return self._log.version

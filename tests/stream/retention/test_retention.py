@@ -66,7 +66,7 @@ async def test_messages_that_cannot_be_read_now_are_named_and_not_removed(
             raise DiskError(Path("table"), "read", EIO)
 
         with monkeypatch.context() as patch:
-            patch.setattr(view, "read_run_at", unreadable)
+            patch.setattr(view, "run_now", unreadable)
             removal, unread = stream.retention.removal_of([1, 3, 9])
         assert (list(removal.seqs), unread) == ([], [1, 3])
 

@@ -176,6 +176,10 @@ class Acceptor:
         """Return the subject that the stream's transform maps a subject to."""
         return subject if self._transform is None else self._transform.apply(subject) or subject
 
+    def knows_total(self, subject: bytes) -> bool:
+        """Return whether the total of a counter is known without reading a message."""
+        return self._counters is None or self._counters.remembers(subject)
+
     def _stored_subject(self, subject: bytes) -> bytes:
         """Return the subject that a message is stored under."""
         subject = self.mapped(subject)

@@ -64,14 +64,14 @@ class CounterTotals:
         index = self._store.ledger.subjects
         seq = index.last.get(subject, 0)
         if seq and subject in index.stale:
-            seq = self._store.find_last(subject, seq)
+            seq = self._store.find_last_now(subject, seq)
             index.settle(subject, seq)
         if not seq:
             return CounterTotal()
         remembered = self._standings.get(subject)
         if remembered is not None and remembered[0] == seq:
             return remembered[1]
-        message = self._store.read_message(seq)
+        message = self._store.read_message_now(seq)
         return CounterTotal(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from headwater.errors import ApiError, Error, api_error
@@ -32,7 +32,9 @@ class StreamPublishing:
         self._committer = committer
         self._acks = acks
         self._reader = Reader(store)
-        self._older = OlderMessages(store, acceptor.mapped, self._offer, committer.promise)
+        self._older = OlderMessages(
+            store, acceptor.mapped, self._offer, committer.promise, acceptor.knows_total
+        )
         self.congestion: Error | None = None
         """Why messages are refused although nothing has failed: too much waits for a disk that hangs."""
 
@@ -100,6 +102,10 @@ class StreamPublishing:
     async def locate_older(self, subjects: Sequence[bytes], headers: Sequence[bytes]) -> None:
         """Find, on a thread, the older messages that copied ones will take out."""
         await self._older.locate_copied(subjects, headers)
+
+    async def locate_excess(self, subjects: Collection[bytes]) -> bool:
+        """Find, on a thread, what is over the limit on these subjects; return whether it was found."""
+        return await self._older.locate_excess(subjects)
 
     async def settled(self) -> None:
         """Return once everything offered so far is durable and can be read."""

@@ -18,6 +18,7 @@ from headwater.stream.retention.hold import StreamHolds
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
 from headwater.stream.timing.expirer import Expirer
+from headwater.stream.view import NotResidentError
 
 logger = logging.getLogger(__name__)
 
@@ -96,11 +97,11 @@ class StreamRetention:
         wanted = sorted(seq for seq in set(seqs) if ledger.is_live(seq))
         while wanted:
             try:
-                run = self._store.view.read_run_at(wanted[0])
+                run = self._store.view.run_now(wanted[0])
             except Error as error:
-                logger.error(
-                    "stream %s: cannot remove acknowledged messages: %s", self._store.config.name, error
-                )
+                if not isinstance(error, NotResidentError):
+                    name = self._store.config.name
+                    logger.error("stream %s: cannot remove acknowledged messages: %s", name, error)
                 here = bisect_right(wanted, self._store.view.reach(wanted[0]))
                 unread += wanted[:here]
                 wanted = wanted[here:]

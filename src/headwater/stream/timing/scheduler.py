@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from headwater.errors import ApiError, CorruptionError, Error
 from headwater.model import headers as header_block
 from headwater.model.message import Message
+from headwater.model.run import Run
 from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.publishing.admission import Admitted
+from headwater.stream.reader import Reader
 from headwater.stream.store import Store
 from headwater.stream.timing.schedules import Due, Fired, fired, purged_by
 from headwater.stream.timing.time_to_live import stored_ttl
+from headwater.stream.view import NotResidentError
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +33,7 @@ class Scheduler:
     def __init__(self, store: Store, acceptor: Acceptor) -> None:
         self._store = store
         self._acceptor = acceptor
+        self._reader = Reader(store)
 
     async def fire(self, now_ns: int) -> int:
         """Publish what is due; return how many messages that were.
@@ -48,6 +53,11 @@ class Scheduler:
                     continue
                 logger.error("stream %s: schedule %r: %s", self._store.config.name, entry.subject, error)
                 self._store.ledger.schedules.remove_on(entry.subject)
+            except NotResidentError as error:
+                # What it removes is in a bucket: the next round finds it in memory.
+                with suppress(Error):
+                    await self._store.view.run_at(error.seq)
+                failure = failure or error
             except Error as error:
                 failure = failure or error
         if failure is not None:
@@ -55,7 +65,8 @@ class Scheduler:
         return published
 
     async def _fire(self, entry: Due, now_ns: int) -> bool:
-        schedule = await self._message(entry.seq)
+        run = await self._store.view.run_at(entry.seq)
+        schedule = self._in(run, entry.seq)
         source = header_block.get(schedule.headers, b"Nats-Schedule-Source") if schedule else None
         content = await self._newest(source) if source else None
         index = self._store.ledger.schedules
@@ -69,7 +80,9 @@ class Scheduler:
         if result is None:
             index.remove_on(entry.subject)
             return False
-        self._publish(entry, result, content.data)
+        assert run is not None
+        with self._store.view.holding(run):
+            self._publish(entry, result, content.data)
         return True
 
     def _publish(self, entry: Due, result: Fired, data: bytes) -> None:
@@ -88,11 +101,11 @@ class Scheduler:
             self._store.ledger.schedules.postpone(entry.subject, result.next_ns)
 
     async def _newest(self, subject: bytes) -> Message | None:
-        seq = self._acceptor.sequencer.last_of(subject)
-        return await self._message(seq) if seq else None
+        seq = await self._reader.last_on(subject)
+        return self._in(await self._store.view.run_at(seq), seq) if seq else None
 
-    async def _message(self, seq: int) -> Message | None:
-        run = await self._store.view.run_at(seq)
+    def _in(self, run: Run | None, seq: int) -> Message | None:
+        """Return a live message of a run."""
         row = int(run.seqs.searchsorted(seq)) if run is not None else 0
         if run is None or run.seqs[row] != seq or not self._store.ledger.is_live(seq):
             return None
