@@ -26,6 +26,7 @@ Error
 ├── CursorVersionError          a newer release wrote the cursor [model.cursor]
 ├── IdentityError               a stream's directory is missing or another stream's [control.directories]
 │   └── UnreadableIdentityError the identity of a stream's directory is unreadable [control.directories]
+├── NotResidentError            the event loop needs what is in a bucket [stream.view]
 ├── SealError                   a sealed file is damaged or of an unknown version [model.sealed]
 │   └── NewerSealError          a newer release wrote the sealed file [model.sealed]
 ├── StagedFileError             a receipt names a wrong staged file [upstreams.staging]

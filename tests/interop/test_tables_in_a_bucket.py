@@ -270,7 +270,7 @@ async def test_removals_wait_for_no_bucket_that_hangs_and_happen_once_it_answers
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
-    await cable.mend()
+    await cable.restore()
     through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
     # Nothing is kept on the disk or in memory: every read asks the bucket.
     uncached = ("--tables-cache-bytes", "0", "--read-cache-bytes", "0")
@@ -313,6 +313,28 @@ async def test_removals_wait_for_no_bucket_that_hangs_and_happen_once_it_answers
             await until(has_left, f"{stream} has {left}", lambda: running.log)
         assert (await js.stream_info("CAPPED")).state.first_seq == 11
         assert (await js.get_msg("KEYS", 11)).data == b"11"
+    await cable.cut()
+
+
+async def test_what_was_folded_lately_is_read_and_evicted_during_an_outage(
+    tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
+) -> None:
+    cable = Cable(seaweed_server.port)
+    await cable.restore()
+    through = replace(address, endpoint=f"http://127.0.0.1:{cable.port}")
+    async with engine(tmp_path, *flags(through)) as running, connected(running) as js:
+        await js.add_stream(name="CAPPED", subjects=["capped.>"], storage=StorageType.FILE, max_msgs=20)
+        await publish(js, 1, 20, "capped.a")
+        await all_folded(address, {"CAPPED": 20})
+        await cable.cut()
+        await publish(js, 21, 30, "capped.a")
+        assert (await js.get_msg("CAPPED", 20)).data == b"20"
+
+        async def is_evicted() -> bool:
+            return (await js.stream_info("CAPPED")).state.first_seq == 11
+
+        await until(is_evicted, "the oldest are evicted", lambda: running.log)
+        await cable.restore()
     await cable.cut()
 
 

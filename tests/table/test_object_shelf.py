@@ -30,6 +30,14 @@ from table.samples import columns
 FOLD = "headwater-fold"
 
 
+class UnfilledShelf(ObjectShelf):
+    """A shelf that has nothing in its cache of what it wrote."""
+
+    def finish(self, written: Path, path: str) -> None:
+        self._objects.put_file(path, written)
+        self.abandon(written)
+
+
 class Place:
     """A bucket with one table, and an outage whose pauses are over at once."""
 
@@ -40,6 +48,7 @@ class Place:
         self.scratch = tmp_path / "scratch"
         self._ticks = 0.0
         self._directory = tmp_path / "store" / "table"
+        self.kind: type[ObjectShelf] = UnfilledShelf
 
     def open(self) -> Table:
         return Table.open_on(self.shelf())
@@ -47,7 +56,7 @@ class Place:
     def shelf(self) -> ObjectShelf:
         guarded = GuardedObjects(self.objects, Outage(self.address.url, self._later))
         self._directory.parent.mkdir(exist_ok=True)
-        return ObjectShelf(guarded, self.address, self._directory, self.scratch, self.cache)
+        return self.kind(guarded, self.address, self._directory, self.scratch, self.cache)
 
     def _later(self) -> float:
         self._ticks += 100
@@ -231,7 +240,8 @@ def test_a_damaged_object_is_never_served(place: Place) -> None:
     bucket.put(path, bytes(content))
     with pytest.raises(CorruptionError, match="checksum"):
         table.read_group(table.files[0], 0)
-    assert place.cache.nbytes == 0
+    group = table._reader._footer(table.files[0]).places[0]
+    assert not place.cache.has(f"{place.address.url}/{path}:{group[0]}:{group[1] - group[0]}")
 
 
 def test_a_damaged_commit_is_refused(place: Place) -> None:
@@ -430,3 +440,21 @@ def test_what_cannot_be_fetched_ahead_is_asked_for_again(place: Place) -> None:
         except ObjectError:
             found += len(table.read_group(file, index))
     assert found == 4 * MAX_GROUP_ROWS
+
+
+def test_what_was_written_is_read_while_the_bucket_is_away_and_damage_in_the_cache_is_not(
+    place: Place, tmp_path: Path
+) -> None:
+    place.kind = ObjectShelf
+    table = place.open()
+    fold(table, 1, 100)
+    place.objects.break_always(ObjectFault.REFUSED)
+    assert len(table.read_group(table.files[0], 0)) == 100
+    place.objects.heal()
+    for kept in (tmp_path / "cache").iterdir():
+        kept.write_bytes(b"rubbish")
+    table = place.open()
+    requests = place.objects.requests
+    assert len(table.read_group(table.files[0], 0)) == 100
+    assert place.objects.requests > requests
+    assert rows_in(table) == list(range(1, 101))

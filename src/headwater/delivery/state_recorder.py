@@ -121,11 +121,13 @@ class StateRecorder:
             self._stream.consumers.record(changes, removal=removal, then=confirmed)
 
     def _release(self, seqs: Sequence[int]) -> None:
-        """Remove settled messages whose run is in memory now; raise if nothing can be stored."""
+        """Remove settled messages whose run is in memory now; raise if that must be tried again."""
         self._stream.publishing.require_storing()
-        removal, _ = self._released(seqs)
+        removal, unread = self._released(seqs)
         if removal:
             self._stream.consumers.record({}, removal=removal)
+        if unread:
+            raise Error(f"{len(unread)} messages from sequence {unread[0]} on cannot be checked")
 
     def _released(self, seqs: Sequence[int]) -> tuple[Removal, list[int]]:
         """Return the removal of settled messages that are not needed, and those that cannot be read now."""

@@ -164,7 +164,7 @@ class Sequencer:
         return read
 
     def _older_than(self, limit: int, read: ReadRun, subjects: Collection[bytes]) -> Removal:
-        """Return the older messages of these subjects; those in a bucket that nobody has read go later."""
+        """Return the older messages of these subjects; none if they must be read from a bucket first."""
         try:
             return retention.over_subject_limit(limit, self._ledger, read, subjects)
         except NotResidentError:

@@ -7,6 +7,7 @@ sweep removes. Row groups are read by ranges and kept in a cache on the local di
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,22 +15,26 @@ from pathlib import Path
 
 from headwater.checksum import crc32
 from headwater.disk import DIRECTORY_MODE, Disk, RealDisk
-from headwater.errors import DiskError
+from headwater.errors import CorruptionError, DiskError
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import problem_of
 from headwater.objects.guarded import GuardedObjects
 from headwater.objects.object_error import ObjectError, Problem
+from headwater.table import parquet
 from headwater.table.object_disk import ObjectDisk
+from headwater.table.output import footer_crc_of
 from headwater.table.prefetch import Prefetch
 from headwater.table.range_cache import RangeCache
 from headwater.table.shelf import DATA_FILE
 from headwater.table.staging import OBJECT_STAGING, STAGING, ObjectStaging
-from headwater.table.stored_bytes import ByteSpan, ObjectBytes, StoredBytes
+from headwater.table.stored_bytes import ByteSpan, LocalBytes, ObjectBytes, StoredBytes
 
 logger = logging.getLogger(__name__)
 
 SNAPSHOT = "table.snapshot"
 _AT_ONCE = 8
+_TAIL = struct.Struct("<QI")
+"""Before the end of a file in the cache: the size of the file, and the checksum of these bytes."""
 _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 _RETRIES = {"max_retries": "3", "retry_timeout": "8s", "timeout": "30s", "connect_timeout": "5s"}
 
@@ -106,7 +111,9 @@ class ObjectShelf:
         except DiskError:
             return None
 
-    def open(self, path: str) -> StoredBytes:
+    def open(self, path: str, *, uncached: bool = False) -> StoredBytes:
+        if uncached:
+            return ObjectBytes(self._objects, path)
         return CachedBytes(self._objects, path, self._cache, self._prefetch)
 
     def expect(self, path: str, ranges: Sequence[ByteSpan]) -> None:
@@ -129,6 +136,7 @@ class ObjectShelf:
 
     def finish(self, written: Path, path: str) -> None:
         self._objects.put_file(path, written)
+        CachedBytes(self._objects, path, self._cache, self._prefetch).keep(written)
         self.abandon(written)
 
     def abandon(self, written: Path) -> None:
@@ -185,6 +193,41 @@ class CachedBytes(ObjectBytes):
         key = f"{self.name}:{span.start}:{span.length}"
         if self._cache.takes(span.length) and not self._cache.has(key):
             self._prefetch.begin(key, lambda: self._fetch(key, span))
+
+    def keep(self, written: Path) -> None:
+        """Put the file into the cache, from which it was just written, unless that would take most of it."""
+        source = LocalBytes(written)
+        try:
+            tail, size = source.tail(self.first_tail)
+            if not self._cache.takes(2 * size):
+                return
+            footer, _ = parquet.read_footer_bytes(source)
+            self._keep_tail(self.first_tail, tail, size)
+            if len(footer) > self.first_tail:
+                self._keep_tail(len(footer), footer, size)
+            for start, stop in parquet.read_footer(source, None).places:
+                self._cache.put(f"{self.name}:{start}:{stop - start}", source.read(start, stop - start))
+        except (OSError, CorruptionError):
+            pass  # the bucket has it, and who reads it there reports damage
+
+    def tail(self, length: int) -> tuple[bytes, int]:
+        kept = self._cache.get(f"{self.name}:tail:{length}")
+        if kept is not None and len(kept) >= _TAIL.size:
+            size, crc = _TAIL.unpack_from(kept)
+            if crc32(kept[_TAIL.size :]) == crc:
+                return kept[_TAIL.size :], size
+        tail, size = super().tail(length)
+        if self._is_intact(tail):
+            self._keep_tail(length, tail, size)
+        return tail, size
+
+    def _is_intact(self, tail: bytes) -> bool:
+        """Return whether these bytes end with the footer that the name of the file has the checksum of."""
+        length = int.from_bytes(tail[-8:-4], "little") + 8
+        return length <= len(tail) and crc32(tail[-length:]) == footer_crc_of(self._key)
+
+    def _keep_tail(self, length: int, tail: bytes, size: int) -> None:
+        self._cache.put(f"{self.name}:tail:{length}", _TAIL.pack(size, crc32(tail)) + tail)
 
     def read(self, start: int, length: int, crc: int | None = None) -> bytes:
         if crc is None:

@@ -71,8 +71,8 @@ class Shelf(Protocol):
         """Return the state that was last kept, None if there is none."""
         ...
 
-    def open(self, path: str) -> StoredBytes:
-        """Return the bytes of a finished file."""
+    def open(self, path: str, *, uncached: bool = False) -> StoredBytes:
+        """Return the bytes of a finished file; `uncached` as its place has them now."""
         ...
 
     def expect(self, path: str, ranges: Sequence[ByteSpan]) -> None:
@@ -179,7 +179,7 @@ class LocalShelf:
     def saved(self) -> bytes | None:
         return None
 
-    def open(self, path: str) -> StoredBytes:
+    def open(self, path: str, *, uncached: bool = False) -> StoredBytes:
         return LocalBytes(self._directory / path)
 
     def expect(self, path: str, ranges: Sequence[ByteSpan]) -> None:

@@ -117,7 +117,8 @@ class Table:
     def found(self, file: DataFile) -> FoundFile:
         """Return a file with the sequences that can be read from it, none if it is damaged or missing."""
         try:
-            return FoundFile(file, read_found(self._directory, file.path, self._shelf.open(file.path)).seqs)
+            stored = self._shelf.open(file.path, uncached=True)
+            return FoundFile(file, read_found(self._directory, file.path, stored).seqs)
         except CorruptionError:
             return FoundFile(file, BitMap64())
 
@@ -128,7 +129,8 @@ class Table:
         for path in self._shelf.paths():
             if path not in known:
                 try:
-                    found.append(read_found(self._directory, path, self._shelf.open(path)))
+                    stored = self._shelf.open(path, uncached=True)
+                    found.append(read_found(self._directory, path, stored))
                 except CorruptionError:
                     continue
         return found
