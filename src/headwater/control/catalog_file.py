@@ -51,6 +51,7 @@ class CatalogFile:
         self._is_current = False
         """Whether the schema is that of this version."""
         self._lock = threading.Lock()
+        """Held for each transaction and each read."""
         self._mark = OpenMark(path)
         self._may_return = False
         """Whether the write-ahead log may hold a refused change."""

@@ -72,13 +72,17 @@ class Consumers:
         self._timers = Timers(clock)
         self._advisories = ConsumerAdvisories(connection.write, clock, domain_name, account)
         self._by_stream: dict[str, StreamConsumers] = {}
+        """The consumers of each open stream."""
         self._listening: set[StreamConsumers] = set()
         """Those with consumers that look who listens: of thousands of streams most often few."""
         self._unread: dict[tuple[str, str], Hold] = {}
         """By stream and name, consumers whose row cannot be read: all messages stay for them."""
         self._was_open = outlet.is_open
+        """Whether the leaf connection was up when interest last changed."""
         self._flow_sids: dict[str, bytes] = {}
+        """Our subscriptions to flow control replies, by stream."""
         self._ack_sids: dict[Consumer, list[bytes]] = {}
+        """Our subscriptions to the acks of each consumer."""
         self._deletions: dict[Consumer, asyncio.Task[None]] = {}
         """Consumers whose deletion has begun: a second request for the same one waits for the first."""
         self._tasks = BackgroundTasks()

@@ -86,6 +86,7 @@ class Domain:
         self.limits = limits
         self._catalog = catalog
         self._services = replace(services, free_bytes=self._free_bytes)
+        """What all streams share, with the room of this account."""
         self._memory = services.settings.memory_dir / f"headwater-{catalog.store_id}"
         """The directory of all memory streams of the store."""
         self._directories = AccountDirectories(
@@ -93,6 +94,7 @@ class Domain:
             in_memory=Directories(self._memory / directory_name(folder), services.memory_disk),
         )
         self._declared = DeclaredStreams()
+        """The streams of the catalog, open or not."""
         self._streams: dict[str, Stream] = {}
         """The streams that are open."""
         self._openings = StreamOpenings(

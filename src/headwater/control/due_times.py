@@ -17,9 +17,11 @@ class DueTimes(Generic[_T]):
 
     def __init__(self) -> None:
         self._due: dict[_T, int] = {}
+        """The valid time of each item."""
         self._heap: list[tuple[int, int, _T]] = []
         """An entry whose time differs from the one in `_due` is outdated."""
         self._numbers = count()
+        """Breaks ties, so that items are never compared."""
 
     def __len__(self) -> int:
         return len(self._due)

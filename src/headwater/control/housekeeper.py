@@ -40,14 +40,19 @@ class Housekeeper:
         self._settings = settings
         self._clock = clock
         self._streams: dict[str, Stream] = {}
+        """The open streams by name."""
         self._tasks: list[asyncio.Task[None]] = []
+        """The loops of expiry, folding and compaction."""
         self._under_way: dict[tuple[str, Stream], asyncio.Task[None]] = {}
         """Work in progress, by kind and stream."""
         self._waiting: dict[Stream, asyncio.Task[None]] = {}
         """The streams that wait for their turn to be folded."""
         self._turns = asyncio.Semaphore(FOLDS_AT_ONCE)
+        """Bounds how many streams are folded at the same time."""
         self._complaints = Complaints()
+        """Logs each failure of a stream's maintenance once."""
         self._expiries: DueTimes[Stream] = DueTimes()
+        """When something in a stream expires next."""
         self._changed: dict[Stream, None] = {}
         """The streams whose due times may have changed."""
         self._unfolded: dict[Stream, None] = {}

@@ -30,6 +30,7 @@ class LateStreams:
 
     def __init__(self) -> None:
         self._owed: dict[Stream, asyncio.Task[Any]] = {}
+        """The question that each stream has not answered yet."""
 
     async def ask(
         self, streams: Iterable[Stream], question: Callable[[Stream], Coroutine[Any, Any, _T]]

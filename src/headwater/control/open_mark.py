@@ -31,6 +31,7 @@ class OpenMark:
         self._path = path
         self._mark = path.with_name(path.name + SUFFIX)
         self._made = False
+        """Whether this process has marked the file."""
         wal = wal_path(path)
         is_missing = not wal.exists() or not wal.stat().st_size
         self.left_at = _epoch(self._mark) if is_missing else 0

@@ -83,13 +83,18 @@ class Ownership:
         self._store = store
         self._path = store / NAME
         self._version = VERSION
+        """That of the record: another one if the directory is a cache of a journal."""
         self._record = b""
         """Our own record, as it must be on disk."""
         self._lock = threading.Lock()
         self._error: FencedError | None = None
+        """Why the ownership was lost; set once."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop on which the loss is announced."""
         self._lost = asyncio.Event()
+        """Set on the event loop once the ownership is lost."""
         self.epoch = 0
+        """0 until the store is taken."""
 
     def take(self, above: int = 0, *, is_cache: bool = False) -> None:
         """Return once this engine durably owns the store, with an epoch above all others and `above`.

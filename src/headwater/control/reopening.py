@@ -17,6 +17,7 @@ class Reopening:
     def __init__(self, attempt: Callable[[], Awaitable[bool]]) -> None:
         self._attempt = attempt
         self._asked = asyncio.Event()
+        """Set when a client asks for a stream that could not be opened."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -41,7 +41,9 @@ class Reserve:
         self._size = size
         self._needed = needed
         self._openings = 0
+        """How many openings use the released space."""
         self._turn = asyncio.Lock()
+        """Held while the reserve is released or filled."""
         self._released = 0
         """How much space was released since the start and may be taken again, even from a full disk."""
         self._is_short = False

@@ -30,7 +30,9 @@ class StoreLock:
         self._path = store / "engine.lock"
         self._store = store
         self._fd: int | None = None
+        """The locked file; None while the lock is not held."""
         self._directory_fd: int | None = None
+        """The locked directory, where the file system can lock one."""
 
     def take(self) -> None:
         """Return holding the lock; raise if another engine holds it."""

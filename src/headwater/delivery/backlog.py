@@ -36,6 +36,7 @@ class Backlog:
         self._changes = 0
         """Changes with each delivery and removal, so that a count notices them."""
         self._bounded = bool(tally.filters) or bool(only)
+        """Whether the number cannot be computed from the stream's own counts."""
 
     @property
     def is_known(self) -> bool:

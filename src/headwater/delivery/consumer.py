@@ -73,11 +73,13 @@ class Consumer:
         is_acked = config.ack_policy is not AckPolicy.NONE and not config.direct
         scope = consumers.scope._replace(is_named=consumers.scope.is_named and is_acked)
         self.acks = AckSubjects(consumers.stream.name, config.name, scope)
+        """Writes the ack subjects of deliveries, and knows their prefixes."""
         self.tally = consumers.tallies.join(config.filters)
         """Counts messages per subject; shared by consumers with the same filters."""
         self.backlog = Backlog(self.stream, self.tally, lambda: self.state.next_seq, only)
         self._consumers = consumers
         self._recorder = consumers.recorder
+        """Records the changes of all consumers of the stream."""
         self._outlet = consumers.outlet
         self._clock = consumers.clock
         self._feed = Feed(consumers.stream, self.tally)
@@ -87,6 +89,7 @@ class Consumer:
         self._pump = Pump(self._deliver_all, self._rest, self._report_failure)
         """Runs only while there is something to deliver."""
         self._closed = False
+        """Whether nothing is delivered any more."""
 
     @property
     def name(self) -> str:

@@ -24,6 +24,7 @@ class ConsumerIndex:
         self.by_key: dict[bytes, Consumer] = {}
         """By the first tokens of their ack subjects, in both forms; read directly, once per ack."""
         self._by_tally: dict[SubjectTally, set[Consumer]] = {}
+        """The consumers that share a set of filters; never empty."""
         self._refiltered: set[Consumer] = set()
         """Consumers that may have pending messages that their filters do not match any more."""
 

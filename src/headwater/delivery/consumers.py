@@ -57,9 +57,11 @@ class StreamConsumers:
         """Shared by all streams of the account."""
         self._index = ConsumerIndex()
         self.tallies = self._index.tallies
+        """Those of the index; consumers join and leave them."""
         self._needs = MessageNeeds(stream, self._index)
         self.recorder = StateRecorder(stream, self._needs, timers, clock)
         self.acks = Acks(self._index, self._needs, self.recorder, advisories, clock)
+        """The sink of the bus for the acks of all consumers."""
         self._listening: set[Consumer] = set()
         """Consumers that deliver to a subject of their own, or wait for a client to return."""
         self._on_listening = on_listening

@@ -19,7 +19,9 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._heap: list[list[int]] = []
+        """Earliest deadline, first and last sequence of each run, soonest first."""
         self._latest: list[int] | None = None
+        """The entry of the heap that was added last; later ones close to it join it."""
 
     def add(self, deadline: int, first: int, last: int) -> None:
         """Record that messages from `first` to `last` may be due at the deadline and not before."""

@@ -13,6 +13,7 @@ class FlowAnswers:
 
     def __init__(self, acks: Acks) -> None:
         self.items: list[Frame] = []
+        """The replies that arrived and are not processed yet; the bus adds them."""
         self._acks = acks
 
     def flush(self) -> None:

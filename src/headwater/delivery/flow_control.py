@@ -15,8 +15,11 @@ class FlowControl:
 
     def __init__(self, stream: str, consumer: str) -> None:
         self.prefix = f"$JS.FC.{stream}.{consumer}.".encode()
+        """The beginning of the subjects on which clients answer."""
         self._window = _FIRST_WINDOW
+        """How many bytes may be unconfirmed."""
         self._unconfirmed = 0
+        """Bytes sent since the last answered request."""
         self._asked_for = 0
         """How many of them the outstanding request covers."""
         self.outstanding = b""

@@ -16,6 +16,7 @@ class Outlet:
     def __init__(self, leaf: LeafConnection | None) -> None:
         self._leaf = leaf
         self._turns = Turns()
+        """Shared by all consumers that deliver here."""
 
     async def flush(self) -> None:
         """Return once the server has processed everything written before."""

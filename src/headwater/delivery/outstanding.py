@@ -51,8 +51,11 @@ class Outstanding:
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
+        """By stream sequence: consumer sequence, last delivery time, deadline."""
         self._order: deque[int] = deque()
+        """All sequences ascending, settled ones among them."""
         self._queue: OrderedDict[int, None] = OrderedDict()
+        """Messages due for redelivery, in that order; a dict for quick removal."""
         self._deadlines = Deadlines()
 
     def __len__(self) -> int:

@@ -13,11 +13,16 @@ class Pacing:
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._original = config.replay_policy is ReplayPolicy.ORIGINAL
+        """Whether messages keep the gaps with which they were stored."""
         self._bytes_per_s = config.rate_limit_bps / 8
+        """The rate limit; 0 without one."""
         self._began_ns: int | None = None
+        """When the first message was asked for: later ones are not replayed."""
         self._last_stored_ns: int | None = None
+        """When the message that was sent last was stored."""
         self._last_sent_ns = 0
         self._free_at_ns = 0
+        """When the rate limit allows the next message."""
 
     @property
     def one_by_one(self) -> bool:

@@ -27,10 +27,14 @@ class Pin:
 
     def __init__(self) -> None:
         self.id = ""
+        """The id of the pinned client; empty while there is none."""
         self.pinned_ns = 0
         self._group = ""
+        """The priority group of the pinned client."""
         self._heard_ns = 0
+        """When the pinned client last sent a request."""
         self._changes: deque[PinChange] = deque(maxlen=_MOST_CHANGES)
+        """Changes that are not reported yet."""
 
     def assign(self, group: str, now_ns: int) -> str:
         """Pin a client of this group and return its id."""

@@ -31,9 +31,11 @@ class PullConsumer(Consumer):
         self._serving: Waiting | None = None
         """The request that is being served."""
         self._counting: asyncio.Task[None] | None = None
+        """Counts the backlog for the requests that wait for it."""
         self._uncounted: list[tuple[bytes, bytes]] = []
         """Requests that wait until the backlog is counted."""
         self._last_asked_ns = self._clock.steady_ns()
+        """When the last request arrived; the inactive threshold counts from there."""
         self._heard: dict[bytes, None] = {}
         """The subjects that last had subscribers."""
 

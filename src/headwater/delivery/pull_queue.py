@@ -50,11 +50,14 @@ class Waiting:
         self.reply = reply
         self.request = request
         self.left = request.batch
+        """How many messages it still wants."""
         self.size = request.max_bytes if request.max_bytes > 0 else None
+        """How many bytes it still accepts; None without a limit."""
         self.served = 0
         self.asked_ns = now_ns
         self.expires_ns = now_ns + request.expires if request.expires else None
         self.beat_ns = now_ns
+        """When it last got a message or a heartbeat."""
         self.pin_id = request.id
         self.heard = False
         """Whether a subscriber to its reply subject was seen."""
@@ -85,6 +88,7 @@ class PullQueue:
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._waiting: deque[Waiting] = deque()
+        """In the order in which they are served."""
         self._away: list[Waiting] = []
         """Requests without a subscriber, whose client may be reconnecting."""
         self._due: list[PullStatus] = []

@@ -22,6 +22,7 @@ class Pump:
         self._done = done
         """Called with each ended task, also with a failed one."""
         self._task: asyncio.Task[None] | None = None
+        """None while there is nothing to deliver."""
         self._woken = False
         """Whether something happened since the last check for work."""
 

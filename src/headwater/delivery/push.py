@@ -21,11 +21,16 @@ class PushConsumer(Consumer):
         super().__init__(*args, **kwargs)
         self._subject = self.config.deliver_subject.encode()
         self._queue = self.config.deliver_group.encode()
+        """The queue group that shares the deliver subject; empty without one."""
         self._flow = FlowControl(self.stream.name, self.name) if self.config.flow_control else None
+        """None without flow control."""
         self._bound = self._outlet.listens(self._subject, self._queue)
+        """Whether the deliver subject has a subscriber."""
         now_ns = self._clock.steady_ns()
         self._last_sent_ns = now_ns
+        """When a message or heartbeat was last sent."""
         self._unbound_since_ns = now_ns
+        """Since when there is no subscriber; counts only while not bound."""
 
     def is_bound(self) -> bool:
         """Return whether the deliver subject has a subscriber."""

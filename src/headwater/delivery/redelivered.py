@@ -14,7 +14,9 @@ class Redelivered:
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
+        """How often each message was redelivered, or given up."""
         self._bound = _NONE
+        """No counted sequence is lower than this."""
 
     def __len__(self) -> int:
         return len(self.counts)

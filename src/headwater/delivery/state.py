@@ -29,6 +29,7 @@ class ConsumerState:
 
     def __init__(self, config: ConsumerConfig, start_seq: int = 1) -> None:
         self._pending = Outstanding()
+        """Messages delivered and neither settled nor given up."""
         self._redelivered = Redelivered()
         self._given_up: list[Unsettled] = []
         """Messages that reached max_deliver and were not reported yet."""

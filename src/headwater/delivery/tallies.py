@@ -34,6 +34,7 @@ class SubjectTally:
         self.takes_all = self._patterns.takes_all
         self.is_literal = not self.takes_all and all(map(is_literal, filters))
         self.stored = 0
+        """How many messages were stored since the tally was made."""
         self.users = 0
         """How many consumers share it."""
 
@@ -53,10 +54,13 @@ class Tallies:
 
     def __init__(self) -> None:
         self._by_filters: dict[tuple[str, ...], SubjectTally] = {}
+        """The tallies that at least one consumer uses."""
         self._of_all: tuple[SubjectTally, ...] = ()
         """The tallies that count every message."""
         self._filtered: SubjectTrie[SubjectTally] = SubjectTrie()
+        """The tallies with filters, by their patterns."""
         self._by_subject: dict[bytes, tuple[SubjectTally, ...]] = {}
+        """A cache of which tallies match a subject."""
         self._unused: list[SubjectTally] = []
         """The tallies that no consumer uses and that are still in the tree."""
 

@@ -30,11 +30,14 @@ class Timers:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._heap: list[tuple[int, int, Timed]] = []
+        """Deadline, a number that breaks ties, and whose deadline it is."""
         self._wanted: dict[int, int] = {}
         """The valid deadline of each object, by its id; other entries of the heap are outdated."""
         self._number = count()
         self._handle: asyncio.TimerHandle | None = None
+        """The one timer of the event loop; None while nothing is due."""
         self._armed_ns = 0
+        """The deadline for which that timer is set."""
 
     def at(self, due_ns: int | None, timed: Timed) -> None:
         """Have it ticked at this time; an earlier deadline of the same object stays."""

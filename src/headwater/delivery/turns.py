@@ -14,6 +14,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
+        """Consumers that wait for their turn, the first one first."""
         self._taken = False
         """Whether a turn was granted in this iteration of the event loop."""
 

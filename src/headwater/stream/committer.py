@@ -48,15 +48,21 @@ class Committer:
         self._events = events
         self._acks = acks
         self._send = store.services.send
+        """Writes frames to the bus; called only after the sync they depend on."""
         self._wake = asyncio.Event()
+        """Set when there is something to make durable, or to end."""
         self._in_flight: Group | None = None
+        """The group that is being written and synced."""
         self._rotation: tuple[asyncio.Future[Rotated], bool] | None = None
+        """A requested start of a new segment, which the task makes between groups."""
         self._rotating: asyncio.Future[Rotated] | None = None
+        """The same while it is being made."""
         self._rebuilding: asyncio.Future[None] | None = None
         """Resolved once the ledger holds nothing that was refused; None while it does not."""
         self._distrusted: Error | None = None
         """The exception that left the ledger in doubt, until the stream is rolled back."""
         self._closing = False
+        """Whether the task ends once everything offered is durable."""
         self._is_broken = False
         """Whether the task ended while the ledger held changes that are not durable."""
         self.failure: Error | None = None

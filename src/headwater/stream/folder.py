@@ -52,9 +52,11 @@ class Fold:
         self._store = store
         self._committer = committer
         self._lock = asyncio.Lock()
+        """Held while the table is changed."""
         self._closed = False
         self._budget = ErasureBudget()
         self._ages = DeadAges()
+        """Since when files hold removed messages."""
         self.failure: Error | None = None
         """Why the last fold failed; None if it did not."""
         self.is_tidy = False

@@ -39,17 +39,21 @@ class Group:
 
     def __init__(self) -> None:
         self.encoded: list[bytes] = []
+        """The bytes of each batch, as the log writes them."""
         self.entries: list[tuple[int, HeadEntry]] = []
         """Entries of the head, by the index of their batch."""
         self.nbytes = 0
+        """The size of all batches."""
         self.last_seq = 0
         """The last sequence of the stream once this is durable."""
         self.upstreams: dict[str, bytes] = {}
         """What is known of upstreams once this is durable."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done once the group is durable; fails if it cannot be."""
         self.after: list[bytes] = []
         """Frames to send once durable that are no answers, such as republished messages."""
         self._answers: list[_Answer] = []
+        """In the order of the publishes; sent once the group is durable."""
 
     def __bool__(self) -> bool:
         return bool(self.encoded or self._answers or self.after)

@@ -42,12 +42,17 @@ class Head:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._both: tuple[list[HeadEntry], list[int]] = ([], [])
+        """Entries, and the last sequence of each; replaced together, so that any thread may look."""
         self._resident = 0
+        """How many bytes of runs are in memory."""
         self._oldest_resident = 0
+        """The index of the first entry whose run is in memory."""
         self._ascends = True
         """Whether no entry is known to be older than one before it."""
         self.messages = 0
+        """How many sequences the entries span, removed ones among them."""
         self.nbytes = 0
+        """The size of all entries, in memory or not."""
 
     @property
     def _entries(self) -> list[HeadEntry]:

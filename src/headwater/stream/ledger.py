@@ -35,18 +35,25 @@ class Ledger:
     def __init__(self, overhead: Overhead, *, dedupe_window_ns: int = 0, history: bool = False) -> None:
         self.overhead = overhead
         self.first_seq = 0
+        """The first message's; without one, that of the next message, 0 in a new stream."""
         self.last_seq = 0
+        """The highest sequence that was ever assigned."""
         self.first_ts: int | None = None
         """Time of the first message; None when it must be looked up."""
         self.last_ts = 0
+        """The time of the message that was stored last."""
         self.messages = 0
+        """How many messages are alive."""
         self.size = 0
+        """Their bytes as nats-server counts them, with its overhead for each."""
         self.removed_bytes = 0
         """How many bytes were removed since this ledger was built."""
         self.deleted = BitMap64()
         """Sequences between first and last that hold no message."""
         self.lost = BitMap64()
+        """Deleted sequences whose messages were lost to damage, not removed."""
         self.last_message_id = b""
+        """The `Nats-Msg-Id` of the message that was stored last."""
         self.subjects = SubjectIndex(history=history)
         self.dedupe = DedupeWindow(dedupe_window_ns)
         self.expiry = ExpiryIndex()

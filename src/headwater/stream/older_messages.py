@@ -91,7 +91,9 @@ class OlderMessages:
         self._promise = promise
         self._knows_total = knows_total
         self._held: deque[Held] = deque()
+        """Publishes held back, in the order of their arrival."""
         self._task: asyncio.Task[None] | None = None
+        """Looks for older messages; None while nothing is held back."""
         self.nbytes = 0
         """How much is held back."""
 

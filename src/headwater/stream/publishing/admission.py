@@ -62,6 +62,7 @@ class Admission:
         self.max_size = min(limits, default=None)
         """The largest headers and data together, None without a limit of ours."""
         self._refuses_new = config.discard == Discard.NEW
+        """Whether a full stream refuses messages instead of removing old ones."""
         self.schedules = ScheduleRules(
             config.subjects, allowed=config.allow_msg_schedules, with_ttl=config.allow_msg_ttl
         )

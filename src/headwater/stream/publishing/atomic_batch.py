@@ -55,6 +55,7 @@ class _OpenAtomicBatch:
         self.items: list[BatchMessage] = []
         self.nbytes = 0
         self.idle_since_ns = 0
+        """When its last message arrived."""
 
 
 class AtomicBatches:
@@ -65,6 +66,7 @@ class AtomicBatches:
         self._open: dict[bytes, _OpenAtomicBatch] = {}
         """By id, the one idle longest first."""
         self.nbytes = 0
+        """The size of all open batches."""
 
     def __len__(self) -> int:
         return len(self._open)

@@ -44,11 +44,15 @@ class BatchCheck:
         self._counters = counters
         self._last_of = last_of
         self._count = 0
+        """How many messages of the batch were checked; the others below count the same ones."""
         self._size = 0
         self._subjects: Counter[bytes] = Counter()
+        """How many messages of the batch are on each subject."""
         self._schedules: dict[bytes, bool] = {}
         self._standings: dict[bytes, CounterTotal] = {}
+        """The counters after the messages of the batch so far."""
         self._ids: set[bytes] = set()
+        """The message ids in the batch."""
         self._expected: dict[bytes, int] = {}
 
     def check_in_batch(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:

@@ -45,6 +45,7 @@ class CounterTotals:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._standings: dict[bytes, tuple[int, CounterTotal]] = {}
+        """A cache: the sequence and the total of the newest message on a subject."""
 
     def remembers(self, subject: bytes) -> bool:
         """Return whether the standing of a subject is known without reading a message."""

@@ -13,7 +13,9 @@ class DedupeWindow:
     def __init__(self, window_ns: int) -> None:
         self.window_ns = window_ns
         self._seqs: dict[bytes, int] = {}
+        """The sequence of each remembered id."""
         self._order: deque[tuple[int, bytes, int]] = deque()
+        """Time, id and sequence, the oldest first."""
 
     def __len__(self) -> int:
         return len(self._seqs)

@@ -94,7 +94,9 @@ class _OpenFastBatch:
 
     def __init__(self, message: FastMessage) -> None:
         self.gap_ok = message.gap_ok
+        """Whether the batch continues after a lost message."""
         self.most_flow = message.flow
+        """The flow that the publisher asked for."""
         self.flow = 1
         """How many messages go by between two acknowledgements."""
         self.last = 0
@@ -102,9 +104,11 @@ class _OpenFastBatch:
         self.stored = 0
         """The sequence, in the batch, up to which all that will be is stored."""
         self.acknowledged = 0
+        """The sequence, in the batch, of the last acknowledgement."""
         self.seq = 0
         """The sequence, in the stream, of the newest message stored."""
         self.idle_since_ns = 0
+        """When its last message arrived."""
 
     def ack(self) -> FlowReply:
         """Return the answer that lets the publisher continue."""

@@ -24,6 +24,7 @@ class Adopter:
         self._store = store
         self._events = events
         self._task: asyncio.Task[None] | None = None
+        """Commits the files that wait; None or done if there is none."""
         self._closing = asyncio.Event()
 
     def start(self) -> None:

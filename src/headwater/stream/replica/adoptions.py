@@ -23,7 +23,9 @@ class Adoptions:
 
     def __init__(self) -> None:
         self._waiting: dict[int, Adopted] = {}
+        """Files that are announced and not in the table, by first sequence."""
         self._changed = asyncio.Event()
+        """Set and replaced when files have left, or nothing is waited for any more."""
         self._closed = False
 
     def __bool__(self) -> bool:

@@ -23,6 +23,7 @@ class AccountRoom:
         self._ledger = ledger
         self._free_bytes = free_bytes
         self._free: int | None = None
+        """Free bytes as of the last refresh; None without a limit."""
         self._size = 0
         """The size of the stream when the room was asked for."""
 

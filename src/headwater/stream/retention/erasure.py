@@ -31,6 +31,7 @@ class ErasureBudget:
 
     def __init__(self) -> None:
         self.bytes = 0.0
+        """How many live bytes may be rewritten now."""
         self._seen: int | None = None
         """Up to where the bytes removed from the stream were counted."""
 
@@ -56,6 +57,7 @@ class DeadAges:
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
+        """When removed messages were first seen in a file, by its path."""
 
     def __bool__(self) -> bool:
         return bool(self._since)

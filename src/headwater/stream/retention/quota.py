@@ -8,3 +8,4 @@ class Quota:
 
     def __init__(self) -> None:
         self.open = 0
+        """Each stream adds when it opens one, and subtracts when it ends."""

@@ -16,10 +16,13 @@ class ExpiryIndex:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
+        """When each expires, and its sequence; removed messages stay until `prune`."""
         self._prune_at = PRUNE_LEAST
+        """At which length of the heap removed messages are dropped from it."""
         self._taken: dict[int, int] = {}
         """The sequences that a round is removing, with their times: a checkpoint must keep them."""
         self.never = BitMap64()
+        """Messages that even `max_age` does not remove."""
 
     def __len__(self) -> int:
         return len(self._heap)

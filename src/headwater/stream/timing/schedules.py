@@ -38,8 +38,11 @@ class ScheduleIndex:
 
     def __init__(self) -> None:
         self._by_subject: dict[bytes, Due] = {}
+        """The one schedule of each subject."""
         self._subjects: dict[int, bytes] = {}
+        """The subject of each schedule, by sequence."""
         self._seqs = BitMap64()
+        """The sequences of all schedules, to intersect with removals."""
         self._heap: list[Due] = []
         """May hold entries that a later one of the subject replaced."""
 
