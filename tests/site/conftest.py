@@ -13,7 +13,7 @@ STREAMS: dict[str, list[Any]] = {
     "hub": [
         {"name": "sales", "sources": [{"name": "tickets-1", "external": {"api": "$JS.spoke-1.API"}}]},
     ],
-    "spoke-1": [{"name": "tickets-1", "subjects": ["tickets-1.>"], "num_replicas": 3}],
+    "spoke-1": [{"name": "tickets-1", "subjects": ["tickets-1.>"]}],
 }
 
 

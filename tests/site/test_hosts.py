@@ -8,7 +8,8 @@ import pytest
 
 from headwater.errors import Error
 from headwater.loaded_settings import load
-from headwater.site.hosts import check, unreachable, write_hosts
+from headwater.site.copies import on_hosts
+from headwater.site.hosts import check, sharing_a_host, unreachable, write_hosts
 from headwater.site.site_file import read_topology
 from topologies import CINEMAS, cinemas, topology_of
 
@@ -40,3 +41,18 @@ def test_configuration_that_nats_server_refuses_is_refused_in_its_words(tmp_path
     (tmp_path / "a.conf").write_text("lisen: 1\n")
     with pytest.raises(Error, match="unknown field"):
         check(tmp_path / "a.conf")
+
+
+def test_engines_of_several_hosts_share_a_journal_and_a_bucket(tmp_path: Path) -> None:
+    value = cinemas(3)
+    value["sites"]["hub"] |= {"engines": 2, "tables": "s3://lake/hub", "host": "hub.example.com"}
+    topology = on_hosts(topology_of(tmp_path, value))
+    assert sharing_a_host(topology) == ["hub"]
+    write_hosts(topology, tmp_path / "out", Path("/etc/headwater"), Path("/data"))
+    settings = load(config=tmp_path / "out" / "hub" / "engine.toml").settings
+    assert (settings.standby, settings.tables) == (True, "s3://lake/hub")
+    assert "@hub.example.com:" in (settings.journal or "")
+    assert not (tmp_path / "out" / "hub" / "engine-2.toml").exists(), "each host gets the same files"
+    assert "Put it on 2 hosts" in (tmp_path / "out" / "hub" / "headwater-hub.service").read_text()
+    assert '"store_dir": "/data/hub/hub-1"' in (tmp_path / "out" / "hub" / "hub-1.conf").read_text()
+    assert "jetstream" not in (tmp_path / "out" / "spoke-1" / "spoke-1-1.conf").read_text()

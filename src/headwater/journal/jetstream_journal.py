@@ -210,7 +210,7 @@ class JetStreamJournal:
     async def _servers(self) -> dict[str, bool]:
         """Return for each server that answers whether it syncs each write."""
         connection = self._connected()
-        answers = _ServerAnswers()
+        answers = _ServerAnswers(str(connection.info.get("domain", "")))
         inbox = b"_INBOX." + base64.b32encode(msgspec.json.encode(id(answers))).strip(b"=")
         sid = connection.subscribe(inbox, answers)
         connection.publish(_SERVERS, b'{"config":true}', inbox)
@@ -262,9 +262,13 @@ class JetStreamJournal:
 
 
 class _ServerAnswers:
-    """The sink of what the servers of a cluster say about themselves."""
+    """The sink of what the servers of a cluster say about themselves.
 
-    def __init__(self) -> None:
+    Servers of other domains answer too if leaf nodes share the system account. They keep no copy.
+    """
+
+    def __init__(self, domain: str) -> None:
+        self._domain = domain
         self.items: list[tuple[bytes, bytes, bytes, bytes]] = []
         self.servers: dict[str, bool] = {}
         self.arrived = asyncio.Event()
@@ -277,10 +281,8 @@ class _ServerAnswers:
                 self.ended = True
                 continue
             answer = msgspec.json.decode(data)
-            about = answer.get("data", {})
-            if not about.get("disabled"):
-                self.servers[str(answer.get("server", {}).get("name"))] = bool(
-                    about.get("config", {}).get("sync_always")
-                )
+            about, server = answer.get("data", {}), answer.get("server", {})
+            if server.get("domain", "") == self._domain and not about.get("disabled"):
+                self.servers[str(server.get("name"))] = bool(about.get("config", {}).get("sync_always"))
         self.items.clear()
         self.arrived.set()

@@ -110,6 +110,8 @@ def open_journal(settings: Settings) -> HeadJournal:
         name="headwater journal",
         creds_file=str(settings.journal_creds or ""),
         tls_ca=str(settings.tls_ca or ""),
+        tls_cert=str(settings.tls_cert or ""),
+        tls_key=str(settings.tls_key or ""),
     )
     return JetStreamJournal(JetStreamPlace(options, name, settings.journal_lenient))
 

@@ -16,6 +16,7 @@ ADVICE = Advice(
     not_admitted="see the site's nats-server.conf",
     unanswered="see the nats-server's log",
     unreachable="start the sites with `headwater site up`",
+    by_error={10074: "name a journal of the site that keeps more copies, or set its max_replicas"},
 )
 
 

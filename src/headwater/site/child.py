@@ -46,7 +46,7 @@ class Child:
         self._process = ChildProcess(STOP_TIMEOUT_S)
         waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
         self._keeper = ChildKeeper(f"keep {name}", self._process, self._restart, waits)
-        self._began_at = 0
+        self.began_at = 0
         """Where the output of the current process begins in the log."""
 
     @property
@@ -59,7 +59,7 @@ class Child:
         """Return the output of the current process."""
         try:
             with self.log.open("rb") as file:
-                file.seek(self._began_at)
+                file.seek(self.began_at)
                 return file.read().decode(errors="replace")
         except FileNotFoundError:
             return ""
@@ -88,7 +88,7 @@ class Child:
 
     async def _launch(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._began_at = self.log.stat().st_size if self.log.exists() else 0
+        self.began_at = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             await self._process.start(self._command, environment=self._environment, output=log)
 

@@ -32,7 +32,7 @@ class Outcome:
 
 async def declare(client: JetStreamApi, site: Site, stream: DeclaredStream) -> Outcome:
     """Create or update the stream as declared; an error names the place in the file."""
-    config = fitted(stream.config, site.size)
+    config = stream.config
     try:
         before = await _config_of(client, stream.name)
         if before is None:
@@ -66,12 +66,6 @@ async def _brought_to(client: JetStreamApi, name: str, config: Json) -> Json:
         answer = await client.request(f"STREAM.UPDATE.{name}", config)
     found: Json = answer["config"]
     return found
-
-
-def fitted(config: Json, nodes: int) -> Json:
-    """Return the config with no more replicas than the site has nodes."""
-    replicas = config.get("num_replicas", 1)
-    return {**config, "num_replicas": min(replicas, nodes)} if isinstance(replicas, int) else config
 
 
 def differences(before: Json, after: Json) -> list[str]:

@@ -24,6 +24,8 @@ from headwater.model.counted import counted
 from headwater.site.api_client import api_client
 from headwater.site.child import Child
 from headwater.site.declaring import Outcome, declare
+from headwater.site.engines import EngineChild, EngineWatch, engine_name
+from headwater.site.journal_servers import without_leader
 from headwater.site.layout import SiteFolders
 from headwater.site.links import LinkWatch, links_of
 from headwater.site.readiness import check_machine
@@ -31,6 +33,8 @@ from headwater.site.run_record import RunRecord, remove_record, running, take_fo
 from headwater.site.topology import Node, Site
 
 LINK_WAIT_S = 20.0
+ELECTION_WAIT_S = 60.0
+SERVING_WAIT_S = 60.0
 WATCH_S = 1.0
 _PROGRAM = (sys.executable, "-m", "headwater")
 
@@ -58,6 +62,7 @@ class Fleet:
         self._say = say
         self._environment = {k: v for k, v in os.environ.items() if not k.startswith("HEADWATER_")}
         self._children: list[Child] = []
+        self._engines = EngineWatch()
         self._watch = LinkWatch(self._topology, layout.directory)
         self._is_ready = False
 
@@ -77,14 +82,20 @@ class Fleet:
             while True:
                 await asyncio.sleep(WATCH_S)
                 await self._watch.look()
+                self._engines.look()
                 self._record()
 
     async def _start(self, stack: AsyncExitStack) -> None:
         await self._together(stack, [self._server(s, n) for s in self._topology.sites for n in s.nodes])
         self._say(f"{counted(len(self._children), 'nats-server')} started")
         await self._wait_for_links()
-        await self._together(stack, [self._engine(name) for name in self._topology.engines])
-        self._say(f"{counted(len(self._topology.engines), 'engine')} started")
+        await self._wait_for_journals()
+        engines = [
+            self._engine(name, n) for name in self._topology.engines for n in self._layout.numbers(name)
+        ]
+        await self._together(stack, engines)
+        await self._wait_for_serving()
+        self._say(f"{counted(len(engines), 'engine')} started")
         for outcome in await self._declare() if self._options.with_streams else ():
             self._say(str(outcome))
         if self._options.with_spark:
@@ -116,21 +127,24 @@ class Fleet:
         log = config.with_suffix(".log")
         return Child(f"nats-server {node.name}", command, log, listens, self._environment)
 
-    def _engine(self, name: str) -> Child:
-        settings = self._layout.engine_settings(name)
+    def _engine(self, name: str, number: int) -> Child:
+        settings = self._layout.engine_settings(name, number)
 
         async def says_so(child: Child) -> bool:
-            return "headwater is ready" in child.said
+            return "headwater is ready" in child.said or "headwater waits" in child.said
 
         command = [*_PROGRAM, "serve", "--config", str(settings)]
         log = settings.with_suffix(".log")
-        return Child(f"engine {name}", command, log, says_so, self._environment)
+        child = Child(engine_name(name, number), command, log, says_so, self._environment)
+        self._engines.add(EngineChild(name, number, child, self._layout.store(name, number)))
+        return child
 
     def _replicator(self) -> Child:
-        named = [
-            f"--engine={store_id(self._layout.store(name))}={self._layout.engine_settings(name)}"
-            for name in self._topology.engines
-        ]
+        named = []
+        for name in self._topology.engines:
+            serving = self._engines.serving(name) or 1
+            store = store_id(self._layout.store(name, serving))
+            named.append(f"--engine={store}={self._layout.engine_settings(name, serving)}")
 
         async def says_so(child: Child) -> bool:
             return "Spark is running" in child.said
@@ -156,6 +170,26 @@ class Fleet:
             if not link.is_up:
                 self._say(f"the link from {link.site} to {link.to} for {link.account} is not up")
 
+    async def _wait_for_journals(self) -> None:
+        """Wait until the servers of each journal have elected a leader: before that they refuse a stream."""
+        deadline = time.monotonic() + ELECTION_WAIT_S
+        waiting = await without_leader(self._topology)
+        while waiting and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+            waiting = await without_leader(self._topology)
+        for name in waiting:
+            self._say(f"the servers of the journal of {name} have no leader yet")
+
+    async def _wait_for_serving(self) -> None:
+        """Wait until one engine of each site serves: at first all of them may wait."""
+        deadline = time.monotonic() + SERVING_WAIT_S
+        self._engines.look()
+        while any(not self._engines.serving(name) for name in self._topology.engines):
+            if time.monotonic() > deadline:
+                raise Error("no engine serves: see the logs of the engines")
+            await asyncio.sleep(0.05)
+            self._engines.look()
+
     async def _declare(self) -> list[Outcome]:
         """Create or update the declared streams in order, and return the outcomes."""
         outcomes = []
@@ -168,9 +202,13 @@ class Fleet:
         return outcomes
 
     def _record(self) -> None:
-        children = tuple(running(child.name, child.pid) for child in self._children if child.pid is not None)
+        children = tuple(
+            running(child.name, child.pid, child.restarts)
+            for child in self._children
+            if child.pid is not None
+        )
         keeper = running("headwater site", os.getpid())
-        record = RunRecord(keeper, self._options.files, self._is_ready, children)
+        record = RunRecord(keeper, self._options.files, self._is_ready, children, self._engines.states)
         write_record(self._layout.directory, record)
 
 

@@ -13,7 +13,7 @@ from headwater.site.topology import LOOPBACK, Topology
 
 EVERYWHERE = "0.0.0.0"
 _UNIT = """\
-# A hint for systemd: put it into /etc/systemd/system and adapt the user and the paths.
+# A hint for systemd: put it into /etc/systemd/system and adapt the user and the paths.{note}
 [Unit]
 Description={what}
 After=network-online.target{after}
@@ -40,7 +40,11 @@ def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> 
             check(config)
             command = f"nats-server -c {at / site.name / config.name}"
             unit = _UNIT.format(
-                what=f"nats-server {node.name}", after="", command=command, more="LimitNOFILE=65536\n"
+                note="",
+                what=f"nats-server {node.name}",
+                after="",
+                command=command,
+                more="LimitNOFILE=65536\n",
             )
             written.append(_unit(directory / site.name / f"nats-server-{node.name}.service", unit))
     for engine in topology.engines:
@@ -48,6 +52,7 @@ def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> 
         command = f"headwater serve --config {settings}"
         first = next(iter(topology.site(engine).nodes)).name
         unit = _UNIT.format(
+            note=_note(topology.site(engine).store.engines),
             what=f"Headwater engine of {engine}",
             after=f" nats-server-{first}.service",
             command=command,
@@ -55,6 +60,16 @@ def write_hosts(topology: Topology, directory: Path, at: Path, stores: Path) -> 
         )
         written.append(_unit(directory / engine / f"headwater-{engine}.service", unit))
     return written
+
+
+def _note(engines: int) -> str:
+    """Return where the unit of an engine belongs if there are several."""
+    return f"\n# Put it on {engines} hosts: one engine serves, the others wait." if engines > 1 else ""
+
+
+def sharing_a_host(topology: Topology) -> list[str]:
+    """Return the sites whose servers keep a journal, all of them at the one address of the site."""
+    return [site.name for site in topology.sites if site.has_journal_servers]
 
 
 def unreachable(topology: Topology) -> list[str]:

@@ -24,6 +24,22 @@ class Running(msgspec.Struct, frozen=True):
     name: str
     pid: int
     born: str
+    restarts: int = 0
+
+
+class EngineState(msgspec.Struct, frozen=True):
+    """What one engine of a site does, as the supervising process saw it last."""
+
+    engine: str
+    """The site that the engine is named after."""
+    number: int
+    process: Running | None
+    state: str
+    """`serving`, `standby`, `starting` or `down`."""
+    since: float
+    """Seconds since the epoch."""
+    epoch: int = 0
+    """The epoch of the store that it serves; zero if it does not."""
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -33,6 +49,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
     is_ready: bool = False
     children: tuple[Running, ...] = ()
+    engines: tuple[EngineState, ...] = ()
 
 
 def born(pid: int) -> str:
@@ -57,9 +74,9 @@ def lives(process: Running) -> bool:
     return bool(process.born) and born(process.pid) == process.born
 
 
-def running(name: str, pid: int) -> Running:
+def running(name: str, pid: int, restarts: int = 0) -> Running:
     """Return the record of a running process."""
-    return Running(name, pid, born(pid))
+    return Running(name, pid, born(pid), restarts)
 
 
 def write_record(directory: Path, record: RunRecord) -> None:

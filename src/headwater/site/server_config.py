@@ -11,7 +11,23 @@ from urllib.parse import quote
 
 from headwater.bus import permissions
 from headwater.bus.permissions import INTERNAL
-from headwater.site.topology import LOOPBACK, Account, Json, Node, Remote, Site, Tls, Topology, User
+from headwater.site.topology import (
+    JOURNAL_ACCOUNT,
+    JOURNAL_USER,
+    LOOPBACK,
+    Account,
+    Json,
+    Node,
+    Remote,
+    Site,
+    Tls,
+    Topology,
+    User,
+)
+
+DEFAULT_SYSTEM = "$SYS"
+"""nats-server's own name of a system account that no file defines."""
+HOW_SERVERS_SYNC = "$SYS.REQ.SERVER.PING.JSZ"
 
 
 @dataclass(frozen=True)
@@ -23,6 +39,9 @@ class ServerPlacement:
     """Whether links use the public addresses of real hosts."""
     engines: Mapping[str, str] = field(default_factory=dict)
     """The public nkey of the engine's user, by business account."""
+    jetstream: str = ""
+    """The folder for JetStream of the servers that keep a journal."""
+    journal_password: str = field(default="", repr=False)
 
 
 def config_text(topology: Topology, site: Site, node: Node, placement: ServerPlacement) -> str:
@@ -39,6 +58,7 @@ def config_text(topology: Topology, site: Site, node: Node, placement: ServerPla
         'ping_interval: "20s"',
         *([f"tls {_block(_tls(site.tls))}"] if site.tls else ()),
         *([_cluster(site, node, placement)] if site.size > 1 else ()),
+        *([_jetstream(site, node, placement)] if site.has_journal_servers else ()),
         _leafnodes(topology, site, node, placement),
         *(_operator(site) if site.operator else _accounts(topology, site, placement)),
         _default_domains(site),
@@ -77,6 +97,36 @@ def _cluster(site: Site, node: Node, placement: ServerPlacement) -> str:
     if site.tls:
         values["tls"] = _tls(site.tls)
     return f"cluster {_block(values)}"
+
+
+def _jetstream(site: Site, node: Node, placement: ServerPlacement) -> str:
+    """Return JetStream for the journal only; clients see the engine's instead."""
+    values: Json = {
+        "store_dir": f"{placement.jetstream}/{node.name}",
+        # A server syncs each record before it acknowledges it.
+        "sync_interval": "always",
+        # Not the engine's domain, and another one at each site: no link may extend JetStream to other sites.
+        "domain": f"{site.domain}-journal",
+        # Otherwise a server with a link of the system account waits for the other end to elect a leader.
+        "extension_hint": "no_extend",
+    }
+    return f"jetstream {_block(values)}"
+
+
+def _journal_accounts(site: Site, placement: ServerPlacement) -> Json:
+    """Return the account of the journal, which may ask the servers how they sync."""
+    system = site.system.name if site.system is not None else DEFAULT_SYSTEM
+    return {
+        JOURNAL_ACCOUNT: {
+            "jetstream": "enabled",
+            "users": [{"user": JOURNAL_USER, "password": placement.journal_password}],
+            "imports": [{"service": {"account": system, "subject": HOW_SERVERS_SYNC}}],
+        }
+    }
+
+
+def _export_of_servers() -> Json:
+    return {"service": HOW_SERVERS_SYNC, "response": "stream", "accounts": [JOURNAL_ACCOUNT]}
 
 
 def _leafnodes(topology: Topology, site: Site, node: Node, placement: ServerPlacement) -> str:
@@ -141,6 +191,10 @@ def _subject(jwt: str) -> str:
 
 def _accounts(topology: Topology, site: Site, placement: ServerPlacement) -> list[str]:
     accounts = {account.name: _account(topology, site, account, placement) for account in site.accounts}
+    if site.has_journal_servers:
+        accounts |= _journal_accounts(site, placement)
+        system = accounts.setdefault(site.system.name if site.system else DEFAULT_SYSTEM, {})
+        system["exports"] = [*system.get("exports", ()), _export_of_servers()]
     lines = [f"accounts {_block(accounts)}"]
     if site.system is not None:
         lines.append(_line("system_account", site.system.name))

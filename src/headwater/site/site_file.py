@@ -11,12 +11,16 @@ from headwater.errors import SettingsError
 from headwater.site import helm
 from headwater.site.account_entries import check_name, read_accounts, read_login
 from headwater.site.document import Entry, listed, optional, read_document
+from headwater.site.store_entries import STORE_KEYS, read_store
 from headwater.site.stream_entries import read_streams
 from headwater.site.topology import (
     CLIENT_PORT,
+    CLUSTER,
+    JOURNAL_ACCOUNT,
     LEAF_PORT,
     LOOPBACK,
     MONITOR_PORT,
+    NO_JOURNAL,
     ROUTE_PORT,
     SITE_STRIDE,
     Account,
@@ -35,6 +39,7 @@ _PORTS = {
 _SITE_KEYS = (
     *("domain", "host", "cluster", "nodes", "accounts", "remotes", "tls", "engine", "streams", "helm"),
     *_PORTS,
+    *STORE_KEYS,
 )
 _REMOTE_KEYS = ("site", "url", "account", "user", "password", "password_file", "seed", "creds")
 SIZES = (1, 3)
@@ -100,6 +105,12 @@ class _Reader:
         defaults = {"domain": name, "cluster": name, "host": LOOPBACK}
         tls = _tls(held["tls"]) if "tls" in held else self._tls
         engine = self._known_site(held["engine"]) if "engine" in held else name
+        said["store"] = read_store(
+            held,
+            nodes=said.get("size", 1),
+            is_seat=engine != name,
+            has_operator=self._operator is not None,
+        )
         return Site(name=name, operator=self._operator, tls=tls, engine=engine, **{**defaults, **said})
 
     def _chart(self, entry: Entry) -> dict[str, Any]:
@@ -154,8 +165,13 @@ def _tls(entry: Entry) -> Tls:
 
 
 def resized(topology: Topology, size: int) -> Topology:
-    """Return the same sites with another number of nodes each."""
-    return replace(topology, sites=tuple(replace(site, size=size) for site in topology.sites))
+    """Return the same sites with another number of nodes each; one node cannot keep a journal."""
+    sites = []
+    for site in topology.sites:
+        is_kept = site.store.journal != CLUSTER or size > 1
+        store = site.store if is_kept else replace(site.store, journal=NO_JOURNAL)
+        sites.append(replace(site, size=size, store=store))
+    return replace(topology, sites=tuple(sites))
 
 
 def checked(topology: Topology, document: Entry) -> Topology:
@@ -171,6 +187,8 @@ def checked(topology: Topology, document: Entry) -> Topology:
             if domain in domains:
                 raise here.wrong(f"the domain {domain!r} is used by {domains[domain]} already")
             domains[domain] = site.name
+        if site.has_journal_servers and site.account(JOURNAL_ACCOUNT):
+            raise here.wrong(f"the account {JOURNAL_ACCOUNT} is the journal's: choose another name")
         for host, port in _ports_of(site):
             if (host, port) in ports:
                 raise here.wrong(f"the port {port} of {host} is used by {ports[host, port]} already")

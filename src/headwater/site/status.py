@@ -11,9 +11,11 @@ import msgspec
 from headwater.errors import Error
 from headwater.model.times import SECOND
 from headwater.site.api_client import api_client
+from headwater.site.engines import DOWN, STARTING
+from headwater.site.journal_servers import JournalStatus, journal_status
 from headwater.site.layout import SiteFolders
 from headwater.site.links import AccountLink, look, monitored, read_links
-from headwater.site.run_record import RunRecord, lives, read_record
+from headwater.site.run_record import EngineState, RunRecord, lives, read_record
 from headwater.site.topology import Account, Json, Node, Site
 
 SILENT_S = 10.0
@@ -61,6 +63,19 @@ class DomainStatus(msgspec.Struct, frozen=True):
     streams: tuple[StreamStatus, ...] = ()
 
 
+class EngineStatus(msgspec.Struct, frozen=True):
+    """One engine that a file declares."""
+
+    number: int
+    state: str
+    """`serving`, `standby`, `starting` or `down`."""
+    since: float = 0.0
+    """Seconds since the epoch; zero if that is not known."""
+    epoch: int = 0
+    pid: int = 0
+    restarts: int = 0
+
+
 class SiteStatus(msgspec.Struct, frozen=True):
     """One site."""
 
@@ -68,6 +83,19 @@ class SiteStatus(msgspec.Struct, frozen=True):
     engine: str
     servers: tuple[ServerStatus, ...]
     domains: tuple[DomainStatus, ...]
+    engines: tuple[EngineStatus, ...] = ()
+    """Its own engines; none if the engine of another site serves it."""
+    journal: JournalStatus | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether everything that the file declares for the site runs."""
+        return (
+            all(server.is_up for server in self.servers)
+            and all(domain.is_up for domain in self.domains)
+            and all(engine.state not in (DOWN, STARTING) for engine in self.engines)
+            and (self.journal is None or self.journal.is_up)
+        )
 
 
 class SitesStatus(msgspec.Struct, frozen=True):
@@ -78,13 +106,19 @@ class SitesStatus(msgspec.Struct, frozen=True):
     sites: tuple[SiteStatus, ...]
     links: tuple[AccountLink, ...]
 
+    @property
+    def is_up(self) -> bool:
+        """Return whether everything that the file declares runs."""
+        return all(site.is_up for site in self.sites) and all(link.is_up for link in self.links)
+
 
 async def status_of(layout: SiteFolders, now: float | None = None) -> SitesStatus:
     """Return the current status of all sites."""
     moment = time.time() if now is None else now
     record = read_record(layout.directory)
     links = await look(layout.topology, read_links(layout.directory), moment)
-    sites = await asyncio.gather(*(_site(layout, site, moment) for site in layout.topology.sites))
+    recorded = record.engines if record is not None and keeper_of(record) else ()
+    sites = await asyncio.gather(*(_site(layout, site, recorded, moment) for site in layout.topology.sites))
     return SitesStatus(keeper_of(record), tuple(sites), tuple(links))
 
 
@@ -93,12 +127,32 @@ def keeper_of(record: RunRecord | None) -> int:
     return record.keeper.pid if record is not None and lives(record.keeper) else 0
 
 
-async def _site(layout: SiteFolders, site: Site, now: float) -> SiteStatus:
+async def _site(layout: SiteFolders, site: Site, recorded: tuple[EngineState, ...], now: float) -> SiteStatus:
     servers = await asyncio.gather(*(_server(node) for node in site.nodes))
     domains = await asyncio.gather(
         *(_domain(site, account, layout.seed(site, account), now) for account in site.business)
     )
-    return SiteStatus(site.name, site.engine, tuple(servers), tuple(domains))
+    journal = await journal_status(layout, site)
+    engines = _engines(layout, site, recorded) if site.engine == site.name else ()
+    return SiteStatus(site.name, site.engine, tuple(servers), tuple(domains), tuple(engines), journal)
+
+
+def _engines(layout: SiteFolders, site: Site, recorded: tuple[EngineState, ...]) -> list[EngineStatus]:
+    """Return the status of each engine of a site; the record may be a second old."""
+    known = {engine.number: engine for engine in recorded if engine.engine == site.name}
+    found = []
+    for number in layout.numbers(site.name):
+        said = known.get(number)
+        if said is None:
+            found.append(EngineStatus(number, DOWN))
+        elif said.process is None or not lives(said.process):
+            found.append(EngineStatus(number, DOWN, said.since if said.state == DOWN else 0.0))
+        else:
+            process = said.process
+            found.append(
+                EngineStatus(number, said.state, said.since, said.epoch, process.pid, process.restarts)
+            )
+    return found
 
 
 async def _server(node: Node) -> ServerStatus:

@@ -13,6 +13,12 @@ CLIENT_PORT, ROUTE_PORT, LEAF_PORT, MONITOR_PORT = 4222, 6222, 7422, 8222
 SITE_STRIDE = 100
 """Distance between the default ports of sites on one machine."""
 LOOPBACK = "127.0.0.1"
+CLUSTER = "cluster"
+"""The journal of a site that its own nats-servers keep."""
+NO_JOURNAL = "none"
+JOURNAL_COPIES = 3
+"""How many copies a journal on a NATS cluster keeps."""
+JOURNAL_ACCOUNT, JOURNAL_USER = "HEADWATER_JOURNAL", "journal"
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,23 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SiteStore:
+    """Where the engines of a site keep their streams, and how many engines there are."""
+
+    engines: int = 1
+    journal: str = ""
+    """An address, `cluster` or `none`; empty if the file does not say."""
+    journal_creds: Path | None = None
+    journal_lenient: bool = False
+    tables: str = ""
+    """An address; empty for the store, or for a folder next to it if there is a journal."""
+    tables_endpoint: str = ""
+    tables_region: str = ""
+    max_replicas: int = 1
+    """How many copies the storage keeps, as the file declares."""
+
+
+@dataclass(frozen=True)
 class Site:
     """One location: its servers, accounts, domain and links."""
 
@@ -123,6 +146,30 @@ class Site:
     engine: str = ""
     """The site whose engine serves this one; by default the site itself."""
     streams: tuple[DeclaredStream, ...] = ()
+    store: SiteStore = field(default_factory=SiteStore)
+
+    @property
+    def has_journal_servers(self) -> bool:
+        """Return whether the site's own nats-servers keep the journal of its engines.
+
+        If the file does not say so, those of three nodes do. With an operator, only the operator can add
+        the account that the journal needs.
+        """
+        if self.engine != self.name:
+            return False
+        is_usual = not self.store.journal and self.size >= JOURNAL_COPIES and self.operator is None
+        return is_usual or self.store.journal == CLUSTER
+
+    @property
+    def has_journal(self) -> bool:
+        """Return whether the site's engines have a journal."""
+        return self.has_journal_servers or self.store.journal not in ("", NO_JOURNAL)
+
+    @property
+    def copies(self) -> int:
+        """Return the largest num_replicas that the site's engines accept."""
+        on_nats = self.has_journal_servers or self.store.journal.startswith(("nats://", "tls://"))
+        return max(JOURNAL_COPIES if on_nats else 1, self.store.max_replicas)
 
     @property
     def nodes(self) -> Iterator[Node]:

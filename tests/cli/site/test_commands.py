@@ -43,6 +43,8 @@ def test_sites_come_up_in_the_background_and_go_down_again(bare: Shell, tmp_path
         record = read_record(tmp_path / ".headwater" / "one")
         assert record is not None
         assert found["keeper"] == record.keeper.pid
+        (engine,) = found["sites"][0]["engines"]
+        assert (engine["state"], engine["epoch"], engine["restarts"]) == ("serving", 1, 0)
     finally:
         down = bare("site", "down", file)
     assert (down.code, down.out) == (0, "all processes have stopped\n"), down.err
@@ -70,7 +72,9 @@ def test_values_of_a_chart_are_taken_with_fewer_nodes(bare: Shell, tmp_path: Pat
     releases = [str(CINEMAS / "values" / f"{name}.yaml") for name in ("hub", "spoke-1", "spoke-2")]
     common = [*releases, "--dir", str(tmp_path), "--json"]
     for nodes, servers in (("1", 3), ("3", 9)):
-        found = json.loads(bare.ok("site", "status", *common, "--nodes", nodes))
+        ran = bare("site", "status", *common, "--nodes", nodes)
+        found = json.loads(ran.out)
+        assert (ran.code, found["is_up"]) == (1, False), "nothing of it runs"
         assert sum(len(site["servers"]) for site in found["sites"]) == servers
 
 
@@ -91,3 +95,12 @@ def test_a_context_that_is_not_ours_is_named_and_stays(bare: Shell, tmp_path: Pa
     assert "the context hub was not written by `site` and is kept" in ran.err
     assert "is refused" in ran.err
     assert ContextFolder(tmp_path / "home" / "nats").load("hub").url == "nats://mine"
+
+
+def test_more_replicas_than_a_site_keeps_are_bad_usage_and_start_nothing(bare: Shell, tmp_path: Path) -> None:
+    value = cinemas(streams={"hub": [{"name": "S", "subjects": ["s"], "num_replicas": 3}]})
+    file = write_yaml(tmp_path / "a.yaml", {**value, "sites": {"hub": value["sites"]["hub"]}})
+    ran = bare("site", "up", str(file), "--no-contexts")
+    assert ran.code == 2
+    assert "stream 'S' has num_replicas 3, and hub keeps one copy: set nodes: 3" in ran.err
+    assert not (tmp_path / ".headwater").exists()

@@ -6,9 +6,11 @@ import io
 
 from headwater.cli.render import console, show
 from headwater.cli.site.status import sheets
+from headwater.site.journal_servers import JournalServer, JournalStatus
 from headwater.site.links import AccountLink
 from headwater.site.status import (
     DomainStatus,
+    EngineStatus,
     ServerStatus,
     SitesStatus,
     SiteStatus,
@@ -56,3 +58,27 @@ def test_what_does_not_run_is_said() -> None:
     assert "no answer" in text
     assert "cannot be reached" in text
     assert "Leaf links" not in text
+
+
+def test_engines_and_the_servers_of_a_journal_are_listed() -> None:
+    engines = (EngineStatus(1, "serving", NOW - 60, 7, 4711, 2), EngineStatus(2, "down"))
+    servers = (
+        JournalServer("n0", "leader", True, True),
+        JournalServer("n1", "follower", True, False, 1234),
+        JournalServer("n2", "follower", False, False),
+    )
+    sites = (
+        SiteStatus("a", "a", (), (), engines, JournalStatus("nats://x/A", servers)),
+        SiteStatus("b", "b", (), (), (), JournalStatus("s3://lake/b")),
+        SiteStatus("c", "c", (), (), (), JournalStatus("nats://y/C", problem="Cannot connect")),
+    )
+    lines = [line.split() for line in text_of(SitesStatus(17, sites, ())).replace("│", " ").splitlines()]
+    assert any(
+        line[:3] == ["a", "1", "serving"] and line[-4:] == ["(1m0s)", "7", "4711", "2"] for line in lines
+    )
+    assert ["a", "2", "down", "0"] in lines
+    assert ["a", "n0", "leader", "current", "0"] in lines
+    assert ["a", "n1", "follower", "behind", "1,234"] in lines
+    assert ["a", "n2", "follower", "down", "0"] in lines
+    assert ["b", "s3://lake/b", "objects"] in lines
+    assert ["c", "nats://y/C", "Cannot", "connect"] in lines

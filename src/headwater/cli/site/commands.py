@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,11 +25,13 @@ from headwater.model.counted import counted
 
 # The rest of `headwater.site` is imported where it is used, so that other commands start faster.
 if TYPE_CHECKING:
+    from headwater.site.layout import SiteFolders
     from headwater.site.topology import Topology
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 END_WAIT_S = 120.0
+WATCH_S = 2.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _EPILOG = """\b
@@ -90,8 +93,8 @@ def up(
     contexts: bool,
 ) -> None:
     """Run the sites of FILES on this machine, until Ctrl-C."""
-    topology = _topology(files, nodes)
     where = _folder(files, directory)
+    topology = _fitting(_topology(files, nodes), nodes, where, _warn)
     if contexts:
         _write_contexts(topology, context_prefix)
     if detach:
@@ -141,19 +144,39 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
 @site.command()
 @_site_files
 @json_flag
-def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, as_json: bool) -> None:
-    """Show servers, leaf links, engines, streams and replication of the sites of FILES."""
-    from headwater.cli.site.status import sheets
+@click.option("--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
+def status(
+    files: tuple[Path, ...], directory: Path | None, nodes: str | None, as_json: bool, watch: bool
+) -> None:
+    """Show servers, engines, journals, leaf links, streams and replication of the sites of FILES.
+
+    The exit code is 1 if anything that the file declares is down.
+    """
     from headwater.site.layout import SiteFolders
+
+    where = _folder(files, directory)
+    layout = SiteFolders(_fitting(_topology(files, nodes), nodes, where), where)
+    root = click.get_current_context().find_root().obj or {}
+    plain = as_json or bool(root.get("as_json"))
+    is_up = _show_status(layout, plain)
+    while watch:
+        time.sleep(WATCH_S)
+        click.clear()
+        is_up = _show_status(layout, plain)
+    sys.exit(0 if is_up else 1)
+
+
+def _show_status(layout: SiteFolders, plain: bool) -> bool:
+    """Show the status once; return whether everything is up."""
+    from headwater.cli.site.status import sheets
     from headwater.site.status import status_of
 
-    layout = SiteFolders(_topology(files, nodes), _folder(files, directory))
     found = asyncio.run(status_of(layout))
-    root = click.get_current_context().find_root().obj or {}
-    if as_json or root.get("as_json"):
-        show_json(msgspec.to_builtins(found))
+    if plain:
+        show_json({**msgspec.to_builtins(found), "is_up": found.is_up})
     else:
         show(*sheets(found, time.time()))
+    return found.is_up
 
 
 @site.command()
@@ -169,11 +192,18 @@ def status(files: tuple[Path, ...], directory: Path | None, nodes: str | None, a
 )
 def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Path) -> None:
     """Write the configuration of the sites of FILES to DIRECTORY, for separate hosts."""
-    from headwater.site.hosts import unreachable, write_hosts
+    from headwater.site.copies import on_hosts
+    from headwater.site.hosts import sharing_a_host, unreachable, write_hosts
 
-    topology = _topology(files, None)
+    topology = on_hosts(_topology(files, None))
+    for warning in topology.warnings:
+        _warn(warning)
     for name in unreachable(topology):
-        _say(f"warning: links connect to {name} at 127.0.0.1: set the host of that site")
+        _warn(f"links connect to {name} at 127.0.0.1: set the host of that site")
+    for name in sharing_a_host(topology):
+        _warn(
+            f"the servers that keep the journal of {name} share one host: run each node on a host of its own"
+        )
     written = write_hosts(topology, directory, at or directory.absolute(), stores)
     for path in written:
         click.echo(str(path))
@@ -192,8 +222,29 @@ def _topology(files: Sequence[Path], nodes: str | None) -> Topology:
 
     topology = read_topology(files)
     for warning in topology.warnings:
-        _say(f"warning: {warning}")
+        _warn(warning)
+    topology = replace(topology, warnings=())
     return topology if nodes is None else resized(topology, int(nodes))
+
+
+def _fitting(
+    topology: Topology, nodes: str | None, where: Path, warn: Callable[[str], None] | None = None
+) -> Topology:
+    """Return the sites with the journals that they run with; refuse more replicas than those keep."""
+    from headwater.site.copies import lowered, require_copies, with_older_stores
+
+    topology = with_older_stores(topology, where)
+    if nodes is not None:
+        topology = lowered(topology, f"--nodes is {nodes}")
+    if warn is not None:
+        for warning in topology.warnings:
+            warn(warning)
+    require_copies(topology)
+    return topology
+
+
+def _warn(text: str) -> None:
+    _say(f"warning: {text}")
 
 
 def _folder(files: Sequence[Path], directory: Path | None) -> Path:

@@ -15,10 +15,16 @@ from headwater.model.times import SECOND
 from headwater.site.links import AccountLink
 from headwater.site.status import SitesStatus, UpstreamStatus
 
+_COLOURS = {"serving": "green", "standby": "green", "down": "red"}
+
 
 def sheets(status: SitesStatus, now: float) -> Iterator[Sheet]:
     """Yield the tables that are not empty."""
     yield _servers(status)
+    if any(site.engines for site in status.sites):
+        yield _engines(status, now)
+    if any(site.journal for site in status.sites):
+        yield _journals(status)
     if status.links:
         yield _links(status.links, now)
     if any(domain.streams for site in status.sites for domain in site.domains):
@@ -44,6 +50,40 @@ def _servers(status: SitesStatus) -> Sheet:
     columns = [Column("Site"), Column("Process"), Column("Where", wraps=True), Column("State", wraps=True)]
     kept = f"supervised by process {status.keeper}" if status.keeper else "not supervised"
     return Sheet(f"Sites, {kept}", columns, rows)
+
+
+def _engines(status: SitesStatus, now: float) -> Sheet:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            site.name,
+            str(engine.number),
+            Text(engine.state, _COLOURS.get(engine.state, "yellow")),
+            _when(engine.since, now),
+            str(engine.epoch or ""),
+            str(engine.pid or ""),
+            str(engine.restarts),
+        )
+        for site in status.sites
+        for engine in site.engines
+    ]
+    columns = ("Site", "Engine", "State", "Since", "Epoch", "Process", "Restarts")
+    return Sheet("Engines", [Column(name) for name in columns], rows)
+
+
+def _journals(status: SitesStatus) -> Sheet:
+    rows: list[tuple[Cell, ...]] = []
+    for site in status.sites:
+        if site.journal is None:
+            continue
+        if not site.journal.servers:
+            said: Cell = Text(site.journal.problem, "red") if site.journal.problem else "objects"
+            rows.append((site.name, site.journal.address, "", said, ""))
+        for server in site.journal.servers:
+            state: Cell = Text("current", "green") if server.is_current else Text("behind", "yellow")
+            state = state if server.is_up else Text("down", "red")
+            rows.append((site.name, server.name, server.role, state, number(server.lag)))
+    columns = [Column(name, wraps=name == "State") for name in ("Site", "Journal", "Role", "State", "Lag")]
+    return Sheet("Journals", columns, rows)
 
 
 def _links(links: tuple[AccountLink, ...], now: float) -> Sheet:
