@@ -35,11 +35,15 @@ PAGES = {
     "docs/guides/hub-and-spokes.md": "Stream sales has caught up, at sequence 200",
     "docs/guides/tables-in-a-bucket.md": "100 orders",
     "docs/guides/three-copies.md": "host-2 has 100 orders",
+    "docs/guides/fail-over-drill.md": "Messages: 300",
 }
 """Pages whose blocks are run, and words that must be in what they print."""
 BUCKET = "docs/guides/tables-in-a-bucket.md"
 """The page whose reader has a bucket `my-lake` and its credentials."""
-OPERATIONS = ("docs/guides/production.md", "docs/guides/stuck-source.md", "docs/guides/hub-and-spokes.md")
+OPERATIONS = (
+    *("docs/guides/production.md", "docs/guides/stuck-source.md", "docs/guides/hub-and-spokes.md"),
+    "docs/guides/fail-over-drill.md",
+)
 READY = "headwater is ready"
 PATIENCE_S = 300.0
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -82,7 +86,8 @@ def copy_examples(examples: Path, directory: Path) -> None:
     shutil.copytree(examples, directory / examples.name, ignore=shutil.ignore_patterns(".*"))
     for file in (directory / examples.name).glob("*/*.yaml"):
         document = yaml.safe_load(file.read_text())
-        ports = iter(free_ports(len(document["sites"]) * len(PORTS)))
+        most = max(site.get("nodes", 1) for site in document["sites"].values())
+        ports = iter(free_ports(len(document["sites"]) * len(PORTS), most))
         for site in document["sites"].values():
             site |= {port: next(ports) for port in PORTS}
         file.write_text(yaml.safe_dump(document, sort_keys=False))

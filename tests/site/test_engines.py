@@ -148,27 +148,6 @@ async def test_a_stream_goes_on_without_its_engine_and_its_directory(site: Runni
     await client.close()
 
 
-async def test_a_stream_goes_on_without_a_server_of_its_journal(site: RunningSites) -> None:
-    client = await connected(site)
-    (hub,) = (await status_of(site.layout)).sites
-    assert hub.journal is not None
-    leader = hub.journal.servers[0].name
-    before = (await asked(client, "STREAM.INFO.cinema-a"))["state"]["messages"]
-    record = json.loads((site.layout.directory / "running.json").read_text())
-    (pid,) = [child["pid"] for child in record["children"] if child["name"] == f"nats-server {leader}"]
-    os.kill(pid, signal.SIGKILL)
-    await published(client, "without the leader")
-    await settled(site)
-
-    async def is_whole() -> bool:
-        await asyncio.sleep(LOOK_S)
-        return (await status_of(site.layout)).is_up
-
-    await until(is_whole, "the server is started again and everything is up")
-    assert (await asked(client, "STREAM.INFO.cinema-a"))["state"]["messages"] == before + 1
-    await client.close()
-
-
 async def test_the_last_words_of_an_engine_say_what_it_does(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = "import time; print('headwater waits', flush=True); time.sleep(600)"
