@@ -62,6 +62,7 @@ class DrivenClock:
     def __init__(self, start_ns: int = 1_700_000_000_000_000_000) -> None:
         self._now_ns = start_ns
         self._steady_ns = start_ns
+        """Advances with the other, but is never stepped."""
 
     def now_ns(self) -> int:
         """Return nanoseconds since the epoch."""

@@ -281,6 +281,7 @@ class _ReadFile:
 
     def __init__(self, path: Path) -> None:
         self.fd = -1
+        """-1 until the file is opened."""
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def __del__(self) -> None:

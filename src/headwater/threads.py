@@ -59,6 +59,7 @@ class ElasticThreads(Executor):
         self._hung_s = hung_s
         self._lock = threading.Lock()
         self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
+        """What waits for a thread; None ends one."""
         self._queued = self._idle = 0
         """Calls that no thread has taken yet, and threads without a call."""
         self._threads: set[threading.Thread] = set()
@@ -153,7 +154,9 @@ class ThreadShare(Executor):
         self._most = most
         self._lock = threading.Lock()
         self._waiting: deque[ThreadCall] = deque()
+        """Calls beyond the share, in order."""
         self._running = 0
+        """How many of our calls have a thread."""
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
         """Return the future of a call that runs when its turn comes."""

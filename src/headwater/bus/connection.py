@@ -85,10 +85,13 @@ class Connection:
         self._lifeline = Lifeline(options, self, CLIENT_PORT)
         self._parser = FrameParser(INTERNAL_PREFIX)
         self._sinks: dict[bytes, Sink] = {}
+        """Where the frames of each subscription go, by its id."""
         self._subscriptions: dict[bytes, ActiveSubscription] = {}
+        """What to subscribe to again after a reconnect, by id."""
         self._last_sid = 0
         self._inbox = ReplyInbox()
         self._moving: asyncio.Task[None] | None = None
+        """Leaves a server in lame duck mode."""
         self._paused_by: set[int] = set()
         """The owners that have paused reading."""
 
@@ -287,9 +290,13 @@ class ReplyInbox:
     def __init__(self) -> None:
         self.items: list[Frame] = []
         self.prefix = b""
+        """The beginning of all reply subjects; empty until the first request."""
         self.waiting: dict[bytes, asyncio.Future[Frame]] = {}
+        """The future of each unanswered request, by its reply subject."""
         self._asked: weakref.WeakKeyDictionary[asyncio.Future[Frame], str] = weakref.WeakKeyDictionary()
+        """The subject of each request, so that a denial fails the right ones."""
         self._count = 0
+        """Numbers the reply subjects."""
 
     def expect(self, subject: bytes) -> tuple[bytes, asyncio.Future[Frame]]:
         """Return a new reply subject, and the future of the first answer to a request on `subject`."""

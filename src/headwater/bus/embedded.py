@@ -127,8 +127,11 @@ class EmbeddedServer:
     def __init__(self, options: EmbeddedOptions) -> None:
         self.options = options
         self.port = options.port
+        """The port for clients; chosen at the start if it was 0."""
         self.leaf_port = 0
+        """The port for leaf connections; 0 until it is chosen."""
         self._path = ""
+        """The program that runs."""
         self._config = options.directory / CONFIG_NAME
         self._text = ""
         """The configuration we wrote last, so that another engine's is never removed."""

@@ -16,6 +16,7 @@ class _InterestNode:
     def __init__(self) -> None:
         self.children: dict[bytes, _InterestNode] = {}
         self.queues: set[bytes] = set()
+        """The queue groups that end here; an empty name is a plain subscription."""
 
 
 class Interest:
@@ -28,6 +29,7 @@ class Interest:
         self._found: dict[bytes, frozenset[bytes]] = {}
         """The queue groups of literal subjects that were looked up, as a cache."""
         self._waiting: asyncio.Future[None] | None = None
+        """Done at the next change, for those who wait for one."""
 
     def __len__(self) -> int:
         return len(self._listeners)

@@ -72,12 +72,16 @@ class Lifeline:
 
     def __init__(self, options: ConnectOptions, speaker: Speaker, default_port: int) -> None:
         self.info: Info = {}
+        """The INFO of the current server, or of the last one."""
         self.link: SocketLink | None = None
+        """None while there is no connection."""
         self.address: Address | None = None
+        """The server that is or was last connected."""
         self._options = options
         self._speaker = speaker
         self._default_port = default_port
         self._servers = [Address.parse(url, default_port) for url in options.servers]
+        """Tried in this order."""
         self._dialled: SocketLink | None = None
         """The link whose handshake is in progress."""
         self._greeting: asyncio.Future[Info] | None = None
@@ -86,6 +90,7 @@ class Lifeline:
         """The error with which the server refused the connection."""
         self._task: asyncio.Task[None] | None = None
         self._leaving = False
+        """Whether the loss of the link was asked for."""
 
     async def start(self) -> None:
         """Return once connected, or raise the error of the last server tried; after that stay connected."""

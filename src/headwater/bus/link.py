@@ -34,9 +34,11 @@ class SocketLink(asyncio.Protocol):
         self._out: list[bytes] = []
         """What was written in this iteration of the loop."""
         self._pending = 0
+        """Bytes in `_out`."""
         self._scheduled = False
         """Whether a flush is scheduled for the end of this iteration."""
         self._writable = asyncio.Event()
+        """Cleared while the transport has more to write than it should."""
         self._writable.set()
         self.pongs: deque[asyncio.Future[None]] = deque()
         """One future for each PING without an answer, oldest first."""

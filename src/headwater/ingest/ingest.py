@@ -40,11 +40,13 @@ class StreamSink:
 
     def __init__(self, stream: Stream, ingest: Ingest) -> None:
         self.items: list[Frame] = []
+        """The publishes of the current socket read; the bus adds them."""
         self.stream = stream
         self._ingest = ingest
         self._held: list[Frame] = []
         """A message with a slow check, and all messages after it."""
         self._offering: asyncio.Task[None] | None = None
+        """Offers what is held; None while nothing is."""
 
     def flush(self) -> None:
         """Offer what one socket read brought, at once unless some of it takes long to check."""
@@ -142,9 +144,13 @@ class Ingest:
     def __init__(self, connection: Connection, domain: str = "") -> None:
         self.connection = connection
         self._prefix = f"$JS.{domain}.API." if domain else ""
+        """The API prefix of the domain; empty without a domain."""
         self._sinks: dict[str, StreamSink] = {}
+        """By stream name."""
         self._sids: dict[str, dict[str, bytes]] = {}
+        """Our subscriptions to each stream's subjects, by stream name and subject."""
         self._waiting = BackgroundTasks()
+        """Tasks that resume reading once a stream's disk has caught up."""
 
     @property
     def share_bytes(self) -> int:

@@ -23,6 +23,7 @@ class JournaledDatabase:
         self._path = path
         self._name = path.name
         self._image = disk.image(path)
+        """The content that the journal has."""
         self._before = self._image
         """The content before the last transaction."""
         self._spent = 0

@@ -64,7 +64,9 @@ class Shipper:
         self._appender = appender
         self._contents = contents
         self._records = dict(sorted(records.items()))
+        """The size of each record, by position, oldest first."""
         self._bytes = sum(records.values())
+        """The size of all records."""
         self._dead = self._dead_bytes = 0
         """Records that may be trimmed."""
         self._floor = 0
@@ -72,19 +74,24 @@ class Shipper:
         self._rewritten = 0
         """How many pieces were queued when old files were last written again."""
         self._keep = set(keep)
+        """Positions of records that are never removed."""
         self._on_fenced = on_fenced
         self._queue: deque[ChangePiece] = deque()
         self._changed = threading.Condition()
+        """Guards all of this; notified when something was queued or shipped."""
         self._queued = self._shipped = 0
         """How many pieces were queued and shipped since the start."""
         self._error: Error | None = None
         """Why the last attempt failed; None while all is well."""
         self._fenced: FencedError | None = None
+        """Set once another engine has taken over; nothing is shipped any more."""
         self._closing = False
         self._leased_until = 0.0
+        """By the monotonic clock, in seconds."""
         self.peers: list[JournalPeer] = []
         """The servers with copies of the journal, as they were a few seconds ago."""
         self._asked_at = 0.0
+        """When the servers were last asked for their copies, by the monotonic clock."""
         self.rewrite: Callable[[str], bool] = lambda path: False
         """Queues the whole content of a file, if the file still exists."""
         self._thread = threading.Thread(target=self._run, name="journal shipper", daemon=True)

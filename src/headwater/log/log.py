@@ -34,14 +34,19 @@ class Log:
         self._file: AppendFile | None = None
         """The newest segment, None as long as nothing was appended since open."""
         self._durable = 0
+        """Bytes of the segment that are synced."""
         self._highest = 0
         """The highest number ever tried, so that none is tried twice."""
         self._failed = False
+        """Whether a change of the file has begun and not succeeded; it must be rolled back."""
         self._closed = False
         self._epoch = fence.epoch
         self._torn: list[Damage] = []
+        """Damage that was found when the log was opened."""
         self._found: list[Damage] = []
+        """Damage that the last read of all records found."""
         self.segment = 0
+        """The number of the segment that is written."""
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, from_segment: int = 0, fence: Fence = NO_FENCE) -> Log:

@@ -173,6 +173,7 @@ class _Window:
         self._disk = disk
         self.path = path
         self._start = 0
+        """Where in the file the bytes begin."""
         self._bytes = b""
 
     def read(self, offset: int, length: int) -> bytes:

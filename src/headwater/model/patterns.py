@@ -17,8 +17,11 @@ class Patterns:
     def __init__(self, patterns: Sequence[str]) -> None:
         self.takes_all = not patterns or ">" in patterns
         self._few = [] if self.takes_all or len(patterns) > MANY else [Filter(p) for p in patterns]
+        """Used if there are few patterns; a loop over them is fastest."""
         self._many: SubjectTrie[bool] = SubjectTrie()
+        """The patterns with wildcards, if there are many."""
         self._literals: set[bytes] = set()
+        """The other patterns, if there are many."""
         if not self.takes_all and not self._few:
             for pattern in patterns:
                 if "*" in pattern or ">" in pattern:

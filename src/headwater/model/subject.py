@@ -99,6 +99,7 @@ class Filter:
         parts = tokens(pattern)
         self._is_valid = valid_subject(pattern)
         self._open = parts[-1] == ">"
+        """Whether it ends with `>`."""
         if self._open:
             parts.pop()
         wild = [part[:1] == "*" for part in parts]
@@ -111,7 +112,9 @@ class Filter:
         self._prefix = ".".join([*parts, ""]).encode() if by_prefix else None
         self._length = len(parts)
         self._fixed = [(i, part.encode()) for i, part in enumerate(parts) if not wild[i]]
+        """The index and text of each token that is no wildcard."""
         self._cache: dict[bytes, bool] = {}
+        """Which of the last subjects matched."""
 
     def matches(self, subject: bytes) -> bool:
         """Return whether the pattern matches this subject."""

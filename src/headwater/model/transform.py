@@ -54,8 +54,11 @@ class SubjectTransform:
         self._filter = Filter(self.src)
         self._parts: list[Part] = []
         self._tail: int | None = None
+        """The index from which all tokens are kept; None without `>`."""
         self._cache: dict[bytes, bytes] = {}
+        """Results of the last subjects."""
         self._is_random = False
+        """Whether the result differs each time, so that it is not cached."""
         self._is_identity = not dest or (self.src == ">" and dest == ">")
         if not self._is_identity:
             self._compile()

@@ -29,8 +29,11 @@ class Outage:
         self._clock = clock
         self._lock = threading.Lock()
         self._error: ObjectError | None = None
+        """Why the bucket cannot be reached; None while it can."""
         self._since_s = 0.0
+        """When the outage began, by the monotonic clock."""
         self._retry_at_s = 0.0
+        """Before this, requests fail at once."""
         self._waits = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._pause_s = FIRST_PAUSE_S
         """How long to wait between two requests that try the store."""

@@ -25,6 +25,7 @@ class ChildProcess:
         """Gets each line of its standard error; without it, `start` needs a file for the output."""
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
+        """Passes the lines of its output on."""
 
     @property
     def pid(self) -> int | None:

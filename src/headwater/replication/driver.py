@@ -62,6 +62,7 @@ class Driver:
         self._pause = pause
         self._tally = _Tally()
         self._rounds: dict[asyncio.Task[None], Plan] = {}
+        """Rounds in progress, with the plans they run."""
         # Its own threads: the default ones would be too few for the rounds of several engines.
         self._threads = ThreadPoolExecutor(LONG_ROUNDS + 1)
         self._misses = 0
@@ -174,7 +175,9 @@ class _Tally:
         self.messages = 0
         self.rounds = 0
         self.busy_s = 0.0
+        """Seconds that rounds took, added up."""
         self._reported = -math.inf
+        """When the last line was logged, by the monotonic clock."""
 
     def report(self) -> None:
         """Log the sum, if there is one and the last line is old enough."""

@@ -66,6 +66,7 @@ class Exchange:
         self._name = unique_id()
         """This replicator's name, new at each start."""
         self._asking: set[asyncio.Task[Frame]] = set()
+        """Questions without an answer yet."""
         self._why = ""
         """Why open questions were interrupted."""
 

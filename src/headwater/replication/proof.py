@@ -55,7 +55,9 @@ class Prover:
         self._run = bytes(_RUN)
         """The engine's run as far as it is known."""
         self._sender = secrets.token_bytes(_SENDER)
+        """A random name, so that the engine can count our questions."""
         self._count = 0
+        """The number of the last question; each is accepted once."""
 
     def question(self, subject: bytes, reply: bytes, body: bytes) -> bytes:
         """Return a question as it is sent, to be answered on `reply`."""
@@ -91,6 +93,7 @@ class ProofCheck:
         # Without a secret no question can be proven: none is accepted.
         self._secret = secret or secrets.token_bytes(_MAC)
         self._run = secrets.token_bytes(_RUN)
+        """Random at each start: questions to an earlier run are refused."""
         self._seen: OrderedDict[bytes, set[int]] = OrderedDict()
         """The numbers of each sender's latest questions."""
 

@@ -40,6 +40,7 @@ class Supervisor:
         """Why there is no replicator now, in one sentence; empty if there is one or none is needed."""
         self._command = [*program, "replicator", "--engine", f"{store_id}={handover}"]
         self._environment = environment(settings, os.environ)
+        """Without credentials: other users can read the environment of a process."""
         self._process = ChildProcess(STOP_TIMEOUT_S, self._on_line)
         waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
         self._keeper = ChildKeeper("replicator", self._process, self._launch, waits, self._on_ended)

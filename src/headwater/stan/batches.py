@@ -54,10 +54,13 @@ class Batches:
 
     def __init__(self) -> None:
         self._batches: dict[Channel, ChannelBatch] = {}
+        """The publishes of this socket read, by channel."""
         self._by_name: dict[bytes, ChannelBatch] = {}
+        """The same by the channel's subject."""
         self._known: set[bytes] = set()
         """The encoded client and connection ids of checked publishers."""
         self._layouts: dict[int, PublishTemplate] = {}
+        """A checked publish by the length of its body, to compare others with."""
 
     def take_alike(self, frames: Sequence[Frame], start: int) -> int:
         """Collect publishes that match earlier ones; return the index of the first that does not."""

@@ -49,6 +49,7 @@ class Channels:
         self._clock = clock
         self._channels: dict[str, Channel] = {}
         self._by_folded: dict[str, str] = {}
+        """Channel names by their case-folded form."""
         self._deleting = BackgroundTasks()
         self._closed = False
         self.on_changed_flow: Callable[[SharedFlow], None] = lambda shared: None

@@ -26,6 +26,7 @@ class Clients:
         self._by_id: dict[str, Client] = {}
         self._by_conn: dict[bytes, Client] = {}
         self._failures: dict[str, int] = {}
+        """How many heartbeats in a row each client has not answered."""
         self.checking: set[str] = set()
         """Ids whose owner is being checked because another client requests the id."""
 

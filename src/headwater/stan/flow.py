@@ -66,8 +66,11 @@ class ChannelFlow:
         """Up to here, deliveries may have been lost in a crash; messages are marked as redelivered."""
         self.members: list[Member] = []
         self._unheld = BitMap64(unheld)
+        """Sent messages that no member holds; they are redelivered first."""
         self._counts: dict[int, int] = {}
+        """How often messages were redelivered; one without an entry never was."""
         self._turn = 0
+        """The index of the member that is next in turn."""
 
     @property
     def pending(self) -> BitMap64:

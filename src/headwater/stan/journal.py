@@ -23,7 +23,9 @@ class Journal:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._ops: list[Op] = []
+        """Changes that wait to be written."""
         self._thens: list[Then] = []
+        """Called in order once the changes before them are durable."""
         self._wake = asyncio.Event()
         self._closing = False
         self._task = asyncio.create_task(self._run(), name="stan journal")

@@ -54,6 +54,7 @@ class Publishing:
         self._asked: dict[bytes, Waiting] = {}
         """Publishes to streams that may refuse them, by the subject on which the stream answers."""
         self._count = 0
+        """Numbers the subjects on which streams answer."""
         self._tasks = BackgroundTasks()
         self.in_msgs = 0
         self.in_bytes = 0

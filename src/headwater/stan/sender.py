@@ -41,6 +41,7 @@ class Encoded:
     def __init__(self, channel: str) -> None:
         self._channel = channel.encode()
         self._frames: dict[int, bytes] = {}
+        """A cache of encoded messages, by sequence."""
         self.is_worth_it = False
         """Whether several flows deliver the same messages."""
 
@@ -106,7 +107,9 @@ class Sender:
         self._clock = clock
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
+        """Reads and sends; None while all that can be sent is."""
         self._timed_ns: int | None = None
+        """For when the timer of redeliveries is set; None while it is not."""
         self._closed = False
 
     def wake(self) -> None:

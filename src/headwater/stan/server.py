@@ -82,13 +82,16 @@ class StanServer:
             subjects.close_subscription.encode(): lambda frame: self._end(frame, forget=False),
             subjects.close.encode(): self._close,
         }
+        """Which method answers the requests on a subject."""
         self._subscribe_subject = subjects.subscribe.encode()
         self._queue: deque[Frame] = deque()
         """Frames that wait for the worker, in the order of their arrival."""
         self._worker: asyncio.Task[None] | None = None
+        """Handles the queue in order; None while it is empty."""
         self._tasks = BackgroundTasks()
         self._sids: list[bytes] = []
         self._registered = asyncio.Event()
+        """Set and replaced whenever a client is connected."""
         heartbeats.on_dead = self._drop
         heartbeats.on_doubt = lambda client, doubt: subscriptions.set_doubt(client.client_id, doubt)
         heartbeats.on_alive = lambda client: subscriptions.trust(client.client_id)

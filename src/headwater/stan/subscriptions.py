@@ -71,14 +71,19 @@ class Subscriptions:
         self._ack_prefix = ack_prefix
         self._replaces_durables = replaces_durables
         self._by_ack: dict[bytes, StanSubscription] = {}
+        """By ack inbox, all subscriptions."""
         self._of_client: dict[str, dict[StanSubscription, None]] = {}
         self._last_number = 0
         self._moved: dict[SharedFlow, None] = {}
+        """Flows whose positions changed since the last record."""
         self._unheard: dict[StanSubscription, None] = {}
         """Subscriptions whose client has shown no interest since the engine started."""
         self._channel_rows: dict[str, str] = {}
+        """The recorded identity of each channel's stream."""
         self._after_crash = False
+        """Whether the last engine was killed, so that deliveries are in doubt."""
         self._recovered: dict[str, tuple[list[FlowRow], list[SubscriptionRow]]] = {}
+        """Recorded flows and subscriptions of channels that are not open yet."""
         channels.on_changed_flow = self.moved
         channels.on_opened_channel = self._opened
         channels.on_lost = self._lost

@@ -127,6 +127,7 @@ class Store:
         """What is known of upstreams as far as the log is synced; only this may release data at origins."""
         self.adoptions = Adoptions()
         self._finishing = threading.Lock()
+        """Held while adopted files become part of the table, which two threads may attempt."""
         self.ledger: Ledger
         self.head: Head
         self.view: View

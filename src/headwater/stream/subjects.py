@@ -43,8 +43,11 @@ class SubjectIndex:
 
     def __init__(self, *, history: bool = False) -> None:
         self.count: Counter[bytes] = Counter()
+        """How many live messages each subject has."""
         self.last: dict[bytes, int] = {}
+        """The newest sequence of each subject, or an upper bound if it is stale."""
         self.stale: set[bytes] = set()
+        """Subjects whose newest message was removed, so that `last` is a bound."""
         self.oldest: dict[bytes, int] = {}
         """Hints: the subject has no message below this sequence."""
         self.located: dict[bytes, Located] = {}

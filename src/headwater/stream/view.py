@@ -39,6 +39,7 @@ class RunCache:
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._runs: OrderedDict[tuple[object, ...], Run] = OrderedDict()
+        """The last used run last."""
         self._lock = Lock()
         self.nbytes = 0
 
@@ -70,6 +71,7 @@ class View:
 
     def __init__(self, head: Head, table: Table, cache: RunCache, executor: Executor) -> None:
         self._id = next(_ids)
+        """Distinguishes the view's runs in the shared cache."""
         self.head = head
         self.table = table
         self._cache = cache

@@ -15,6 +15,7 @@ class ChecksumSink:
         self._file = file
         self._crc = 0
         self._held: list[bytes] | None = None
+        """Written parts that are kept to be read back; None if none is."""
         self.size = 0
 
     @property

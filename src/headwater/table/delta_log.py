@@ -74,7 +74,9 @@ class DeltaLog:
         self.records_sources = schema.SOURCE in found.partitions
         """Whether a file can be one of a source's origin; tables of earlier versions do not record that."""
         self._transactions: dict[str, int | None] = dict(found.transactions)
+        """The last number of each name that was looked up; None if there is none."""
         self._checkpoint_version = found.checkpoint
+        """The version of the newest checkpoint."""
         self._broken = False
         self.epoch = 0
         """Of the engine that commits; each commit carries it."""

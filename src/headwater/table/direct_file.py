@@ -35,6 +35,7 @@ class DirectFile:
         self._place = 0
         """The offset in the file of the block that is filled now."""
         self._thread: ThreadPoolExecutor | None = None
+        """Writes in the background; None until the first block is full."""
         self._under_way: Future[None] | None = None
         """The write of the other block."""
         self._is_direct = False

@@ -80,6 +80,7 @@ class FileSummer:
         self._rows = 0
         self._payload_bytes = 0
         self._with_headers = 0
+        """How many rows have headers."""
         self._demands = False
         """Whether a header makes demands on the stream, such as a TTL."""
         self._tidy = True

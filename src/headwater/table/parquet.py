@@ -108,12 +108,15 @@ class FileWriter:
         self._tally = FileSummer(most_subjects, may_demand=may_demand, may_have_ids=may_have_ids)
         self._base_seq = base_seq
         self._rest: Columns | None = None
+        """Rows that wait for a full row group."""
         self.rows = 0
         self._headerless_rows = 0
         self._first_offset = self._last_offset = -1
         self._ts: list[int] = []
+        """The earliest and latest time of each row group."""
         self._subjects: list[str] = []
         self._group_crcs: list[int] = []
+        """A checksum for each row group, for the footer."""
         self._direct = DirectFile(path) if direct else None
         self._sink = ChecksumSink(self._direct or FileIO(path, "wb"))
         options = {

@@ -23,6 +23,7 @@ class Prefetch:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prefetch")
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
+        """Downloads in progress, by path."""
 
     def begin(self, key: str, fetch: Callable[[], object]) -> None:
         """Have a range fetched, unless it is under way or enough others are."""

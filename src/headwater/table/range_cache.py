@@ -28,6 +28,7 @@ class RangeCache:
         self._sizes: OrderedDict[str, int] = OrderedDict()
         """The size of each file, the least recently used first."""
         self._total = 0
+        """The size of everything in the cache."""
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         self._find()
         self._shrink()

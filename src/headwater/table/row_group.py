@@ -26,7 +26,9 @@ class RowGroup:
         self._length: int = table.num_rows
         subject = _single(table["subject"])
         self._subject_codes: Int64s = subject.indices.to_numpy().astype(np.int64)
+        """For each row, the index of its subject in `_dictionary`."""
         self._dictionary = [subject_bytes(text) for text in subject.dictionary.to_pylist()]
+        """The subjects that occur."""
         offsets = _single(table["offset"]).to_numpy()
         headers = _single(table["headers"])
         if copied is not None:

@@ -70,6 +70,7 @@ class _OwedAcks:
 
     def __init__(self) -> None:
         self.owed = BitMap64()
+        """Committed sequences that the origin has not confirmed."""
         self.covered = Cursor()
         """The target's durable cursor when sequences were last added."""
         self.ack_key = ""
@@ -98,6 +99,7 @@ class Durables:
         self._by_target: dict[str, list[Upstream]] = {}
         self._owed_acks: dict[Upstream, _OwedAcks] = {}
         self._lags: dict[Upstream, ConsumerLag] = {}
+        """What each consumer last said."""
         self._removals: dict[str, asyncio.Task[None]] = {}
         """Consumers to remove, by the subject of the request."""
         self._closed = False

@@ -40,6 +40,7 @@ class FilteredLag:
         self._connection = connection
         self._clock = clock
         self._measured: WeakKeyDictionary[Upstream, _Measured] = WeakKeyDictionary()
+        """The last measurement of each upstream."""
 
     async def of(self, upstream: Upstream, extent: OriginRange, start_seq: int, api: str) -> int:
         """Return how many messages from a sequence on match the upstream's filters, or an upper bound."""

@@ -73,6 +73,7 @@ class UpstreamHolds:
         self._wanted: dict[str, list[Upstream]] = {}
         """The upstreams on streams of this engine, by their target."""
         self._kept: dict[Upstream, UpstreamHold] = {}
+        """What each upstream still holds of its origin."""
         self._due: dict[str, set[Upstream]] = {}
         """Upstreams whose floor may have moved, by origin; an origin in here has a release task."""
         self._for_offline: list[tuple[str, Stream, Hold]] = []

@@ -13,20 +13,26 @@ class Pace:
 
     def __init__(self) -> None:
         self.msgs = Rate()
+        """Copied messages a second."""
         self.size = Rate()
+        """Copied bytes a second."""
         self.copied_msgs = 0
         self.copied_bytes = 0
         self.committed_ns = 0
+        """When something was last committed; 0 for never."""
         self.origin_last_seq = 0
+        """The origin's last sequence at the last look."""
         self.began_seq = 0
         """The cursor's sequence when the present catch-up began."""
         self._was_live = False
         self.seqs = Rate()
+        """Sequences of the origin that copies cover a second."""
         self._growth = Rate()
         """How fast the origin grows, in sequences."""
         self._at_seq = -1
         """The last copied sequence; -1 before the first check."""
         self._oldest_seq = 0
+        """The sequence whose age `_oldest_ns` is."""
         self._oldest_ns = 0
         """When the message at `_oldest_seq`, the next to copy, was stored at the origin; 0 if unknown."""
 

@@ -34,6 +34,7 @@ class PendingUpstreams:
         self._marks = 0
         self._by_target: dict[str, Sequence[Upstream]] = {}
         self._by_origin: dict[str, dict[Upstream, None]] = {}
+        """The upstreams that copy from a stream of this engine, by its name."""
         self._watchers: dict[str, Callable[[], None]] = {}
         """The callback that each open stream calls when it grows."""
 

@@ -14,6 +14,7 @@ class Rate:
 
     def __init__(self) -> None:
         self._value = 0.0
+        """The rate as of `_at_ns`, decayed over time."""
         self._at_ns = 0
         self._began_ns = 0
 

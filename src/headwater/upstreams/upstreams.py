@@ -107,10 +107,13 @@ class Upstreams:
         self._store_id = store_id
         origins = Origins(domain, connection)
         self._holds = UpstreamHolds(domain)
+        """What upstreams need of local work queues and interest streams."""
         self._durables = Durables(origins, connection, store_id, domain.account)
+        """Our consumers on remote work queues and interest streams."""
         self._by_target: dict[str, list[Upstream]] = {}
         """The upstreams of each stream, by the stream's name."""
         self._leases = Leases(single=is_single, steady_ns=clock.steady_ns)
+        """Which ranges replicators work on."""
         self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock)
         self._sweep = StagingSweep(lambda work: work in self._leases.identities)
         self._sids: list[bytes] = []

@@ -53,11 +53,14 @@ class AckSubjects:
         older = f"$JS.ACK.{stream}.{consumer}".encode()
         newer = f"$JS.ACK.{scope.tokens}.{stream}.{consumer}".encode()
         self.keys = (older, newer)
+        """The beginning of ack subjects in the older and the newer form."""
         escaped = (newer if scope.is_named else older).replace(b"%", b"%%")
         # The nats command line recognizes the newer form only if a twelfth token follows.
         end = b"._" if scope.is_named else b""
         self._any = escaped + b".%d.%d.%d.%d.%d" + end
+        """The template of an ack subject."""
         self._first = escaped + b".1.%d.%d.%d.%d" + end
+        """The same for first deliveries, whose count is 1."""
 
     def format(
         self, delivered_count: int, stream_seq: int, consumer_seq: int, ts: int, pending: int

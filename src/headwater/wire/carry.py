@@ -8,8 +8,11 @@ class Carry:
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
+        """The parts of an unfinished frame."""
         self._have = 0
+        """The size of all parts."""
         self._need = 0
+        """How many bytes must be there before it is worth parsing again."""
 
     def __len__(self) -> int:
         return self._have

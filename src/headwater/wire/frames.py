@@ -51,11 +51,13 @@ class FrameParser:
 
     def __init__(self, suspect: bytes = b"") -> None:
         self.touched: list[Sink] = []
+        """The sinks that got frames from the current read, in order of their first."""
         self.is_suspect = False
         """Whether the bytes to watch for were in what the last read completed."""
         self._suspect = suspect
         self._carry = Carry()
         self._appends: dict[bytes, Callable[[Frame], None]] = {}
+        """How to add a frame to the sink of a subscription id."""
 
     def unfinished(self) -> bytes:
         """Return the bytes of an incomplete frame, and clear them."""

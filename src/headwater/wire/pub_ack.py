@@ -18,6 +18,7 @@ class PubAcks:
         if domain:
             named["domain"] = domain
         self._start = msgspec.json.encode(named)[:-1] + b',"seq":'
+        """The beginning that all acknowledgements of the stream share."""
 
     def run(self, replies: Sequence[bytes], first_seq: int) -> bytes:
         """Return the frames that acknowledge consecutive sequences; an empty reply gets none."""

@@ -40,6 +40,7 @@ class DirectReader:
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
         self._messages_left = origin.max_messages
+        """How many more messages the plan allows."""
         self._inbox: TaskInbox | None = None
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:

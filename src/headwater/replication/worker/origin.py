@@ -41,6 +41,7 @@ class OriginReader:
 
     def __init__(self, origin: NatsOrigin, start_seq: int, stop_seq: int, filters: tuple[str, ...]) -> None:
         self.through = start_seq - 1
+        """Up to where everything that is wanted was yielded."""
         self._origin = origin
         self._stop_seq = stop_seq
         self._filters = () if ">" in filters else filters
@@ -49,7 +50,9 @@ class OriginReader:
         self.settled = BitMap64()
         """What may be acknowledged at the origin once all of this is committed."""
         self.ack_key = ""
+        """The beginning of the ack subjects; empty if nothing is to be acknowledged."""
         self._seen_ts = 0
+        """The latest time of a yielded message."""
 
     @property
     def latest_ts(self) -> int:

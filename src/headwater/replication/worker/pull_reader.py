@@ -42,6 +42,7 @@ class PullReader:
         self, client: BlockingClient, origin: NatsOrigin, filters: tuple[str, ...], start_seq: int
     ) -> None:
         self.settled = BitMap64()
+        """Sequences that were received, copied or not."""
         self.ack_key = ""
         self.through = start_seq - 1
         self._client = client
@@ -51,6 +52,7 @@ class PullReader:
         self._delivered = 0
         """The consumer sequence of the last delivery."""
         self._pending = 0
+        """How many messages the consumer had left after the last delivery."""
         self._messages_left = origin.max_messages
         self._bytes_left = origin.max_bytes
 

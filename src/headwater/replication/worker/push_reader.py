@@ -42,6 +42,7 @@ class PushReader:
         self._filters = filters
         self._deliver = origin.deliver
         self._inbox: TaskInbox | None = None
+        """Where the consumer delivers to."""
         self._unanswered: TaskInbox | None = None
         """Receives no-responders for flow control replies, which means that their export is missing."""
         self._name = ""
@@ -49,8 +50,10 @@ class PushReader:
         self._delivered = 0
         """The consumer sequence of the last delivery."""
         self._pending = 0
+        """How many messages the consumer had left after the last delivery."""
         self._heard = False
         self._patience_s = SILENCE_S
+        """How long to wait for the next delivery."""
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
         """Yield messages in order until none is pending."""

@@ -59,6 +59,7 @@ class Result:
         self._adopted: list[Adopted] = []
         """What the receipt says of each finished file."""
         self._linked_bytes = 0
+        """The size of the origin's files that were linked, not read."""
 
     def __enter__(self) -> Result:
         return self

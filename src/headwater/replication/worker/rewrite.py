@@ -33,6 +33,7 @@ class Rewrite:
         stream = work.stream_transform
         self._stream_transform = SubjectTransform(*stream) if stream else None
         self._source_line = SourceLine.of(*work.source_header) if work.source_header else None
+        """The header that names the origin; None where none is added."""
         destinations = [dest for _, dest in (*work.transforms, *([stream] if stream else []))]
         # A random partition is chosen for each message, even if messages share a subject.
         self._is_random = any("random(" in dest.lower().replace(" ", "") for dest in destinations)

@@ -58,6 +58,7 @@ class StreamReplica:
         self.copied_bytes: Counter[str] = Counter()
         """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
         self._folding: asyncio.Task[None] | None = None
+        """Folds the origin early, so that a copy can use its files."""
 
     def address_of(self, file: DataFile) -> str:
         """Return where a transfer task finds a file of the stream's table."""

@@ -49,7 +49,7 @@ class Expirer:
         self._next_age: tuple[int, int] | None = None
         """When the oldest message that can expire was stored, as of a generation of the store."""
         self._passed: _Passed | None = None
-        """Up to where everything was checked for its age."""
+        """Messages at the front that rounds skip, because their times are in the future."""
 
     def configure(self) -> None:
         """Forget what was found under the old config."""
