@@ -6,9 +6,10 @@ import ast
 import os
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,8 @@ class Outline:
     classes: dict[str, set[str]]
     """The classes with the names of their base classes."""
     top_classes: list[str]
+    unexplained: list[str]
+    """The attributes that need a line that explains them, and have none."""
 
 
 @cache
@@ -110,7 +113,28 @@ def outline(path: Path) -> Outline:
         functions=functions,
         classes=bases,
         top_classes=[node.name for node in tree.body if isinstance(node, ast.ClassDef)],
+        unexplained=[
+            attribute
+            for node in classes
+            for function in node.body
+            if isinstance(function, ast.FunctionDef) and function.name == "__init__"
+            for attribute in unexplained(function.body)
+        ],
     )
+
+
+def unexplained(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Yield the attributes that are a dict or may be None, and that no line explains.
+
+    A type does not say what the keys of a dict are, nor what None means. A name that begins with `by` does.
+    """
+    for node, after in pairwise([*body, ast.Pass()]):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
+            name, kind = node.target.attr, ast.unparse(node.annotation)
+            is_plain = not re.search(r"\bdict\[|\| None\b", kind) or name.lstrip("_").startswith("by_")
+            explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if not is_plain and not explained:
+                yield f"{name}: {kind}"
 
 
 def comments(path: Path) -> Iterator[str]:
@@ -155,6 +179,23 @@ def test_every_package_has_a_door() -> None:
 def test_names_say_what_a_thing_is(path: Path) -> None:
     assert not {path.stem, path.parent.name} & BANNED_MODULES
     assert [name for name in outline(path).classes if BANNED_CLASS.search(name)] == []
+
+
+def test_attributes_that_need_a_line_have_one() -> None:
+    found = {named(path): outline(path).unexplained for path in python_files("src/headwater")}
+    lacking = {path: attributes for path, attributes in found.items() if attributes}
+    assert lacking == {}, "say below each what its keys are, or what None means"
+
+
+def test_attributes_that_need_a_line_are_found() -> None:
+    body = ast.parse(
+        "self._task: Task | None = None\n"
+        "self._seqs: dict[str, int] = {}\n'By id.'\n"
+        "self._by_id: dict[str, int] = {}\n"
+        "self._size: int = 0\n"
+        "self._last: dict[str, int] = {}\n"
+    ).body
+    assert list(unexplained(body)) == ["_task: Task | None", "_last: dict[str, int]"]
 
 
 @pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)

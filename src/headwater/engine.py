@@ -37,6 +37,7 @@ class LocalEngine:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._thread: LoopThread | None = None
+        """Runs the engine's event loop; None while it is not served."""
         self._task: asyncio.Task[None] | None = None
         """Serves the store on the thread's loop."""
         self._ready: concurrent.futures.Future[str] = concurrent.futures.Future()

@@ -110,6 +110,7 @@ class DirectGets:
         self._prefixes = prefixes
         self._lanes = Lanes(width=_WIDTH, depth=_DEPTH, total=_TOTAL)
         self._doors: dict[str, DirectDoor] = {}
+        """By stream name, those that answer direct gets."""
 
     def on_opened(self, stream: Stream) -> None:
         """Answer for the stream if it allows direct gets."""

@@ -24,6 +24,7 @@ class _Lane:
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[Work, Refuse]] = deque()
+        """What to run, and what to call if it is refused instead."""
         self.running = 0
         self.moved_at = 0.0
         """When work last began."""
@@ -43,6 +44,7 @@ class Lanes:
         self._total = total
         self._stuck_s = stuck_s
         self._lanes: dict[str, _Lane] = {}
+        """By name; a lane exists only while it has work."""
         self._tasks = BackgroundTasks()
         self._load = 0
 

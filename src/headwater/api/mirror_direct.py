@@ -23,9 +23,11 @@ class MirrorDirectGets:
     def __init__(self, door: Callable[[Stream, str], DirectDoor]) -> None:
         self._door = door
         self._streams: dict[str, Stream] = {}
+        """The open streams by name."""
         self._near: set[str] = set()
         """The mirrors that have been close enough to their origins."""
         self._doors: dict[str, DirectDoor] = {}
+        """The mirrors that answer for their origins now, by name."""
 
     def on_opened(self, stream: Stream) -> None:
         """Add the stream: it may be a mirror, or the origin of some."""

@@ -15,6 +15,7 @@ class _InterestNode:
 
     def __init__(self) -> None:
         self.children: dict[bytes, _InterestNode] = {}
+        """By the next token."""
         self.queues: set[bytes] = set()
         """The queue groups that end here; an empty name is a plain subscription."""
 
@@ -25,6 +26,7 @@ class Interest:
     def __init__(self, on_change: Callable[[], None] | None = None) -> None:
         self._on_change = on_change
         self._listeners: set[Listener] = set()
+        """Subject and queue group of each subscription."""
         self._root = _InterestNode()
         self._found: dict[bytes, frozenset[bytes]] = {}
         """The queue groups of literal subjects that were looked up, as a cache."""

@@ -52,6 +52,7 @@ class LeafConnection:
         self._lifeline = Lifeline(options, self, LEAF_PORT)
         self._parser = LeafParser()
         self._subscriptions: set[tuple[bytes, bytes]] = set()
+        """Subject and queue group of our own, sent again after a reconnect."""
 
     def _interest_changed(self) -> None:
         if self.on_interest is not None:

@@ -89,6 +89,7 @@ class Lifeline:
         self._refusal: BusError | None = None
         """The error with which the server refused the connection."""
         self._task: asyncio.Task[None] | None = None
+        """Keeps the connection; None until the first one is made."""
         self._leaving = False
         """Whether the loss of the link was asked for."""
 

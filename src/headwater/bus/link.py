@@ -31,6 +31,7 @@ class SocketLink(asyncio.Protocol):
         self._receive = receive
         self._max_pending = max_pending_bytes
         self._transport: asyncio.Transport | None = None
+        """None until the socket is connected."""
         self._out: list[bytes] = []
         """What was written in this iteration of the loop."""
         self._pending = 0

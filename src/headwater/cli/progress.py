@@ -51,7 +51,9 @@ class Meter:
         self._clock = clock
         self._began = self._said = clock()
         self._written: tuple[int, int] | None = None
+        """What the last plain line said: done and total."""
         self._bar: Progress | None = None
+        """None where the output is no terminal."""
 
     def __enter__(self) -> Meter:
         if self._shown and self._file.isatty():

@@ -80,7 +80,9 @@ class CatchUp:
         self._contacts: dict[int, _Contact] = {}
         """By index, when each origin was heard since the wait began."""
         self._gone_since_s: float | None = None
+        """Since when there is no contact; None while there is."""
         self._stalled_since_s: float | None = None
+        """Since when nothing is copied; None while something is."""
 
     def reasons(self, upstreams: Sequence[UpstreamInfo], asked_s: float, answered_s: float) -> list[str]:
         """Return what is still waited for, by infos that were requested and came then; empty when done."""

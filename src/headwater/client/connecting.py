@@ -22,7 +22,9 @@ class PendingClient:
     def __init__(self, connection: ConnectionSettings) -> None:
         self._connection = connection
         self._async: AsyncClient | None = None
+        """Set inside `async with`."""
         self._sync: SyncClient | None = None
+        """Set inside `with`."""
 
     def __await__(self) -> Generator[Any, None, AsyncClient]:
         return open_client(self._connection).__await__()

@@ -19,6 +19,7 @@ class Reopening:
         self._asked = asyncio.Event()
         """Set when a client asks for a stream that could not be opened."""
         self._task: asyncio.Task[None] | None = None
+        """None until there is something to open again."""
 
     def start(self) -> None:
         """Begin, unless it is running."""

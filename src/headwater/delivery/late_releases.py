@@ -31,10 +31,13 @@ class LateReleases:
         self._stream = stream
         self._release = release
         self._seqs = BitMap64()
+        """Settled messages that may be removed once their run is read."""
         self._check: Callable[[], Awaitable[None]] | None = None
         """Looks for messages that an earlier run of the engine had settled and not removed."""
         self._task: asyncio.Task[None] | None = None
+        """None while there is nothing to read."""
         self._complaint = ""
+        """The error that was last logged, so that each is logged once."""
 
     def __len__(self) -> int:
         return len(self._seqs)

@@ -77,6 +77,7 @@ class JetStreamJournal:
         self._place = place
         self._thread = LoopThread(f"journal {place.name}")
         self._connection: Connection | None = None
+        """None until the journal is opened."""
         self._copies = 0
         try:
             self._run("open", self._open())
@@ -271,6 +272,7 @@ class _ServerAnswers:
         self._domain = domain
         self.items: list[tuple[bytes, bytes, bytes, bytes]] = []
         self.servers: dict[str, bool] = {}
+        """Whether each server syncs every write, by its name."""
         self.arrived = asyncio.Event()
         self.ended = False
 

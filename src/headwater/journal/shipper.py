@@ -77,6 +77,7 @@ class Shipper:
         """Positions of records that are never removed."""
         self._on_fenced = on_fenced
         self._queue: deque[ChangePiece] = deque()
+        """Changes that are not shipped, in order."""
         self._changed = threading.Condition()
         """Guards all of this; notified when something was queued or shipped."""
         self._queued = self._shipped = 0

@@ -17,8 +17,11 @@ class _Limb:
 
     def __init__(self) -> None:
         self.following: dict[str, _Limb] = {}
+        """By the next token."""
         self.ends: list[int] = []
+        """Indexes of patterns that end here."""
         self.rests: list[int] = []
+        """Indexes of patterns that end here with `>`."""
 
 
 class NestedSubjects:

@@ -14,8 +14,11 @@ class _PatternNode:
 
     def __init__(self) -> None:
         self.following: dict[str, _PatternNode] = {}
+        """By the next token, those that are no wildcard."""
         self.wild: dict[str, _PatternNode] = {}
+        """By the next token, the wildcards."""
         self.ends: list[int] = []
+        """Indexes of patterns that end here."""
 
 
 class SubjectSet:

@@ -18,7 +18,9 @@ class _Branch(Generic[T]):
 
     def __init__(self) -> None:
         self.following: dict[bytes, _Branch[T]] = {}
+        """By the next token."""
         self.values: set[T] = set()
+        """Those of the patterns that end here."""
 
 
 class SubjectTrie(Generic[T]):

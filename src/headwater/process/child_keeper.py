@@ -30,6 +30,7 @@ class ChildKeeper:
         self._waits = waits
         self._on_ended = on_ended
         self._task: asyncio.Task[None] | None = None
+        """Watches the process; None while it is not kept."""
 
     def begin(self) -> None:
         """Keep the child running from now on, whether it has been launched already or not."""

@@ -24,6 +24,7 @@ class ChildProcess:
         self._on_line = on_line
         """Gets each line of its standard error; without it, `start` needs a file for the output."""
         self._process: asyncio.subprocess.Process | None = None
+        """None while it does not run."""
         self._reading: asyncio.Task[None] | None = None
         """Passes the lines of its output on."""
 

@@ -97,6 +97,7 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reading = reading
         self._names = names
         self._target: int | None = None
+        """The last sequence when the query began, if it is to end there; else None."""
 
     def initialOffset(self) -> dict[str, int]:
         """Return the offset at which a new query starts."""

@@ -41,6 +41,7 @@ class Channel:
         self._changed = changed
         self._encoded = Encoded(name)
         self._senders: dict[FlowKey, Sender] = {}
+        """One for each flow."""
         stream.events.message_callbacks.add(self._stored)
 
     @property

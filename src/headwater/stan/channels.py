@@ -48,6 +48,7 @@ class Channels:
         self._timers = timers
         self._clock = clock
         self._channels: dict[str, Channel] = {}
+        """The open channels by name."""
         self._by_folded: dict[str, str] = {}
         """Channel names by their case-folded form."""
         self._deleting = BackgroundTasks()

@@ -246,6 +246,7 @@ class _Watch:
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
         self._handle: asyncio.TimerHandle | None = None
+        """The timer of the next look; None while none is needed."""
 
     def on_interest(self) -> None:
         """Record that interest has changed."""

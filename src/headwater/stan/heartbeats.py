@@ -50,6 +50,7 @@ class Heartbeats:
         self._timeout_s = timeout_s
         self._probe_s = probe_s
         self._beats: dict[str, _Beat] = {}
+        """The next heartbeat of each client, by its id."""
         self._asking = BackgroundTasks()
         self.on_doubt: Callable[[Client, bool], None] = lambda client, in_doubt: None
         """Called when a client misses a heartbeat, and when it answers again."""

@@ -73,6 +73,7 @@ class Subscriptions:
         self._by_ack: dict[bytes, StanSubscription] = {}
         """By ack inbox, all subscriptions."""
         self._of_client: dict[str, dict[StanSubscription, None]] = {}
+        """By client id, oldest first; a dict for its order."""
         self._last_number = 0
         self._moved: dict[SharedFlow, None] = {}
         """Flows whose positions changed since the last record."""

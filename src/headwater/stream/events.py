@@ -26,6 +26,7 @@ class StreamEvents:
         self._name = name
         self._holds = holds
         self._listener: Listener | None = None
+        """The stream's consumers; None until they listen."""
         self.message_callbacks: set[Callable[[], None]] = set()
         """Called when new messages can be read."""
         self.change_callbacks: set[Callable[[], None]] = set()

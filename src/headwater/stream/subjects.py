@@ -53,6 +53,7 @@ class SubjectIndex:
         self.located: dict[bytes, Located] = {}
         """The sequences of older messages that a publish is about to remove."""
         self.history: dict[bytes, History] | None = {} if history else None
+        """Sequence and size of every message of a subject; None if that is not kept."""
         self._prepared: tuple[str, set[bytes]] | None = None
         """A pattern and the subjects that it matched when they were looked for."""
         self._fresh: list[bytes] | None = None

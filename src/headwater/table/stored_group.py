@@ -52,6 +52,7 @@ class StoredFile:
         self._remote = None if isinstance(file, Path) else file
         self._view = memoryview(b"")
         self._mapped: pq.ParquetFile | None = None
+        """The file in memory; None if it is remote."""
         if isinstance(file, Path):
             with file.open("rb") as opened:
                 self._view = memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))

@@ -76,6 +76,7 @@ class _OwedAcks:
         self.ack_key = ""
         """The constant tokens of the consumer's ack subjects."""
         self.sending: asyncio.Task[None] | None = None
+        """Sends the acks; None or done while it does not run."""
         self.unconfirmed = 0
         """How many rounds in a row had no confirmation."""
 
@@ -98,6 +99,7 @@ class Durables:
         self._account = account
         self._by_target: dict[str, list[Upstream]] = {}
         self._owed_acks: dict[Upstream, _OwedAcks] = {}
+        """Acks of committed messages that the origin has not confirmed."""
         self._lags: dict[Upstream, ConsumerLag] = {}
         """What each consumer last said."""
         self._removals: dict[str, asyncio.Task[None]] = {}

@@ -30,7 +30,9 @@ class PageServer:
     def __init__(self, pages: Mapping[str, Handler]) -> None:
         self._pages = pages
         self._server: asyncio.Server | None = None
+        """None while nothing is served."""
         self._open: set[asyncio.Task[None]] = set()
+        """Connections that are being answered."""
         self._is_local = True
 
     async def start(self, host: str, port: int) -> int:

@@ -22,6 +22,7 @@ class SubjectCounts:
 
     def __init__(self) -> None:
         self._messages: Counter[str] = Counter()
+        """By subject."""
         self._bytes: Counter[str] = Counter()
 
     def add(self, subject: str, nbytes: int) -> None:

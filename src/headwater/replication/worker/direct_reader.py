@@ -39,9 +39,11 @@ class DirectReader:
         # A request supports one filter. With more filters, all messages are read and filtered here.
         self._filter = {"next_by_subj": filters[0]} if len(filters) == 1 else {}
         self._seconds: dict[bytes, int] = {}
+        """A cache: nanoseconds of whole seconds, by their text."""
         self._messages_left = origin.max_messages
         """How many more messages the plan allows."""
         self._inbox: TaskInbox | None = None
+        """Where answers arrive; None until the first question."""
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
         """Yield messages in order until the responder has no more, or the end of the range is passed."""

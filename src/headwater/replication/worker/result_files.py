@@ -106,6 +106,7 @@ class BucketFiles:
         self._bucket = bucket
         self._prefix = bucket.key(staging)
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        """Local files before they are uploaded; made when the first one begins."""
 
     def begin(self, name: str) -> Path:
         if self._scratch is None:

@@ -49,11 +49,13 @@ class BatchCheck:
         self._subjects: Counter[bytes] = Counter()
         """How many messages of the batch are on each subject."""
         self._schedules: dict[bytes, bool] = {}
+        """Whether the newest message of the batch on a subject is a schedule."""
         self._standings: dict[bytes, CounterTotal] = {}
         """The counters after the messages of the batch so far."""
         self._ids: set[bytes] = set()
         """The message ids in the batch."""
         self._expected: dict[bytes, int] = {}
+        """The last sequence of each pattern that the batch has asked for."""
 
     def check_in_batch(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
         """Return a message of an atomic batch as it is to be stored; raise why the batch is refused."""

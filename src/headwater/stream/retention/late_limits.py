@@ -39,9 +39,11 @@ class LateLimits:
         self._subjects: set[bytes] = set()
         """Subjects with more messages than their limit."""
         self._task: asyncio.Task[None] | None = None
+        """None while all limits are enforced."""
         self._tried = asyncio.Event()
         """Set once the task has ended, or has failed to read."""
         self._complaint = ""
+        """The error that was last logged, so that each is logged once."""
 
     def begin(self, subjects: Collection[bytes]) -> None:
         """Have the limits enforced soon: of the whole stream, and of these subjects."""
