@@ -12,8 +12,9 @@ from pathlib import Path
 
 from headwater.bus.embedded import CONFIG_NAME
 from headwater.bus.free_port import free_port
+from waits import pauses
 
-READY_ROUNDS = 6000
+READY_ROUNDS = 3000
 READY_WORDS = "headwater is ready"
 
 
@@ -61,13 +62,13 @@ class RunningEngine:
 
     async def says(self, words: str, times: int = 1) -> None:
         """Return once the engine has said something so often."""
-        for _ in range(READY_ROUNDS):
+        for _, pause_s in zip(range(READY_ROUNDS), pauses(), strict=False):
             if self.log.count(words) >= times:
                 return
             assert self._process is not None
             if self._process.poll() is not None:
                 raise AssertionError(f"the engine ended: {self.log}")
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause_s)
         raise AssertionError(f"the engine does not say {words!r}: {self.log}")
 
     def launch(self) -> None:

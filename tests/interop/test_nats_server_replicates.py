@@ -363,7 +363,7 @@ async def test_a_source_uses_a_consumer_that_somebody_made_for_it(together: Site
         },
     }
     await together.lake("CONSUMER.DURABLE.CREATE.ORIG.for_edge", made)
-    await together.publish("orig.a", 2_000)
+    await together.pour("orig.a", 2_000)
     await source(together, consumer={"name": "for_edge", "deliver_subject": "to.edge"})
     await together.holds("COPY", 2_000)
     await emptied(together)
