@@ -19,6 +19,8 @@ from headwater.replication.java import java_path
 
 VARIABLE = "SPARK_SUBMIT_OPTS"
 """Holds options for the Java of a Spark driver."""
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Tests end before it pays to optimize Java code."""
 FOLDER = Path(__file__).parents[1] / ".headwater" / "spark"
 _LIMIT_S = 300.0
 _START_SPARK = """
@@ -45,8 +47,8 @@ def archive(environ: Mapping[str, str], folder: Path = FOLDER) -> Path | None:
 def use(environ: MutableMapping[str, str], folder: Path = FOLDER) -> None:
     """Let every Spark that is started with this environment read the archive, if there is one."""
     found = archive(environ, folder)
-    if found is not None and found.exists():
-        environ.setdefault(VARIABLE, f"-XX:SharedArchiveFile={found}")
+    shared = f" -XX:SharedArchiveFile={found}" if found is not None and found.exists() else ""
+    environ.setdefault(VARIABLE, LIGHT + shared)
 
 
 def write(environ: Mapping[str, str], folder: Path = FOLDER) -> None:
@@ -56,7 +58,7 @@ def write(environ: Mapping[str, str], folder: Path = FOLDER) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = wanted.with_suffix(f".{os.getpid()}")
-    options = {VARIABLE: f"-XX:ArchiveClassesAtExit={unfinished}"}
+    options = {VARIABLE: f"{LIGHT} -XX:ArchiveClassesAtExit={unfinished}"}
     command = [sys.executable, "-c", _START_SPARK]
     try:
         subprocess.run(command, env={**environ, **options}, capture_output=True, timeout=_LIMIT_S, check=True)

@@ -6,19 +6,19 @@ import os
 from pathlib import Path
 
 from java import require_java
-from spark_archive import VARIABLE, archive, use
+from spark_archive import LIGHT, VARIABLE, archive, use
 
 
 def test_an_archive_that_exists_is_used(tmp_path: Path) -> None:
     require_java()
     environ = {"PATH": os.environ["PATH"]}
     use(environ, tmp_path)
-    assert VARIABLE not in environ
+    assert environ.pop(VARIABLE) == LIGHT
     expected = archive(environ, tmp_path)
     assert expected is not None
     expected.touch()
     use(environ, tmp_path)
-    assert environ[VARIABLE] == f"-XX:SharedArchiveFile={expected}"
+    assert environ[VARIABLE] == f"{LIGHT} -XX:SharedArchiveFile={expected}"
 
 
 def test_options_that_are_set_are_kept(tmp_path: Path) -> None:

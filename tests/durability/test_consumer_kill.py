@@ -18,7 +18,7 @@ from durability.worker import Ledger, Worker
 from engines import RunningEngine, engine
 from rounds import choose_seed, rounds
 
-ROUNDS = rounds(16)
+ROUNDS = rounds(8)
 ACK_WAIT_NS = 5_000_000_000
 MAX_DELIVER = 3
 PATIENCE_ROUNDS = 1_200

@@ -20,7 +20,7 @@ from java import require_java
 from rounds import choose_seed, rounds
 from waits import until
 
-ROUNDS = rounds(10)
+ROUNDS = rounds(6)
 SEED = choose_seed()
 # A replicator takes seconds to come back, so it is not killed as often as the others.
 VICTIMS = ("lake", "hub", "lake", "far", "edge", "lake", "hub", "replicator")

@@ -14,6 +14,7 @@ import psutil
 import pyspark
 
 from headwater.bus.free_port import free_port
+from spark_archive import LIGHT
 
 READY_ROUNDS = 1200
 HOME = Path(pyspark.__file__).parent
@@ -62,7 +63,8 @@ async def standalone(directory: Path) -> AsyncIterator[str]:
                         stdout=said,
                         stderr=said,
                         stdin=subprocess.DEVNULL,
-                        env=cluster_environment() | {"SPARK_DAEMON_MEMORY": "256m"},
+                        env=cluster_environment()
+                        | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": LIGHT},
                     )
                 )
                 await _says(log, ready, processes[-1])
