@@ -264,7 +264,7 @@ def _open_parts(
     catalog.claim()
     logger.info("store id %s", catalog.store_id)
     require_files(sum(len(catalog.streams(account)) for account in catalog.accounts()), raise_limit())
-    tables = _open_tables(settings, settings.store, catalog.store_id)
+    tables = _open_tables(settings, settings.store, catalog.store_id, ownership)
     sync_executor = ElasticThreads(SYNC_THREADS, "sync")
     work_executor = ElasticThreads(WORK_THREADS, "work")
     stack.callback(work_executor.shutdown)
@@ -301,14 +301,14 @@ def _open_parts(
     )
 
 
-def _open_tables(settings: Settings, store: Path, store_id: str) -> BucketTables | None:
+def _open_tables(settings: Settings, store: Path, store_id: str, ownership: Ownership) -> BucketTables | None:
     """Return where tables are kept that are not in the store, tested and claimed for this store."""
     if settings.tables is None:
         return None
     address = handover.tables_of(settings)
     assert address is not None
     tables = BucketTables(address, store, settings.tables_cache_bytes)
-    tables.claim(store_id)
+    tables.claim(store_id, ownership.epoch, ownership.lose)
     logger.info("tables of new streams are kept in %s", address.url)
     return tables
 

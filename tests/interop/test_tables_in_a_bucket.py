@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -336,6 +337,43 @@ async def test_what_was_folded_lately_is_read_and_evicted_during_an_outage(
         await until(is_evicted, "the oldest are evicted", lambda: running.log)
         await cable.restore()
     await cable.cut()
+
+
+async def test_a_copy_of_a_store_takes_the_prefix_and_the_other_engine_ends(
+    tmp_path: Path, address: BucketAddress
+) -> None:
+    (tmp_path / "copy").mkdir()
+    async with engine(tmp_path, *flags(address)) as running, connected(running) as js:
+        await js.add_stream(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE)
+        await publish(js, 1, 20)
+        await all_folded(address, {"ORDERS": 20})
+        await running.stop()
+        shutil.copytree(running.store, tmp_path / "copy" / "store")
+        await running.start()
+        async with engine(tmp_path / "copy", *flags(address)) as second, connected(second) as others:
+            ack = await others.publish("orders.new", b"21")
+            assert ack.seq == 21
+            await all_folded(address, {"ORDERS": 21})
+            async with connected(running) as js:
+                with suppress(Exception):  # it is refused, or it is not: the engine that lost the prefix ends
+                    await js.publish("orders.new", b"lost", timeout=20)
+            assert await running.ended() != 0
+            assert f"uses {address.url}, with epoch" in running.log
+            await publish(others, 22, 30)
+            await all_folded(address, {"ORDERS": 30})
+
+
+async def test_a_prefix_below_that_of_a_store_is_refused(tmp_path: Path, address: BucketAddress) -> None:
+    async with engine(tmp_path, *flags(address)):
+        pass
+    below = address.below("more/prod")
+    (tmp_path / "other").mkdir()
+    running = RunningEngine(tmp_path / "other", flags(below))
+    running.launch()
+    assert await running.ended() != 0
+    assert f"{below.url} is below {address.url}, which holds the tables of a store" in running.log
+    assert "Traceback" not in running.log
+    assert not list(Bucket(below).list())
 
 
 async def test_a_folder_can_be_the_place_of_tables(tmp_path: Path) -> None:

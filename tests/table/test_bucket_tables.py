@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from breakable_objects import BreakableObjects, ObjectFault
 from headwater.disk import RealDisk
 from headwater.errors import SettingsError
 from headwater.objects.address import BucketAddress
@@ -37,6 +38,31 @@ def test_an_address_is_one_store_s(tables: BucketTables, tmp_path: Path) -> None
     Bucket(tables.address).put(OWNER, b"rubbish")
     with pytest.raises(TablePlaceError, match="damaged"):
         tables.claim("one")
+
+
+def test_a_store_that_is_refused_writes_nothing(tables: BucketTables, tmp_path: Path) -> None:
+    tables.claim("one")
+    before = {path: path.read_bytes() for path in (tmp_path / "objects").rglob("*") if path.is_file()}
+    refused = BreakableObjects(Bucket(tables.address))
+    refused.break_always(ObjectFault.REFUSED, "write")
+    with pytest.raises(TablePlaceError, match="another store, with id one"):
+        BucketTables(tables.address, tmp_path / "other", 0, refused).claim("two")
+    after = {path: path.read_bytes() for path in (tmp_path / "objects").rglob("*") if path.is_file()}
+    assert after == before
+    assert not (tmp_path / "other" / ".tables" / "claimed").exists()
+
+
+def test_an_engine_whose_address_another_one_took_removes_nothing(
+    tables: BucketTables, tmp_path: Path
+) -> None:
+    tables.claim("one")
+    home = home_of(tmp_path, "ORDERS")
+    tables.shelf(DISK, home, is_new=True)
+    BucketTables(tables.address, tmp_path / "copy", 0).claim("one", 7)
+    remote = read_remote(DISK, home)
+    assert remote is not None
+    with pytest.raises(TablePlaceError, match="with epoch 7"):
+        tables.remove(remote)
 
 
 def test_a_new_stream_s_table_has_a_place_that_stays(tables: BucketTables, tmp_path: Path) -> None:

@@ -81,6 +81,17 @@ class BucketAddress:
         return replace(self, url=f"{self.url.rstrip('/')}/{prefix.strip('/')}")
 
     @property
+    def parents(self) -> list[BucketAddress]:
+        """Return the addresses that this one is below, nearest first; none above the bucket."""
+        scheme, _, rest = self.url.rstrip("/").partition("://")
+        parts = rest.split("/")
+        least = 1 if scheme != "file" else len(parts)
+        return [
+            replace(self, url=f"{scheme}://{'/'.join(parts[:n])}")
+            for n in range(len(parts) - 1, least - 1, -1)
+        ]
+
+    @property
     def delta_url(self) -> str:
         """Return the address as delta-rs takes it, which decodes escapes."""
         scheme, _, rest = self.url.partition("://")

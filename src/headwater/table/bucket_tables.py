@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from headwater.objects.objects import Objects
 from headwater.table.object_disk import create
 from headwater.table.object_shelf import ObjectShelf
 from headwater.table.prefetch import Prefetch
+from headwater.table.prefix_owner import PrefixOwner
 from headwater.table.range_cache import RangeCache
 from headwater.table.remote_table import TABLE, RemoteTable, read_remote, write_remote
 from headwater.table.shelf import LocalShelf, Shelf
@@ -63,6 +65,8 @@ class BucketTables:
         self._scratch = self._local / "scratch"
         self._prefetch = Prefetch()
         self._cache = RangeCache(self._local / "cache", cache_bytes)
+        self._prefix_owner: PrefixOwner | None = None
+        """Whether another engine uses the address by now; not known to tools that change nothing."""
         RealDisk().remove_tree(self._scratch)
 
     @property
@@ -71,13 +75,16 @@ class BucketTables:
         error = self._objects.outage.error
         return str(error) if error is not None else ""
 
-    def claim(self, store_id: str) -> None:
+    def claim(self, store_id: str, epoch: int = 0, lose: Callable[[str], Error] = TablePlaceError) -> None:
         """Return once the bucket has passed its test and is this store's; raise with one sentence if not.
 
-        A bucket that is away is accepted if this store has claimed the same address before.
+        A bucket that is away is accepted if this store has claimed the same address before. If another engine
+        claims it later, commits and removals here raise what `lose` returns.
         """
+        self._prefix_owner = PrefixOwner(self._objects, store_id, epoch, lose)
         try:
             self._claim(store_id)
+            self._prefix_owner.take()
         except ObjectError as error:
             if error.problem not in _AWAY or not self._has_claimed(store_id):
                 raise
@@ -86,13 +93,32 @@ class BucketTables:
             claim = seal([self.address.url, store_id], VERSION)
             RealDisk().write_atomic(self._local / CLAIMED, claim)
 
+    def require_owner(self, within_s: float = 0.0) -> None:
+        """Raise if another engine has claimed the address since; a check within these seconds counts."""
+        if self._prefix_owner is not None:
+            self._prefix_owner.require(within_s=within_s)
+
     def _claim(self, store_id: str) -> None:
-        preflight.check(self._objects)
+        # Before anything is written: the address may be another store's.
         owner = self._owner()
+        if owner not in (None, store_id):
+            raise TablePlaceError(f"{self.address.url} holds the tables of another store, with id {owner}")
+        if owner is None:
+            self._require_outermost()
+        preflight.check(self._objects)
         if owner is None:
             create(self._objects, OWNER, seal(store_id, VERSION))
-        elif owner != store_id:
-            raise TablePlaceError(f"{self.address.url} holds the tables of another store, with id {owner}")
+
+    def _require_outermost(self) -> None:
+        """Raise if the address is below that of a store, whose streams may have the same names."""
+        for above in self.address.parents:
+            try:
+                Bucket(above).get(OWNER)
+            except ObjectError:
+                continue  # none, or nothing that we may see
+            raise TablePlaceError(
+                f"{self.address.url} is below {above.url}, which holds the tables of a store"
+            )
 
     def _has_claimed(self, store_id: str) -> bool:
         """Return whether an earlier run has found the address to be this store's."""
@@ -115,10 +141,13 @@ class BucketTables:
             # A folder can be torn by a power cut, and is repaired as that of a store is.
             return LocalShelf(remote.bucket.local_path, disk, self.address.url)
         address = replace(remote.bucket, credentials=self.address.credentials)
-        return ObjectShelf(objects, address, home / TABLE, self._scratch, self._cache, self._prefetch)
+        return ObjectShelf(
+            objects, address, home / TABLE, self._scratch, self._cache, self._prefetch, self.require_owner
+        )
 
     def remove(self, remote: RemoteTable) -> None:
         """Return once no object of a table is left."""
+        self.require_owner()
         objects = self._below(remote)
         if remote.bucket.is_local:
             RealDisk().remove_tree(remote.bucket.local_path.parent / STAGING)

@@ -170,6 +170,7 @@ class DeltaLog:
         """Return once at most two checkpoints, and the commits after the older one, are left."""
         if self._version - self._checkpoint_version < schema.CHECKPOINT_COMMITS or self._broken:
             return
+        self._shelf.require_owner(removes=True)
         delta = self._loaded()
         with self._refused(self._commits / checkpoint_name(self._version), "write"):
             delta.update_incremental()

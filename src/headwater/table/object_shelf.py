@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +24,7 @@ from headwater.table import parquet
 from headwater.table.object_disk import ObjectDisk
 from headwater.table.output import footer_crc_of
 from headwater.table.prefetch import Prefetch
+from headwater.table.prefix_owner import CHECK_S
 from headwater.table.range_cache import RangeCache
 from headwater.table.shelf import DATA_FILE
 from headwater.table.staging import OBJECT_STAGING, STAGING, ObjectStaging
@@ -52,8 +53,13 @@ class ObjectShelf:
         scratch: Path,
         cache: RangeCache,
         prefetch: Prefetch | None = None,
+        require_owner: Callable[[float], None] = lambda within_s: None,
     ) -> None:
-        """Take the objects below the table's address; `directory` is the path that stands for the table."""
+        """Take the objects below the table's address; `directory` is the path that stands for the table.
+
+        `require_owner` raises if another engine has taken over since; a check within these seconds counts.
+        """
+        self._require_owner = require_owner
         self._objects = objects
         self._address = address
         self._directory = directory
@@ -75,6 +81,9 @@ class ObjectShelf:
 
     def require_ready(self) -> None:
         self._objects.require_ready(_FIRST_COMMIT)
+
+    def require_owner(self, *, removes: bool = False) -> None:
+        self._require_owner(0.0 if removes else CHECK_S)
 
     def prepare(self) -> None:
         self._scratch.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

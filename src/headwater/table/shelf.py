@@ -42,6 +42,10 @@ class Shelf(Protocol):
         """Raise if the place is known to be unreachable: a change would fail."""
         ...
 
+    def require_owner(self, *, removes: bool = False) -> None:
+        """Raise if another engine is known to use the place; always ask if something is to be removed."""
+        ...
+
     def prepare(self) -> None:
         """Return once the table's folder exists and contains no incomplete file."""
         ...
@@ -153,6 +157,9 @@ class LocalShelf:
 
     def require_ready(self) -> None:
         return None
+
+    def require_owner(self, *, removes: bool = False) -> None:
+        return None  # the fence of the store does that
 
     def prepare(self) -> None:
         self._disk.mkdir(self._directory)

@@ -196,6 +196,7 @@ class Table:
             return
         with self._changing:
             files = _changed(self._files, add, remove)
+            self._shelf.require_owner()
             self._log.commit(add, remove, transactions or {})
             self._files = files
             self.is_confirmed = True
@@ -318,6 +319,9 @@ class Table:
             found = [path for path in self._shelf.paths() if path not in kept]
             since = {path: self._unreferenced_since.get(path, now_s) for path in found}
             ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
+            if ripe:
+                # After the list was made: what another engine writes from now on is not in it.
+                self._shelf.require_owner(removes=True)
             for path in ripe:
                 self._shelf.remove(path)
                 del since[path]
@@ -338,6 +342,7 @@ class Table:
         """Return once the table is removed."""
         self.close()
         with self._changing:
+            self._shelf.require_owner(removes=True)
             self._files = ()
             self._shelf.drop()
 
