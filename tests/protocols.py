@@ -19,7 +19,7 @@ SUITES = {
     "Observer": "contracts/test_observer.py",
     "ResultFiles": "replication/worker/test_result_files.py",
     "Run": "contracts/test_run.py",
-    "Shelf": "contracts/test_shelf.py",
+    "TableStorage": "contracts/test_table_storage.py",
     "Sink": "contracts/test_sink.py",
     "Speaker": "contracts/test_speaker.py",
     "Staging": "table/test_staging.py",

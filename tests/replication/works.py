@@ -18,7 +18,7 @@ from headwater.model.transform import SubjectTransform
 from headwater.replication.work import FileRange, Receipt, Work, decode_adopted
 from headwater.table import parquet
 from headwater.table.output import Output, footer_crc_of
-from headwater.table.shelf import LocalShelf
+from headwater.table.table_storage import LocalTableStorage
 from headwater.wire import column_bytes
 from table.samples import columns_of
 
@@ -29,7 +29,7 @@ def file_of(
     directory: Path, messages: Sequence[Message], base_seq: int = 0, compression: str = "none"
 ) -> FileRange:
     """Write the messages as a file of a table."""
-    with Output(LocalShelf(directory, RealDisk(sync=False)), "files", base_seq, compression) as output:
+    with Output(LocalTableStorage(directory, RealDisk(sync=False)), "files", base_seq, compression) as output:
         output.append(columns_of(messages))
         file = output.finish()
     return FileRange(str(directory / file.path), base_seq, file.first_seq, file.last_seq)

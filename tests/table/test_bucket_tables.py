@@ -57,7 +57,7 @@ def test_an_engine_whose_address_another_one_took_removes_nothing(
 ) -> None:
     tables.claim("one")
     home = home_of(tmp_path, "ORDERS")
-    tables.shelf(DISK, home, is_new=True)
+    tables.storage(DISK, home, is_new=True)
     BucketTables(tables.address, tmp_path / "copy", 0).claim("one", 7)
     remote = read_remote(DISK, home)
     assert remote is not None
@@ -67,14 +67,14 @@ def test_an_engine_whose_address_another_one_took_removes_nothing(
 
 def test_a_new_stream_s_table_has_a_place_that_stays(tables: BucketTables, tmp_path: Path) -> None:
     home = home_of(tmp_path, "ORDERS")
-    shelf = tables.shelf(DISK, home, is_new=True)
-    assert shelf is not None
-    table = Table.open_on(shelf)
+    storage = tables.storage(DISK, home, is_new=True)
+    assert storage is not None
+    table = Table.open_on(storage)
     table.commit(add=[table.write(columns(range(1, 100)))])
     remote = read_remote(DISK, home)
     assert remote is not None
     assert remote.address == f"{tables.address.url}/$G/ORDERS/table"
-    again = tables.shelf(DISK, home, is_new=False)
+    again = tables.storage(DISK, home, is_new=False)
     assert again is not None
     assert [file.rows for file in Table.open_on(again).files] == [99]
     tables.remove(remote)
@@ -83,17 +83,17 @@ def test_a_new_stream_s_table_has_a_place_that_stays(tables: BucketTables, tmp_p
 
 def test_a_stream_that_is_not_new_keeps_its_table_on_the_disk(tables: BucketTables, tmp_path: Path) -> None:
     home = home_of(tmp_path, "OLD")
-    assert tables.shelf(DISK, home, is_new=False) is None
+    assert tables.storage(DISK, home, is_new=False) is None
     assert read_remote(DISK, home) is None
 
 
 def test_no_two_streams_share_a_place(tables: BucketTables, tmp_path: Path) -> None:
     for name in ("A", "A B", "A~20B", "Ä"):
-        shelf = tables.shelf(DISK, home_of(tmp_path, name), is_new=True)
-        assert shelf is not None
-        Table.open_on(shelf)
+        storage = tables.storage(DISK, home_of(tmp_path, name), is_new=True)
+        assert storage is not None
+        Table.open_on(storage)
     taken = home_of(tmp_path / "again", "A")
-    assert tables.shelf(DISK, taken, is_new=True) is not None
+    assert tables.storage(DISK, taken, is_new=True) is not None
     homes = [*(tmp_path / "store" / "$G").iterdir(), taken]
     places = [remote.address for home in homes if (remote := read_remote(DISK, home))]
     assert len(set(places)) == 5
@@ -104,7 +104,7 @@ def test_a_table_in_another_place_is_refused(tables: BucketTables, tmp_path: Pat
     home = home_of(tmp_path, "ORDERS")
     write_remote(DISK, home, RemoteTable(address="s3://other/$G/ORDERS/table"))
     with pytest.raises(TablePlaceError, match="which is not below --tables"):
-        tables.shelf(DISK, home, is_new=False)
+        tables.storage(DISK, home, is_new=False)
     with pytest.raises(TablePlaceError, match="start the engine with --tables"):
         require_local(DISK, home)
     require_local(DISK, tmp_path)

@@ -12,7 +12,7 @@ from headwater.table import Table, group_reader
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError
 from headwater.table.group_reader import GroupReader
-from headwater.table.shelf import LocalShelf
+from headwater.table.table_storage import LocalTableStorage
 from table.samples import BreakableDisk, append, message
 
 
@@ -24,8 +24,8 @@ def table(tmp_path: Path) -> Table:
 def reader_of(table: Table, current: list[DataFile] | None = None) -> GroupReader:
     """Return a reader that takes these files for the current ones, by default all of the table's."""
     files = list(table.files) if current is None else current
-    shelf = LocalShelf(table.directory, BreakableDisk())
-    return GroupReader(shelf, table._log.partitions, lambda file: file in files)
+    storage = LocalTableStorage(table.directory, BreakableDisk())
+    return GroupReader(storage, table._log.partitions, lambda file: file in files)
 
 
 def test_groups_and_messages_are_those_of_the_file(table: Table) -> None:

@@ -36,7 +36,7 @@ def table(tmp_path: Path) -> Table:
 
 def kept(table: Table, dead: Dead, first_seq: int = 1) -> tuple[list[int], int]:
     """Return the sequences that are kept, and how many groups were read."""
-    reader = Counted(table._shelf, table._log.partitions, lambda file: True)
+    reader = Counted(table._storage, table._log.partitions, lambda file: True)
     parts = list(live_columns(reader, table.files, dead, first_seq))
     return [seq for part in parts for seq in part.seqs.tolist()], reader.reads
 

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.errors import DiskError
 from headwater.table.output import Output, footer_crc_of
-from headwater.table.shelf import LocalShelf
+from headwater.table.table_storage import LocalTableStorage
 from table.samples import BreakableDisk, columns
 
 
@@ -20,7 +20,7 @@ def disk(tmp_path: Path) -> BreakableDisk:
 
 
 def test_a_finished_file_is_synced_before_and_after_its_renaming(tmp_path: Path, disk: BreakableDisk) -> None:
-    with Output(LocalShelf(tmp_path, disk), "base_seq=1/more", 1, "none") as output:
+    with Output(LocalTableStorage(tmp_path, disk), "base_seq=1/more", 1, "none") as output:
         disk.calls.clear()
         output.append(columns([1, 2, 5]))
         file = output.finish()
@@ -33,7 +33,7 @@ def test_a_finished_file_is_synced_before_and_after_its_renaming(tmp_path: Path,
 @pytest.mark.parametrize("step", ["sync_file", "rename"])
 def test_a_refused_step_leaves_nothing_behind(tmp_path: Path, disk: BreakableDisk, step: str) -> None:
     disk.refuses = lambda operation, path: operation == step
-    with Output(LocalShelf(tmp_path, disk), "base_seq=1/more", 1, "none") as output:
+    with Output(LocalTableStorage(tmp_path, disk), "base_seq=1/more", 1, "none") as output:
         output.append(columns([1]))
         with pytest.raises(DiskError):
             output.finish()
@@ -43,7 +43,7 @@ def test_a_refused_step_leaves_nothing_behind(tmp_path: Path, disk: BreakableDis
 def test_a_file_that_cannot_be_made_is_a_refusal_of_the_disk(tmp_path: Path, disk: BreakableDisk) -> None:
     (tmp_path / "base_seq=2").write_bytes(b"in the way")
     with pytest.raises(DiskError):
-        Output(LocalShelf(tmp_path, disk), "base_seq=2", 2, "none")
+        Output(LocalTableStorage(tmp_path, disk), "base_seq=2", 2, "none")
 
 
 def test_the_name_contains_the_footers_checksum() -> None:

@@ -10,13 +10,13 @@ import pytest
 from headwater.disk import RealDisk
 from headwater.errors import CorruptionError
 from headwater.table.output import Output
-from headwater.table.shelf import LocalShelf
 from headwater.table.staged import read_staged
+from headwater.table.table_storage import LocalTableStorage
 from table.samples import columns
 
 
 def staged(directory: Path, count: int) -> Path:
-    with Output(LocalShelf(directory, RealDisk(sync=False)), "files", 0, "none") as output:
+    with Output(LocalTableStorage(directory, RealDisk(sync=False)), "files", 0, "none") as output:
         output.append(columns(list(range(5, 5 + count))))
         file = output.finish()
     return directory / file.path

@@ -30,7 +30,7 @@ from headwater.table import salvage
 from headwater.table.delta_log import DeltaLog
 from headwater.table.delta_recovery import SUMS, TORN
 from headwater.table.found_file import FoundFile, read_found
-from headwater.table.shelf import data_paths
+from headwater.table.table_storage import data_paths
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ from headwater.stream.retention.quota import Quota
 from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
 from headwater.stream.view import RunCache, View
 from headwater.table.bucket_tables import BucketTables, require_local
-from headwater.table.shelf import LocalShelf, Shelf
 from headwater.table.staging import UNCLAIMED, Staging
 from headwater.table.table import ConflictError, Table
+from headwater.table.table_storage import LocalTableStorage, TableStorage
 from headwater.threads import ThreadShare
 from headwater.wire.frames import MAX_SIZE
 
@@ -258,8 +258,8 @@ class Store:
         """Return the table as it is stored; blocking."""
         # Opening removes what a crash left half written; it may be what another owner is writing by now.
         self.fence.check()
-        config, shelf = self.config, self._shelf()
-        table = Table.open_on(shelf, compression=str(config.compression), name=config.name)
+        config, storage = self.config, self._storage()
+        table = Table.open_on(storage, compression=str(config.compression), name=config.name)
         table.commit_as(self.fence.epoch)
         table.keep_snapshots((FOLD, ADOPTION))
         return table
@@ -269,7 +269,7 @@ class Store:
         try:
             return self.open_table()
         except ObjectError as error:
-            table = Table.of_snapshot(self._shelf(), compression=str(self.config.compression))
+            table = Table.of_snapshot(self._storage(), compression=str(self.config.compression))
             if table is None or not error.is_outage:
                 raise
         logger.warning(
@@ -279,16 +279,16 @@ class Store:
         table.keep_snapshots((FOLD, ADOPTION))
         return table
 
-    def _shelf(self) -> Shelf:
+    def _storage(self) -> TableStorage:
         """Return where the table is kept; that of a new stream is kept in the bucket, if there is one."""
-        local, tables = LocalShelf(self.directory / "table", self.disk), self.services.tables
+        local, tables = LocalTableStorage(self.directory / "table", self.disk), self.services.tables
         if not self.durable:
             return local
         if tables is None:
             require_local(self.disk, self.directory)
             return local
         is_new = not any((self.directory / name).exists() for name in ("log", "checkpoint", "table"))
-        return tables.shelf(self.disk, self.directory, is_new=is_new) or local
+        return tables.storage(self.disk, self.directory, is_new=is_new) or local
 
     async def change_table(self, change: Callable[..., None], *args: object) -> None:
         """Run a change of the table on a thread; after a conflict, open the table again."""

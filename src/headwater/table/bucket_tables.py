@@ -22,13 +22,13 @@ from headwater.objects.guarded import GuardedObjects
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
 from headwater.table.object_disk import create
-from headwater.table.object_shelf import ObjectShelf
+from headwater.table.object_table_storage import ObjectTableStorage
 from headwater.table.prefetch import Prefetch
 from headwater.table.prefix_owner import PrefixOwner
 from headwater.table.range_cache import RangeCache
 from headwater.table.remote_table import TABLE, RemoteTable, read_remote, write_remote
-from headwater.table.shelf import LocalShelf, Shelf
 from headwater.table.staging import STAGING
+from headwater.table.table_storage import LocalTableStorage, TableStorage
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class BucketTables:
             return False
         return claim == [self.address.url, store_id]
 
-    def shelf(self, disk: Disk, home: Path, *, is_new: bool) -> Shelf | None:
+    def storage(self, disk: Disk, home: Path, *, is_new: bool) -> TableStorage | None:
         """Return the place of a stream's table, None if it is on the disk; a new one's is chosen here."""
         remote = read_remote(disk, home)
         if remote is None:
@@ -139,9 +139,9 @@ class BucketTables:
         objects = self._below(remote)
         if remote.bucket.is_local:
             # A folder can be torn by a power cut, and is repaired as that of a store is.
-            return LocalShelf(remote.bucket.local_path, disk, self.address.url)
+            return LocalTableStorage(remote.bucket.local_path, disk, self.address.url)
         address = replace(remote.bucket, credentials=self.address.credentials)
-        return ObjectShelf(
+        return ObjectTableStorage(
             objects, address, home / TABLE, self._scratch, self._cache, self._prefetch, self.require_owner
         )
 

@@ -32,8 +32,8 @@ from headwater.table.commit_file import (
 )
 from headwater.table.datafile import DataFile
 from headwater.table.plain_log import LogState
-from headwater.table.shelf import LocalShelf, Shelf
 from headwater.table.table_snapshot import TableSnapshot
+from headwater.table.table_storage import LocalTableStorage, TableStorage
 
 # Checkpoints and clean-up are ours, in `maintain`: they must be synced, and before anything is removed.
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -62,11 +62,11 @@ class _OpenedLog(NamedTuple):
 class DeltaLog:
     """The commits of a table; one thread at a time uses it."""
 
-    def __init__(self, shelf: Shelf, found: _OpenedLog) -> None:
-        self._shelf = shelf
-        self._directory = shelf.directory
-        self._commits = shelf.directory / "_delta_log"
-        self._disk = shelf.disk
+    def __init__(self, storage: TableStorage, found: _OpenedLog) -> None:
+        self._storage = storage
+        self._directory = storage.directory
+        self._commits = storage.directory / "_delta_log"
+        self._disk = storage.disk
         self._delta = found.delta
         """The table as delta-rs knows it; None until it is needed."""
         self._files = found.files
@@ -84,15 +84,15 @@ class DeltaLog:
     @classmethod
     def open(cls, directory: Path, disk: Disk, name: str = "", records_sources: bool = True) -> DeltaLog:
         """Return the log of a directory, created if it is missing; its newest commit is durable."""
-        return cls.open_on(LocalShelf(directory, disk), name, records_sources)
+        return cls.open_on(LocalTableStorage(directory, disk), name, records_sources)
 
     @classmethod
-    def open_on(cls, shelf: Shelf, name: str = "", records_sources: bool = True) -> DeltaLog:
-        """Return the log of the table on this shelf, created if it is missing."""
-        directory, disk = shelf.directory, shelf.disk
+    def open_on(cls, storage: TableStorage, name: str = "", records_sources: bool = True) -> DeltaLog:
+        """Return the log of the table on this storage, created if it is missing."""
+        directory, disk = storage.directory, storage.disk
         commits = directory / "_delta_log"
         disk.mkdir(commits)
-        if shelf.is_atomic:
+        if storage.is_atomic:
             delta_recovery.check(directory, disk)
         else:
             delta_recovery.recover(directory, disk)
@@ -102,17 +102,17 @@ class DeltaLog:
             partitions = schema.PARTITIONS if records_sources else (schema.PARTITION,)
             plain_log.create(directory, disk, name, columns, partitions)
         known = plain_log.read(directory, disk)
-        found = _read_by_delta(shelf) if known is None else _read(*known)
-        return cls(shelf, found._replace(checkpoint=max(checkpoints(disk.list(commits)), default=0)))
+        found = _read_by_delta(storage) if known is None else _read(*known)
+        return cls(storage, found._replace(checkpoint=max(checkpoints(disk.list(commits)), default=0)))
 
     @classmethod
-    def of_snapshot(cls, shelf: Shelf, snapshot: TableSnapshot) -> DeltaLog:
+    def of_snapshot(cls, storage: TableStorage, snapshot: TableSnapshot) -> DeltaLog:
         """Return the log as it was when the snapshot was taken; nothing is read.
 
         A commit is refused if it is not the newest version any more.
         """
         known = snapshot.version, snapshot.partitions, snapshot.files, snapshot.transactions
-        return cls(shelf, _OpenedLog(*known))
+        return cls(storage, _OpenedLog(*known))
 
     def snapshot(self, files: Sequence[DataFile], apps: Sequence[str]) -> TableSnapshot:
         """Return the newest version with these files, and with what was committed under these names."""
@@ -151,7 +151,7 @@ class DeltaLog:
         """Return once all of it is one durable commit; on an error none of it is."""
         if self._broken:
             raise ConflictError(f"{self._directory} must be opened again: a commit could not be undone")
-        self._shelf.require_ready()
+        self._storage.require_ready()
         self._loaded()  # where that fails, there is nothing to take back
         commit_id = uuid.uuid4().hex
         path = self._commits / commit_name(self._version + 1)
@@ -170,7 +170,7 @@ class DeltaLog:
         """Return once at most two checkpoints, and the commits after the older one, are left."""
         if self._version - self._checkpoint_version < schema.CHECKPOINT_COMMITS or self._broken:
             return
-        self._shelf.require_owner(removes=True)
+        self._storage.require_owner(removes=True)
         delta = self._loaded()
         with self._refused(self._commits / checkpoint_name(self._version), "write"):
             delta.update_incremental()
@@ -183,7 +183,7 @@ class DeltaLog:
         self._remove_covered()
         # delta-rs walks every commit since it was opened at each further commit.
         with self._refused(self._commits, "read"):
-            self._delta = _newest(self._shelf)
+            self._delta = _newest(self._storage)
 
     def _write(self, commit_id: str, actions: Sequence[Any], transactions: Mapping[str, int]) -> None:
         """Write the next commit, if and only if no other writer did."""
@@ -210,7 +210,7 @@ class DeltaLog:
         """Return the table as delta-rs knows it, which must be what was read before."""
         if self._delta is None:
             with self._refused(self._commits, "read"):
-                delta = _newest(self._shelf)
+                delta = _newest(self._storage)
             self._require_newest(delta)
             self._delta = delta
         return self._delta
@@ -267,14 +267,14 @@ class DeltaLog:
         try:
             is_there = path.name in self._disk.list(self._commits)
             is_ours = is_there and _is_commit(self._disk.read_all(path), commit_id)
-            if is_ours and self._shelf.is_atomic:
+            if is_ours and self._storage.is_atomic:
                 # Readers may have seen it, and nothing can tear it.
                 self._delta, self._broken = None, False
                 return True
             if is_ours:
                 self._disk.remove(path)
                 self._disk.sync_dir(self._commits)
-            self._delta = _newest(self._shelf)
+            self._delta = _newest(self._storage)
             self._broken = self._delta.version() != self._version
         except (DeltaError, OSError, DiskError):
             pass
@@ -286,15 +286,15 @@ class DeltaLog:
             return error
         if self._broken:
             return ConflictError(f"{path} cannot be committed: {error}")
-        return self._shelf.refusal(path, "commit", error)
+        return self._storage.refusal(path, "commit", error)
 
     @contextmanager
     def _refused(self, path: Path, operation: str) -> Iterator[None]:
-        """Run a block in which an error of delta-rs is an error of the shelf, which may be temporary."""
+        """Run a block in which an error of delta-rs is an error of the storage, which may be temporary."""
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise self._shelf.refusal(path, operation, error) from error
+            raise self._storage.refusal(path, operation, error) from error
 
     def _remove_covered(self) -> None:
         """Remove what is older than the last checkpoint but one, which a slow reader may yet need."""
@@ -312,14 +312,14 @@ def _read(state: LogState, files: list[DataFile]) -> _OpenedLog:
     return _OpenedLog(state.version, state.partitions, files, state.transactions)
 
 
-def _read_by_delta(shelf: Shelf) -> _OpenedLog:
+def _read_by_delta(storage: TableStorage) -> _OpenedLog:
     """Return the state of a table as delta-rs reads it."""
-    delta = _loaded(shelf)
-    _require_ours(shelf.directory, delta)
+    delta = _loaded(storage)
+    _require_ours(storage.directory, delta)
     try:
         files = schema.data_files(pa.table(delta.get_add_actions(flatten=True)))
     except (DeltaError, OSError) as error:
-        raise shelf.refusal(shelf.directory / "_delta_log", "read", error) from error
+        raise storage.refusal(storage.directory / "_delta_log", "read", error) from error
     return _OpenedLog(delta.version(), delta.metadata().partition_columns, files, {}, delta)
 
 
@@ -328,21 +328,21 @@ def _is_commit(content: bytes, commit_id: str) -> bool:
     return commit_id.encode() in content
 
 
-def _newest(shelf: Shelf) -> DeltaTable:
+def _newest(storage: TableStorage) -> DeltaTable:
     """Return the table as delta-rs reads it now."""
-    return DeltaTable(shelf.delta_address, storage_options=shelf.delta_options() or None)
+    return DeltaTable(storage.delta_address, storage_options=storage.delta_options() or None)
 
 
-def _loaded(shelf: Shelf) -> DeltaTable:
+def _loaded(storage: TableStorage) -> DeltaTable:
     """Return the table as delta-rs reads it."""
     try:
-        return _newest(shelf)
+        return _newest(storage)
     except (DeltaError, OSError, ValueError) as error:
-        if shelf.is_atomic:
+        if storage.is_atomic:
             # The commits were read and checked before: what fails now is the way to them.
-            raise shelf.refusal(shelf.directory / "_delta_log", "read", error) from error
+            raise storage.refusal(storage.directory / "_delta_log", "read", error) from error
         what = f"the table cannot be read: {error}; {delta_recovery.REPAIR}"
-        raise CorruptionError(shelf.directory / "_delta_log", 0, what) from error
+        raise CorruptionError(storage.directory / "_delta_log", 0, what) from error
 
 
 def _require_ours(directory: Path, delta: DeltaTable) -> None:

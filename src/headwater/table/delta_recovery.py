@@ -63,7 +63,7 @@ def recover(directory: Path, disk: Disk) -> None:
 
 
 def check(directory: Path, disk: Disk) -> None:
-    """Refuse a log that is damaged or newer, on a shelf whose files are never torn."""
+    """Refuse a log that is damaged or newer, on a storage whose files are never torn."""
     _require_known(directory, disk)
     check_commits(directory, disk)
 

@@ -17,8 +17,8 @@ from headwater.table.delta_recovery import REPAIR
 from headwater.table.output import footer_crc_of
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of
-from headwater.table.shelf import Shelf
 from headwater.table.stored_bytes import ByteSpan
+from headwater.table.table_storage import TableStorage
 
 Groups = tuple[tuple[int, int], ...]
 """The first and the last sequence of each row group of a file."""
@@ -33,9 +33,9 @@ class GroupReader:
     """Reads the files of one table; any thread may call it."""
 
     def __init__(
-        self, shelf: Shelf, partitions: Sequence[str], is_current: Callable[[DataFile], bool]
+        self, storage: TableStorage, partitions: Sequence[str], is_current: Callable[[DataFile], bool]
     ) -> None:
-        self._shelf = shelf
+        self._storage = storage
         self._partitions = partitions
         self._is_current = is_current
         """Returns whether a file belongs to the current version of the table."""
@@ -64,7 +64,7 @@ class GroupReader:
     def read(self, file: DataFile, index: int) -> RowGroup:
         """Return the messages of one row group, with all checksums verified."""
         try:
-            opened, footer = self._shelf.open(file.path), self._footer(file)
+            opened, footer = self._storage.open(file.path), self._footer(file)
             self._expect_next(file, footer, index)
             return parquet.read_group(opened, footer, index, file.base_seq, file.copied)
         except (OSError, ObjectError) as error:
@@ -79,7 +79,7 @@ class GroupReader:
             return
         following = range(index + 1, min(index + 1 + EXPECTED_GROUPS, len(footer.places)))
         places = [(*footer.places[each], footer.group_crcs[each]) for each in following]
-        self._shelf.expect(file.path, [ByteSpan(start, stop - start, crc) for start, stop, crc in places])
+        self._storage.expect(file.path, [ByteSpan(start, stop - start, crc) for start, stop, crc in places])
 
     def forget(self, files: Iterable[DataFile]) -> None:
         """Release the footers of files that were removed from the table."""
@@ -99,7 +99,7 @@ class GroupReader:
                 self._footers.move_to_end(file.path)
                 return footer
         try:
-            footer = parquet.read_footer(self._shelf.open(file.path), footer_crc_of(file.path))
+            footer = parquet.read_footer(self._storage.open(file.path), footer_crc_of(file.path))
         except (OSError, ObjectError) as error:
             raise self._unreadable(file, error) from error
         self._require_agreement(file, footer)
@@ -129,7 +129,7 @@ class GroupReader:
         return ConflictError(f"{file.path} was replaced, and swept after the grace")
 
     def _path(self, file: DataFile) -> Path:
-        return self._shelf.directory / file.path
+        return self._storage.directory / file.path
 
 
 def _groups(file: DataFile, footer: parquet.Footer) -> Groups:

@@ -10,19 +10,19 @@ from headwater.errors import DiskError
 from headwater.model.columns import Columns
 from headwater.table.datafile import DataFile
 from headwater.table.parquet import FileWriter
-from headwater.table.shelf import TEMPORARY, Shelf
+from headwater.table.table_storage import TEMPORARY, TableStorage
 
 
 class Output:
     """A file that takes messages until it is finished; leaving the `with` before that removes it."""
 
-    def __init__(self, shelf: Shelf, folder: str, base_seq: int, compression: str) -> None:
+    def __init__(self, storage: TableStorage, folder: str, base_seq: int, compression: str) -> None:
         """Begin a file in a folder of the table."""
-        self._shelf = shelf
+        self._storage = storage
         self._base_seq = base_seq
         self._id = uuid.uuid4().hex
         self._folder = folder
-        self._temporary = shelf.begin(folder, f"part-{self._id}{TEMPORARY}")
+        self._temporary = storage.begin(folder, f"part-{self._id}{TEMPORARY}")
         self._finished = False
         try:
             self._writer = FileWriter(self._temporary, base_seq, compression)
@@ -62,7 +62,7 @@ class Output:
         except OSError as error:
             raise DiskError(self._temporary, "write", error.errno or 0) from error
         path = f"{self._folder}/part-{self._id}-{stats.footer_crc:08x}.parquet"
-        self._shelf.finish(self._temporary, path)
+        self._storage.finish(self._temporary, path)
         self._finished = True
         return DataFile.of(path, self._base_seq, stats.content)
 
@@ -70,7 +70,7 @@ class Output:
         """Remove the file; if that fails, the next open removes it."""
         try:
             self._writer.abandon()
-            self._shelf.abandon(self._temporary)
+            self._storage.abandon(self._temporary)
         except (OSError, DiskError):
             pass
 

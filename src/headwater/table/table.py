@@ -25,8 +25,8 @@ from headwater.table.live_rows import Dead, live_columns
 from headwater.table.output import Output
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of
-from headwater.table.shelf import LocalShelf, Shelf
 from headwater.table.staging import Staging
+from headwater.table.table_storage import LocalTableStorage, TableStorage
 
 TARGET_FILE_BYTES = 128 << 20
 TARGET_FILE_ROWS = 1_000_000
@@ -38,21 +38,23 @@ __all__ = ["ConflictError", "Dead", "Table"]
 class Table:
     """Files of messages; any thread may read, and one thread at a time may change them."""
 
-    def __init__(self, shelf: Shelf, log: DeltaLog, compression: str, found: Collection[str] = ()) -> None:
-        self._shelf = shelf
-        self._directory = shelf.directory
+    def __init__(
+        self, storage: TableStorage, log: DeltaLog, compression: str, found: Collection[str] = ()
+    ) -> None:
+        self._storage = storage
+        self._directory = storage.directory
         self._log = log
         self._compression = compression
         self._changing = threading.Lock()
         """Held by the thread that changes the table."""
         self._files: tuple[DataFile, ...] = tuple(log.take_files())
         """Replaced as a whole by each commit, so that any thread may read it."""
-        self._reader = GroupReader(shelf, log.partitions, lambda file: file in self._files)
+        self._reader = GroupReader(storage, log.partitions, lambda file: file in self._files)
         self._uncommitted: set[str] = set()
         """The paths of finished files that wait for their commit, which a sweep must not remove."""
         self._unreferenced_since: dict[str, float] = {}
         """By path, when a sweep first found that no version refers to a file."""
-        self._settled = shelf.is_atomic or not _has_torn(shelf.directory, shelf.disk)
+        self._settled = storage.is_atomic or not _has_torn(storage.directory, storage.disk)
         """Whether the files that no commit names are known to hold nothing that is needed."""
         self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
         """Whether there may be files that no version refers to, for a sweep to unlink."""
@@ -68,27 +70,27 @@ class Table:
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, compression: str = "none", name: str = "") -> Table:
         """Return the table of a directory, created if it is missing, and repaired after a crash."""
-        return cls.open_on(LocalShelf(directory, disk), compression=compression, name=name)
+        return cls.open_on(LocalTableStorage(directory, disk), compression=compression, name=name)
 
     @classmethod
-    def open_on(cls, shelf: Shelf, *, compression: str = "none", name: str = "") -> Table:
-        """Return the table on this shelf, created if it is missing."""
-        shelf.prepare()
-        finished = list(shelf.paths())
-        if finished and not has_log(shelf.directory, shelf.disk):
+    def open_on(cls, storage: TableStorage, *, compression: str = "none", name: str = "") -> Table:
+        """Return the table on this storage, created if it is missing."""
+        storage.prepare()
+        finished = list(storage.paths())
+        if finished and not has_log(storage.directory, storage.disk):
             # A new log would refer to none of them, and they would be swept.
             raise CorruptionError(
-                shelf.directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
+                storage.directory / "_delta_log", 0, f"it is missing, but there are data files; {REPAIR}"
             )
-        return cls(shelf, DeltaLog.open_on(shelf, name), compression, finished)
+        return cls(storage, DeltaLog.open_on(storage, name), compression, finished)
 
     @classmethod
-    def of_snapshot(cls, shelf: Shelf, *, compression: str = "none") -> Table | None:
+    def of_snapshot(cls, storage: TableStorage, *, compression: str = "none") -> Table | None:
         """Return the table as the last snapshot has it, while its place is away; None if there is none."""
-        snapshot = table_snapshot.decode(shelf.saved())
+        snapshot = table_snapshot.decode(storage.saved())
         if snapshot is None:
             return None
-        table = cls(shelf, DeltaLog.of_snapshot(shelf, snapshot), compression)
+        table = cls(storage, DeltaLog.of_snapshot(storage, snapshot), compression)
         table.is_confirmed = False
         return table
 
@@ -98,8 +100,8 @@ class Table:
         self._save()
 
     def _save(self) -> None:
-        if self._apps is not None and self._shelf.is_atomic:
-            self._shelf.save(table_snapshot.encode(self._log.snapshot(self._files, self._apps)))
+        if self._apps is not None and self._storage.is_atomic:
+            self._storage.save(table_snapshot.encode(self._log.snapshot(self._files, self._apps)))
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -111,13 +113,13 @@ class Table:
         """Return the files of the current version that are not there, as far as its place can be asked."""
         if not self.is_confirmed:
             return frozenset()
-        there = set(self._shelf.paths())
+        there = set(self._storage.paths())
         return frozenset(file for file in self._files if file.path not in there)
 
     def found(self, file: DataFile) -> FoundFile:
         """Return a file with the sequences that can be read from it, none if it is damaged or missing."""
         try:
-            stored = self._shelf.open(file.path, uncached=True)
+            stored = self._storage.open(file.path, uncached=True)
             return FoundFile(file, read_found(self._directory, file.path, stored).seqs)
         except CorruptionError:
             return FoundFile(file, BitMap64())
@@ -126,10 +128,10 @@ class Table:
         """Return the files that no commit names and that pass all their checksums."""
         known = {file.path for file in self._files}
         found = []
-        for path in self._shelf.paths():
+        for path in self._storage.paths():
             if path not in known:
                 try:
-                    stored = self._shelf.open(path, uncached=True)
+                    stored = self._storage.open(path, uncached=True)
                     found.append(read_found(self._directory, path, stored))
                 except CorruptionError:
                     continue
@@ -147,7 +149,7 @@ class Table:
     @property
     def is_remote(self) -> bool:
         """Return whether the files are in a bucket, where a read may take long or fail."""
-        return self._shelf.is_atomic
+        return self._storage.is_atomic
 
     @property
     def version(self) -> int:
@@ -196,7 +198,7 @@ class Table:
             return
         with self._changing:
             files = _changed(self._files, add, remove)
-            self._shelf.require_owner()
+            self._storage.require_owner()
             self._log.commit(add, remove, transactions or {})
             self._files = files
             self.is_confirmed = True
@@ -210,8 +212,8 @@ class Table:
         folder = folder_of(base_seq, None, self._log.partitions)
         placed = file.at(base_seq, f"{folder}/{Path(file.path).name}")
         with self._changing:
-            self._shelf.make(folder)
-            self._shelf.move(file.path, placed.path)
+            self._storage.make(folder)
+            self._storage.move(file.path, placed.path)
             self._remember(placed)
         self.discard([file])
         return placed
@@ -226,22 +228,22 @@ class Table:
             # Before they are moved: if a move fails, sweep must not remove those that were moved.
             for file in files:
                 self._remember(file)
-            self._shelf.adopt(staging, [file.path for file in files])
+            self._storage.adopt(staging, [file.path for file in files])
         self.commit(add=files, transactions=transactions)
 
     @property
     def staging(self) -> Staging:
         """Return where transfer tasks leave files for the table."""
-        return self._shelf.staging
+        return self._storage.staging
 
     @property
     def volume(self) -> str:
         """Return a name for where files can be linked, or copied by the server, without being read."""
-        return self._shelf.volume
+        return self._storage.volume
 
     def address_of(self, file: DataFile) -> str:
         """Return where a transfer task finds a file."""
-        return self._shelf.address_of(file.path)
+        return self._storage.address_of(file.path)
 
     def path_of(self, adopted: Adopted) -> str:
         """Return the path that a file has in the table once it is adopted."""
@@ -316,23 +318,23 @@ class Table:
             return 0
         with self._changing:
             kept = {file.path for file in self._files} | self._uncommitted | set(pinned)
-            found = [path for path in self._shelf.paths() if path not in kept]
+            found = [path for path in self._storage.paths() if path not in kept]
             since = {path: self._unreferenced_since.get(path, now_s) for path in found}
             ripe = [path for path, seen_s in since.items() if now_s - seen_s >= grace_s][:SWEEP_LIMIT]
             if ripe:
                 # After the list was made: what another engine writes from now on is not in it.
-                self._shelf.require_owner(removes=True)
+                self._storage.require_owner(removes=True)
             for path in ripe:
-                self._shelf.remove(path)
+                self._storage.remove(path)
                 del since[path]
             self._unreferenced_since = since
             self.has_unreferenced = bool(since)
-            self._shelf.remove_empty_folders(self._own_folder)
+            self._storage.remove_empty_folders(self._own_folder)
             return len(ripe)
 
     def require_ready(self) -> None:
         """Raise if the bucket is known to be unreachable, so that a change would fail."""
-        self._shelf.require_ready()
+        self._storage.require_ready()
 
     def close(self) -> None:
         """Release what is in memory; nothing on disk changes."""
@@ -342,18 +344,18 @@ class Table:
         """Return once the table is removed."""
         self.close()
         with self._changing:
-            self._shelf.require_owner(removes=True)
+            self._storage.require_owner(removes=True)
             self._files = ()
-            self._shelf.drop()
+            self._storage.drop()
 
     def _output(self, base_seq: int) -> Output:
         """Return a new file to write into."""
         # Under the lock, or a sweep might remove the folder as empty.
         with self._changing:
             folder = folder_of(base_seq, None, self._log.partitions)
-            self._shelf.require_ready()
-            self._shelf.make(folder)
-            return Output(self._shelf, folder, base_seq, self._compression)
+            self._storage.require_ready()
+            self._storage.make(folder)
+            return Output(self._storage, folder, base_seq, self._compression)
 
     @property
     def _own_folder(self) -> str:

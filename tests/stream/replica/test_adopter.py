@@ -20,8 +20,8 @@ from headwater.model.run import Run
 from headwater.stream import committer
 from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
-from headwater.table.shelf import LocalShelf
 from headwater.table.table import ConflictError, Table
+from headwater.table.table_storage import LocalTableStorage
 from stream.replica.test_replica import CONFIG, held, opened, publish, staged
 from waits import until
 
@@ -170,7 +170,7 @@ async def test_no_sweep_removes_a_file_that_the_table_refuses_to_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     refusals, is_refusing = threading.Event(), True
-    commit, adopt, sweep = Table.commit, LocalShelf.adopt, Table.sweep
+    commit, adopt, sweep = Table.commit, LocalTableStorage.adopt, Table.sweep
 
     def sweep_at_once(self: Table, _: float, now_s: float, *pinned: Any) -> int:
         return sweep(self, 0, now_s, *pinned)
@@ -181,7 +181,7 @@ async def test_no_sweep_removes_a_file_that_the_table_refuses_to_commit(
             raise ConflictError("another commit is in its place")
         commit(self, **change)
 
-    def refuse_move(self: LocalShelf, staging: Path, paths: Sequence[str]) -> None:
+    def refuse_move(self: LocalTableStorage, staging: Path, paths: Sequence[str]) -> None:
         adopt(self, staging, paths)
         if refused == "when it was moved" and is_refusing:
             refusals.set()
@@ -189,7 +189,7 @@ async def test_no_sweep_removes_a_file_that_the_table_refuses_to_commit(
 
     monkeypatch.setattr(Table, "sweep", sweep_at_once)
     monkeypatch.setattr(Table, "commit", refuse_commit)
-    monkeypatch.setattr(LocalShelf, "adopt", refuse_move)
+    monkeypatch.setattr(LocalTableStorage, "adopt", refuse_move)
     async with opened(tmp_path) as stream:
         file = staged(tmp_path, list(range(50)))
         adopting = asyncio.ensure_future(stream.replica.adopt("up", b"", [file], b"c1", mirrored=False))

@@ -17,7 +17,7 @@ TEMPORARY = ".tmp"
 DATA_FILE = ".parquet"
 
 
-class Shelf(Protocol):
+class TableStorage(Protocol):
     """The files of one table; every failure is a `DiskError`, which may be temporary.
 
     Data files are written once under names of their own. Paths are relative to the table.
@@ -134,7 +134,7 @@ class Shelf(Protocol):
         ...
 
 
-class LocalShelf:
+class LocalTableStorage:
     """A folder of this machine: a file is written under a temporary name, synced, and renamed."""
 
     is_atomic = False

@@ -21,7 +21,7 @@ from headwater.replication.worker.sums import adopted_of
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
-from headwater.table.object_shelf import ObjectShelf
+from headwater.table.object_table_storage import ObjectTableStorage
 from headwater.table.parquet import MAX_GROUP_ROWS
 from headwater.table.range_cache import RangeCache
 from headwater.table.table import Table
@@ -30,8 +30,8 @@ from table.samples import columns
 FOLD = "headwater-fold"
 
 
-class UnfilledShelf(ObjectShelf):
-    """A shelf that has nothing in its cache of what it wrote."""
+class UnfilledStorage(ObjectTableStorage):
+    """A storage that has nothing in its cache of what it wrote."""
 
     def finish(self, written: Path, path: str) -> None:
         self._objects.put_file(path, written)
@@ -48,12 +48,12 @@ class Place:
         self.scratch = tmp_path / "scratch"
         self._ticks = 0.0
         self._directory = tmp_path / "store" / "table"
-        self.kind: type[ObjectShelf] = UnfilledShelf
+        self.kind: type[ObjectTableStorage] = UnfilledStorage
 
     def open(self) -> Table:
-        return Table.open_on(self.shelf())
+        return Table.open_on(self.storage())
 
-    def shelf(self) -> ObjectShelf:
+    def storage(self) -> ObjectTableStorage:
         guarded = GuardedObjects(self.objects, Outage(self.address.url, self._later))
         self._directory.parent.mkdir(exist_ok=True)
         return self.kind(guarded, self.address, self._directory, self.scratch, self.cache)
@@ -325,7 +325,7 @@ def test_a_staged_object_that_is_gone_is_no_file_of_the_table(place: Place) -> N
 
 def known(place: Place) -> Table:
     """Return the table as its last snapshot has it."""
-    table = Table.of_snapshot(place.shelf())
+    table = Table.of_snapshot(place.storage())
     assert table is not None
     assert not table.is_confirmed
     table.keep_snapshots((FOLD,))
@@ -334,7 +334,7 @@ def known(place: Place) -> Table:
 
 def test_a_snapshot_opens_without_the_bucket_and_goes_on_with_it(place: Place) -> None:
     table = place.open()
-    assert Table.of_snapshot(place.shelf()) is None
+    assert Table.of_snapshot(place.storage()) is None
     table.keep_snapshots((FOLD,))
     fold(table, 1, 10)
     fold(table, 11, 20)
@@ -357,10 +357,10 @@ def test_an_old_snapshot_never_commits_and_never_sweeps(place: Place) -> None:
     table = place.open()
     table.keep_snapshots((FOLD,))
     fold(table, 1, 10)
-    old = place.shelf().saved()
+    old = place.storage().saved()
     assert old is not None
     fold(table, 11, 20)
-    place.shelf().save(old)
+    place.storage().save(old)
     opened = known(place)
     opened.has_unreferenced = True
     assert opened.sweep(0.0, 1.0) == opened.sweep(0.0, 1000.0) == 0
@@ -378,7 +378,7 @@ def test_a_snapshot_that_cannot_be_written_is_none(place: Place, monkeypatch: py
 
     monkeypatch.setattr(RealDisk, "write_atomic", refuse)
     fold(table, 1, 10)
-    assert place.shelf().saved() is None
+    assert place.storage().saved() is None
     assert rows_in(place.open()) == list(range(1, 11))
 
 
@@ -392,10 +392,10 @@ def long_file(table: Table) -> DataFile:
 
 def settle(table: Table) -> None:
     """Return once nothing is fetched any more."""
-    shelf = table._shelf
-    assert isinstance(shelf, ObjectShelf)
-    for key in list(shelf._prefetch._under_way):
-        shelf._prefetch.wait(key)
+    storage = table._storage
+    assert isinstance(storage, ObjectTableStorage)
+    for key in list(storage._prefetch._under_way):
+        storage._prefetch.wait(key)
 
 
 def test_a_reader_in_order_finds_the_next_row_groups_in_the_cache(place: Place) -> None:
@@ -445,7 +445,7 @@ def test_what_cannot_be_fetched_ahead_is_asked_for_again(place: Place) -> None:
 def test_what_was_written_is_read_while_the_bucket_is_away_and_damage_in_the_cache_is_not(
     place: Place, tmp_path: Path
 ) -> None:
-    place.kind = ObjectShelf
+    place.kind = ObjectTableStorage
     table = place.open()
     fold(table, 1, 100)
     place.objects.break_always(ObjectFault.REFUSED)

@@ -26,9 +26,9 @@ from headwater.table.output import footer_crc_of
 from headwater.table.prefetch import Prefetch
 from headwater.table.prefix_owner import CHECK_S
 from headwater.table.range_cache import RangeCache
-from headwater.table.shelf import DATA_FILE
 from headwater.table.staging import OBJECT_STAGING, STAGING, ObjectStaging
 from headwater.table.stored_bytes import ByteSpan, LocalBytes, ObjectBytes, StoredBytes
+from headwater.table.table_storage import DATA_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 _RETRIES = {"max_retries": "3", "retry_timeout": "8s", "timeout": "30s", "connect_timeout": "5s"}
 
 
-class ObjectShelf:
+class ObjectTableStorage:
     """The place of a table in a bucket."""
 
     is_atomic = True
