@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.api.api import Api
-from headwater.api.transfers import Patience
+from headwater.api.transfers import TransferTimeouts
 from headwater.bus.connection import Connection
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
@@ -132,7 +132,7 @@ class Wanted:
     """How the engine under test should be."""
 
     limits: AccountLimits | None = None
-    patience: Patience | None = None
+    timeouts: TransferTimeouts | None = None
     domain_name: str = ""
     cluster_name: str = ""
     prefixes: tuple[str, ...] = ("$JS.API",)
@@ -252,7 +252,7 @@ async def opened_door(
                     server_name="probe",
                     domain_name=wanted.domain_name,
                     cluster_name=wanted.cluster_name,
-                    patience=wanted.patience,
+                    timeouts=wanted.timeouts,
                 )
                 api.start()
                 await connection.flush()

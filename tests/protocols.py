@@ -21,12 +21,12 @@ SUITES = {
     "Run": "contracts/test_run.py",
     "TableStorage": "contracts/test_table_storage.py",
     "Sink": "contracts/test_sink.py",
-    "Speaker": "contracts/test_speaker.py",
+    "LinkProtocol": "contracts/test_link_protocol.py",
     "Staging": "table/test_staging.py",
     "StoredBytes": "contracts/test_stored_bytes.py",
 }
 WITHOUT_SUITE = {
-    "Asks": "one method `request`; only the two clients of the JetStream API are used as one",
+    "RequestClient": "one method `request`; only the two clients of the JetStream API are used as one",
     "Cluster": "one method `run`; only SparkCluster is used as one, and tests/replication has a stand-in",
     "Incoming": "one method `read`; an archive is the only source of such bytes",
     "Replica": "NoReplica does nothing; tests/journal/test_journaled_database.py tests the other one",

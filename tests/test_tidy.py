@@ -343,7 +343,7 @@ def test_every_protocol_with_several_implementations_has_a_suite() -> None:
 
 def test_implementations_are_found_by_their_members() -> None:
     assert source_classes().implementations("Holder") == ["ConsumerState", "Hold"]
-    assert source_classes().implementations("Speaker") == ["Connection", "LeafConnection"]
+    assert source_classes().implementations("LinkProtocol") == ["Connection", "LeafConnection"]
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:

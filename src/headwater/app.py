@@ -329,7 +329,7 @@ async def _serve_seat(
 
 
 async def _serve_with_retries(parts: EngineParts, settings: Settings, ready: Callable[[Seat], None]) -> None:
-    """Serve one account of several until cancelled; the others are served while its server is away."""
+    """Serve one account of several until cancelled; the others are served while its server is unreachable."""
     failures = 0
     while True:
         try:

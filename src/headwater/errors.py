@@ -45,7 +45,7 @@ Error
 ├── StalledError                a restoring client sends too little or too much [api.restore]
 ├── TransformError              a subject transform is invalid [model.transform]
 │   Replication and Spark
-├── EngineAwayError             the engine does not answer the replicator [replication.exchange]
+├── EngineUnreachableError             the engine does not answer the replicator [replication.exchange]
 ├── GoneError                   a file was replaced after the read was planned [spark.piece_reader]
 ├── SparkLostError              the Spark session has ended [replication.spark]
 ├── SparkMissingError           Spark or Java is not installed [replication.spark]

@@ -11,7 +11,7 @@ import pytest
 
 from control.copiers import copying, count_is, create, held, publish
 from doors import Asker, Door, Wanted, normal, opened_door
-from headwater.api.transfers import Patience
+from headwater.api.transfers import TransferTimeouts
 
 S = {"name": "S", "subjects": ["s.>"]}
 CHUNK = 4096
@@ -167,7 +167,7 @@ async def test_while_a_restore_runs_its_name_is_taken_and_nobody_sees_the_stream
 
 
 async def test_a_client_that_goes_away_leaves_no_stream(tmp_path: Path) -> None:
-    async with opened_door(tmp_path, Wanted(patience=Patience(chunk_s=0.05))) as door:
+    async with opened_door(tmp_path, Wanted(timeouts=TransferTimeouts(chunk_s=0.05))) as door:
         ask = door.asker
         events = ask.listen("$JS.EVENT.ADVISORY.STREAM.RESTORE_COMPLETE.S")
         await ask.ask("STREAM.RESTORE.S", {"config": S, "state": {}})
@@ -203,7 +203,7 @@ async def test_the_beginning_and_the_end_are_announced(ask: Asker) -> None:
 
 
 async def test_a_stop_ends_a_restore_and_leaves_no_stream(tmp_path: Path) -> None:
-    async with opened_door(tmp_path, Wanted(patience=Patience(chunk_s=3600))) as door:
+    async with opened_door(tmp_path, Wanted(timeouts=TransferTimeouts(chunk_s=3600))) as door:
         await door.asker.ask("STREAM.RESTORE.S", {"config": S, "state": {}})
         await door.api.stop()
         assert list(door.domain.configs()) == []

@@ -11,7 +11,7 @@ import pytest
 
 from doors import Asker, Door, Replies, Wanted, opened_door
 from headwater.api.snapshot import flow
-from headwater.api.transfers import Patience
+from headwater.api.transfers import TransferTimeouts
 from headwater.table.archive import ArchiveReader
 from headwater.wire.frames import Frame
 
@@ -86,7 +86,7 @@ async def test_no_more_chunks_are_sent_than_the_window_allows(ask: Asker) -> Non
 
 
 async def test_a_client_that_does_not_acknowledge_gets_an_error(tmp_path: Path) -> None:
-    async with opened_door(tmp_path, Wanted(patience=Patience(ack_s=0.05))) as door:
+    async with opened_door(tmp_path, Wanted(timeouts=TransferTimeouts(ack_s=0.05))) as door:
         await fill(door.asker, 300)
         replies = door.asker.listen("deliver.here")
         request = {"deliver_subject": "deliver.here", "chunk_size": 1024, "window_size": 1024}
@@ -97,7 +97,7 @@ async def test_a_client_that_does_not_acknowledge_gets_an_error(tmp_path: Path) 
 
 
 async def test_a_client_may_subscribe_when_it_has_the_answer(tmp_path: Path) -> None:
-    async with opened_door(tmp_path, Wanted(leaf=True, patience=Patience(interest_s=60))) as door:
+    async with opened_door(tmp_path, Wanted(leaf=True, timeouts=TransferTimeouts(interest_s=60))) as door:
         ask = door.asker
         await fill(ask, 10)
         # As clients do it, whose answers all come to one subscription.
@@ -113,7 +113,7 @@ async def test_a_client_may_subscribe_when_it_has_the_answer(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("leaf", [True, False], ids=["seen through the leaf", "reported by the server"])
 async def test_a_snapshot_that_nobody_takes_ends_without_interest(tmp_path: Path, leaf: bool) -> None:
-    async with opened_door(tmp_path, Wanted(leaf=leaf, patience=Patience(interest_s=0.05))) as door:
+    async with opened_door(tmp_path, Wanted(leaf=leaf, timeouts=TransferTimeouts(interest_s=0.05))) as door:
         ask = door.asker
         await fill(ask, 300)
         events = ask.listen("$JS.EVENT.ADVISORY.STREAM.SNAPSHOT_COMPLETE.S")

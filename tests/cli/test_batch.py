@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from headwater.cli.batch import numbered
-from headwater.cli.publish import Letter
+from headwater.cli.publish import RenderedMessage
 from jetstreams import Shell
 
 
 def test_the_letters_of_a_batch_are_numbered_and_the_last_one_commits() -> None:
-    first, last = numbered([Letter("a", b"1", {"K": "v"}), Letter("b", b"2", None)], "B")
+    first, last = numbered([RenderedMessage("a", b"1", {"K": "v"}), RenderedMessage("b", b"2", None)], "B")
     assert first.headers == {"K": "v", "Nats-Batch-Id": "B", "Nats-Batch-Sequence": "1"}
     assert last.headers == {"Nats-Batch-Id": "B", "Nats-Batch-Sequence": "2", "Nats-Batch-Commit": "1"}
 

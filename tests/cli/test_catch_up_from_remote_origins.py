@@ -18,7 +18,7 @@ from waits import until
 
 
 class DoorSession:
-    """Asks the engine that copies."""
+    """Sends requests to the engine that copies."""
 
     def __init__(self, sites: RemoteSites) -> None:
         self._asker = sites.door.asker

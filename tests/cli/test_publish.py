@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from headwater.cli.publish import Letters
+from headwater.cli.publish import MessageTemplates
 from headwater.errors import SettingsError
 from jetstreams import Shell
 
@@ -18,8 +18,8 @@ def stored(shell: Shell, stream: str) -> list[str]:
 
 
 def test_letters_are_numbered_on_over_bodies() -> None:
-    letters = Letters("s.{{Count}}", ["n: {{Count}}"], templates=True)
-    sent = [*letters.each("a", 2), *letters.each("b{{Count}}", 1)]
+    outgoing = MessageTemplates("s.{{Count}}", ["n: {{Count}}"], templates=True)
+    sent = [*outgoing.each("a", 2), *outgoing.each("b{{Count}}", 1)]
     assert [(each.subject, each.data, each.headers) for each in sent] == [
         ("s.1", b"a", {"n": "1"}),
         ("s.2", b"a", {"n": "2"}),
@@ -30,7 +30,7 @@ def test_letters_are_numbered_on_over_bodies() -> None:
 @pytest.mark.parametrize("text", ["no colon", ": value", ""])
 def test_a_header_without_sense_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="is not a header: write it as 'Name: value'"):
-        Letters("s", [text], templates=True)
+        MessageTemplates("s", [text], templates=True)
 
 
 def test_messages_are_stored_and_each_acknowledgement_is_shown(shell: Shell, name: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from headwater.errors import FencedError
 from headwater.journal.appender import Appender, JournalFencedError
-from headwater.journal.head_journal import HeadJournal, JournalError, TakenError
+from headwater.journal.head_journal import HeadJournal, JournalError, PositionTakenError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind
 from headwater.objects.address import BucketAddress
@@ -85,7 +85,7 @@ def test_a_record_of_almost_a_mebibyte_is_kept_as_it_is(opened: Opener) -> None:
 
 def test_a_position_is_given_once(opened: Opener) -> None:
     opened().append(1, b"ours")
-    with pytest.raises(TakenError):
+    with pytest.raises(PositionTakenError):
         opened().append(1, b"theirs")
     assert opened().get(1) == b"ours"
 
@@ -97,7 +97,7 @@ def test_of_two_engines_that_append_at_once_one_succeeds(opened: Opener) -> None
         barrier.wait()
         try:
             journals[number].append(1, b"%d" % number)
-        except TakenError:
+        except PositionTakenError:
             return False
         return True
 
@@ -117,7 +117,7 @@ def test_what_is_trimmed_is_gone_and_its_positions_stay_taken(opened: Opener) ->
     assert again.last() == 10
     with pytest.raises(JournalError, match="position 7 is missing"):
         list(again.read(7, 10))
-    with pytest.raises(TakenError):
+    with pytest.raises(PositionTakenError):
         again.append(5, b"of an engine that was fenced there")
     again.append(11, b"11")
     assert list(opened().read(8, 11)) == [b"8", b"9", b"10", b"11"]

@@ -8,7 +8,7 @@ import pytest
 
 from doors import Wanted, opened_door
 from headwater.bus.connection import ReplyInbox
-from headwater.bus.preflight import _Nowhere
+from headwater.bus.preflight import _DiscardSink
 from headwater.ingest.ingest import GuardedSink
 from headwater.wire.frames import Frame, FrameParser, Sink
 
@@ -35,7 +35,7 @@ def check(sink: Sink, frame: Frame) -> None:
         assert sink.items == [], f"{type(sink).__name__} left frames behind"
 
 
-@pytest.mark.parametrize("sink", [ReplyInbox(), _Nowhere(), GuardedSink(Taken())], ids=type)  # type: ignore[arg-type]
+@pytest.mark.parametrize("sink", [ReplyInbox(), _DiscardSink(), GuardedSink(Taken())], ids=type)  # type: ignore[arg-type]
 def test_a_sink_takes_all_frames(sink: Sink) -> None:
     check(sink, FRAME)
 

@@ -9,7 +9,7 @@ import pytest
 from breakable_objects import BreakableObjects, ObjectFault
 from headwater.errors import DiskError
 from headwater.journal.appender import Appender, JournalFencedError
-from headwater.journal.head_journal import TakenError
+from headwater.journal.head_journal import PositionTakenError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind, decode
 from journals import folder
@@ -71,7 +71,7 @@ def test_a_taken_position_without_a_record_is_tried_again(
 ) -> None:
     # A leader of a cluster that has not caught up may refuse although nothing is wrong.
     journal = ObjectJournal(objects)
-    real, refusals = journal.append, [TakenError(1)]
+    real, refusals = journal.append, [PositionTakenError(1)]
 
     def refuse_once(position: int, record: bytes) -> None:
         if refusals:

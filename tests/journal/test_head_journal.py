@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.errors import DiskError
-from headwater.journal.head_journal import JournalError, TakenError
+from headwater.journal.head_journal import JournalError, PositionTakenError
 
 
 def test_a_journal_that_fails_is_handled_as_a_disk_that_fails() -> None:
@@ -14,5 +14,5 @@ def test_a_journal_that_fails_is_handled_as_a_disk_that_fails() -> None:
 
 
 def test_a_taken_position_is_no_failure_of_the_journal() -> None:
-    assert TakenError(7).position == 7
-    assert not isinstance(TakenError(7), DiskError)
+    assert PositionTakenError(7).position == 7
+    assert not isinstance(PositionTakenError(7), DiskError)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from breakable_objects import BreakableObjects, ObjectFault
-from headwater.journal.head_journal import JournalError, TakenError
+from headwater.journal.head_journal import JournalError, PositionTakenError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.objects.preflight import UnfitBucketError
 from journals import folder
@@ -36,7 +36,7 @@ def test_a_late_append_is_found_at_its_position(tmp_path: Path) -> None:
     with pytest.raises(JournalError):
         journal.append(1, b"x")
     assert journal.get(1) == b"x"
-    with pytest.raises(TakenError):
+    with pytest.raises(PositionTakenError):
         journal.append(1, b"x")
     journal.close()
 

@@ -22,7 +22,7 @@ from headwater.replication.driver import (
     has_room,
     pause_s,
 )
-from headwater.replication.exchange import EngineAwayError
+from headwater.replication.exchange import EngineUnreachableError
 from headwater.replication.work import Committed, FileRange, Plan, Receipt, Work
 from replication.fake_engine import FakeEngine, Inline
 from replication.works import brought, file_of, tail_of, work_of
@@ -56,13 +56,13 @@ class AwayEngine(FakeEngine):
     async def plan(self, under_way: Collection[str] = ()) -> Plan:
         self._plans -= 1
         if self._plans >= 0:
-            raise EngineAwayError("away")
+            raise EngineUnreachableError("away")
         return await super().plan(under_way)
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
         self._commits -= 1
         if self._commits >= 0:
-            raise EngineAwayError("away")
+            raise EngineUnreachableError("away")
         return await super().commit(receipts)
 
 

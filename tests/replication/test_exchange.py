@@ -14,7 +14,7 @@ from doors import connected
 from headwater.bus.connection import Connection
 from headwater.cli.session import flushed
 from headwater.replication import exchange
-from headwater.replication.exchange import EngineAwayError, Exchange, portions
+from headwater.replication.exchange import EngineUnreachableError, Exchange, portions
 from headwater.replication.proof import ProofCheck, Proven
 from headwater.replication.work import (
     EXCHANGE_BYTES,
@@ -77,10 +77,10 @@ async def test_plans_and_commits_travel_over_nats() -> None:
 async def test_an_engine_that_is_not_there_is_away() -> None:
     async with nats_server() as server:
         connection = await connected(server.client_url)
-        with pytest.raises(EngineAwayError, match="no engine answers"):
+        with pytest.raises(EngineUnreachableError, match="no engine answers"):
             await exchange_of(connection).plan()
         await connection.close()
-        with pytest.raises(EngineAwayError, match="not connected"):
+        with pytest.raises(EngineUnreachableError, match="not connected"):
             await exchange_of(connection).plan()
 
 
@@ -90,7 +90,10 @@ async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
         connection = await connected(server.client_url)
         heard = await client.subscribe(plan_subject(STORE_ID))
         await flushed(client)
-        with patch.object(exchange, "PLAN_WAIT_S", 0.05), pytest.raises(EngineAwayError, match="no answer"):
+        with (
+            patch.object(exchange, "PLAN_WAIT_S", 0.05),
+            pytest.raises(EngineUnreachableError, match="no answer"),
+        ):
             await exchange_of(connection).plan()
         await heard.unsubscribe()
         await flushed(client)
@@ -100,7 +103,7 @@ async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
 
         await client.subscribe(plan_subject(STORE_ID), cb=talk_nonsense)
         await flushed(client)
-        with pytest.raises(EngineAwayError, match="lacks a valid proof"):
+        with pytest.raises(EngineUnreachableError, match="lacks a valid proof"):
             await exchange_of(connection).plan()
         await connection.close()
         await client.close()
@@ -116,12 +119,12 @@ async def test_a_lost_connection_ends_the_question_that_waits_for_an_answer() ->
         asking = asyncio.create_task(line.plan())
         await heard.next_msg(timeout=10)
         line.interrupt()
-        with pytest.raises(EngineAwayError, match="broke"):
+        with pytest.raises(EngineUnreachableError, match="broke"):
             await asking
         asking = asyncio.create_task(line.plan())
         await heard.next_msg(timeout=10)
         line.interrupt("no permission to publish")
-        with pytest.raises(EngineAwayError, match="no permission to publish"):
+        with pytest.raises(EngineUnreachableError, match="no permission to publish"):
             await asking
         line.interrupt()
         await connection.close()
@@ -155,7 +158,7 @@ async def test_an_engine_with_another_secret_is_away_and_says_why() -> None:
     engine = FakeEngine()
     async with nats_server() as server, serving(server.client_url, engine):
         connection = await connected(server.client_url)
-        with pytest.raises(EngineAwayError, match="secret"):
+        with pytest.raises(EngineUnreachableError, match="secret"):
             await exchange_of(connection, b"another").plan()
         assert engine.plans_asked == 0
         await connection.close()
@@ -173,7 +176,7 @@ async def test_a_plan_of_a_stranger_is_not_taken() -> None:
 
         await client.subscribe(plan_subject(STORE_ID), cb=forge)
         await flushed(client)
-        with pytest.raises(EngineAwayError, match="lacks a valid proof"):
+        with pytest.raises(EngineUnreachableError, match="lacks a valid proof"):
             await exchange_of(connection).plan()
         await connection.close()
         await client.close()

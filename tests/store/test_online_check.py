@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.store.online_check import OnlineCheck, damaged_records
-from headwater.store.survey import Home, read_homes
+from headwater.store.survey import StreamDirectory, read_homes
 from store import stores
 
 
-async def orders(store: Path) -> Home:
+async def orders(store: Path) -> StreamDirectory:
     await stores.make(store)
     (home,) = (home for home in read_homes(stores.DISK, store) if home.name == "ORDERS")
     return home

@@ -9,7 +9,7 @@ from headwater.api.context import ApiContext
 from headwater.api.direct import DirectGets
 from headwater.api.dispatcher import Dispatcher
 from headwater.api.mirror_direct import MirrorDirectGets
-from headwater.api.transfers import Patience, Transfers
+from headwater.api.transfers import Transfers, TransferTimeouts
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.consumers import Consumers
@@ -34,10 +34,10 @@ class Api:
         domain_name: str = "",
         cluster_name: str = "",
         peers: Callable[[], list[JournalPeer]] = list,
-        patience: Patience | None = None,
+        timeouts: TransferTimeouts | None = None,
     ) -> None:
         advisories = Advisories(connection, clock, domain.account, server_name, domain_name)
-        self._transfers = Transfers(patience)
+        self._transfers = Transfers(timeouts)
         context = ApiContext(
             domain=domain,
             connection=connection,

@@ -17,7 +17,7 @@ _NOT_FOUND = (404, "Message Not Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DirectAnswerFormat:
     """How a message of a stream is shown: its own headers, then ours."""
 
     stream: bytes
@@ -52,7 +52,7 @@ async def answers(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple
         message = await _one(stream, request)
         if message is None:
             raise Refusal(*_NOT_FOUND)
-        yield Shown(stream.name.encode(), request.no_hdr).headers(message), message.data
+        yield DirectAnswerFormat(stream.name.encode(), request.no_hdr).headers(message), message.data
 
 
 async def _one(stream: Stream, request: DirectRequest) -> Message | None:
@@ -75,7 +75,7 @@ async def _start_seq(stream: Stream, request: DirectRequest) -> int:
 async def _batch(stream: Stream, request: DirectRequest) -> AsyncIterator[tuple[bytes, bytes]]:
     """Yield messages in order until there are enough, then the status with the number of pending ones."""
     filters = (request.next_by_subj,) if request.next_by_subj else ()
-    shown = Shown(stream.name.encode(), request.no_hdr)
+    shown = DirectAnswerFormat(stream.name.encode(), request.no_hdr)
     seq = await _start_seq(stream, request)
     known_last = (await stream.reading.state()).last_seq
     pending = await stream.reading.pending(seq, filters)
@@ -114,7 +114,7 @@ async def _last_of_each(stream: Stream, request: DirectRequest) -> AsyncIterator
     if not found:
         raise Refusal(404, "No Results")
     seqs = [seq for seq in found if seq >= request.seq]
-    shown = Shown(stream.name.encode())
+    shown = DirectAnswerFormat(stream.name.encode())
     pending = len(seqs)
     last = sent = size = 0
     max_bytes = request.max_bytes or DEFAULT_MAX_BYTES

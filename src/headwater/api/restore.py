@@ -204,7 +204,7 @@ class Restore:
         if self._overrun:
             raise StalledError("the client sent too many chunks without waiting for answers")
         try:
-            async with asyncio.timeout(self._context.transfers.patience.chunk_s):
+            async with asyncio.timeout(self._context.transfers.timeouts.chunk_s):
                 frame = await self._chunks.get()
         except TimeoutError:
             raise StalledError("the client sends no more chunks") from None

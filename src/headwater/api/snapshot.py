@@ -151,7 +151,7 @@ class Snapshot:
 
     async def _send(self, chunk: bytes) -> None:
         try:
-            async with asyncio.timeout(self._context.transfers.patience.ack_s):
+            async with asyncio.timeout(self._context.transfers.timeouts.ack_s):
                 await self._slots.acquire()
         except TimeoutError:
             raise NoFlowError("no flow response") from None
@@ -168,7 +168,7 @@ class Snapshot:
         A wildcard subscription, such as a client's for all of its answers, does not count.
         """
         try:
-            async with asyncio.timeout(self._context.transfers.patience.interest_s):
+            async with asyncio.timeout(self._context.transfers.timeouts.interest_s):
                 await self._context.consumers.outlet.subscribed(self._deliver)
         except TimeoutError:
             logger.debug("no client has subscribed to %r", self._deliver)

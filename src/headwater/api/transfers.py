@@ -13,7 +13,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TransferTimeouts:
     """How long a transfer waits for its client before it gives up."""
 
     ack_s: float = 5.0
@@ -24,8 +24,8 @@ class Patience:
 class Transfers:
     """Runs a few snapshots and restores at a time, and ends them when the API stops."""
 
-    def __init__(self, patience: Patience | None = None) -> None:
-        self.patience = patience or Patience()
+    def __init__(self, timeouts: TransferTimeouts | None = None) -> None:
+        self.timeouts = timeouts or TransferTimeouts()
         # Separate threads: a restore's thread waits for the client between chunks.
         self.executor = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="transfer")
         self._tasks = BackgroundTasks()

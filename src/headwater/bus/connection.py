@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from headwater.bus.credentials import authorization
 from headwater.bus.handshake import Info, client_hello
-from headwater.bus.lifeline import Lifeline
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
 from headwater.bus.permissions import INTERNAL_PREFIX
+from headwater.bus.reconnector import Reconnector
 from headwater.bus.sink_guard import drop_internal_replies, flush_guarded
 from headwater.errors import BusError, Error
 from headwater.wire import frames
@@ -82,7 +82,7 @@ class Connection:
         self._on_disconnected = on_disconnected
         self._on_denied = on_denied
         self._on_error = on_error
-        self._lifeline = Lifeline(options, self, CLIENT_PORT)
+        self._reconnector = Reconnector(options, self, CLIENT_PORT)
         self._parser = FrameParser(INTERNAL_PREFIX)
         self._sinks: dict[bytes, Sink] = {}
         """Where the frames of each subscription go, by its id."""
@@ -98,12 +98,12 @@ class Connection:
     @property
     def info(self) -> Info:
         """Return the INFO of the current server, or of the last one."""
-        return self._lifeline.info
+        return self._reconnector.info
 
     @property
     def connected(self) -> bool:
         """Return whether we are connected at the moment."""
-        return self._lifeline.link is not None
+        return self._reconnector.link is not None
 
     @property
     def max_payload(self) -> int:
@@ -112,7 +112,7 @@ class Connection:
 
     async def connect(self) -> None:
         """Return once connected, or raise a BusError with the reason; after that it reconnects forever."""
-        await self._lifeline.start()
+        await self._reconnector.start()
 
     def subscribe(self, subject: bytes, sink: Sink, queue: bytes = b"") -> bytes:
         """Send the messages of `subject` into `sink` from now on, and return the sid."""
@@ -141,26 +141,26 @@ class Connection:
 
     def write(self, raw: bytes) -> None:
         """Send encoded frames, in one write with everything else of this loop iteration."""
-        link = self._lifeline.link
+        link = self._reconnector.link
         if link is not None:
             link.write(raw)
 
     async def writable(self) -> None:
         """Return once the server keeps up with what was written."""
-        if self._lifeline.link is not None:
-            await self._lifeline.link.writable()
+        if self._reconnector.link is not None:
+            await self._reconnector.link.writable()
 
     def pause_reading(self, owner: object = None) -> None:
         """Receive no more messages until each owner that has paused calls `resume_reading`."""
         self._paused_by.add(id(owner))
-        if self._lifeline.link is not None:
-            self._lifeline.link.pause_reading()
+        if self._reconnector.link is not None:
+            self._reconnector.link.pause_reading()
 
     def resume_reading(self, owner: object = None) -> None:
         """Receive messages again, unless another owner has paused."""
         self._paused_by.discard(id(owner))
-        if self._lifeline.link is not None and not self._paused_by:
-            self._lifeline.link.resume_reading()
+        if self._reconnector.link is not None and not self._paused_by:
+            self._reconnector.link.resume_reading()
 
     async def request(
         self, subject: bytes, data: bytes | Callable[[bytes], bytes], timeout_s: float, headers: bytes = b""
@@ -186,7 +186,7 @@ class Connection:
 
     async def flush(self, timeout_s: float = DRAIN_TIMEOUT_S) -> None:
         """Return once the server has processed everything written before."""
-        await self._lifeline.round_trip(timeout_s)
+        await self._reconnector.round_trip(timeout_s)
 
     async def quiesce(self) -> None:
         """Unsubscribe from everything, and return once messages in transit have arrived."""
@@ -205,12 +205,12 @@ class Connection:
         """Send what is buffered, close, and stop reconnecting."""
         if self._moving is not None:
             self._moving.cancel()
-        await self._lifeline.stop()
+        await self._reconnector.stop()
 
     def _unsubscribe_all(self) -> None:
         self.write(b"".join([frames.unsub(sid) for sid in self._subscriptions]))
 
-    # The Speaker half, called by the lifeline.
+    # The `LinkProtocol` half, called by the reconnector.
 
     def begin(self) -> None:
         """Drop the incomplete frame of the previous link."""
@@ -261,9 +261,9 @@ class Connection:
         """Restore all subscriptions."""
         subscriptions = self._subscriptions.items()
         self.write(b"".join([frames.sub(subject, sid, queue) for sid, (subject, queue) in subscriptions]))
-        if self._paused_by and self._lifeline.link is not None:
-            self._lifeline.link.pause_reading()
-        logger.info("connected to nats-server at %s", self._lifeline.address)
+        if self._paused_by and self._reconnector.link is not None:
+            self._reconnector.link.pause_reading()
+        logger.info("connected to nats-server at %s", self._reconnector.address)
         if self._on_connected is not None:
             asyncio.get_running_loop().call_soon(self._on_connected)
 
@@ -274,14 +274,14 @@ class Connection:
 
     async def _move(self) -> None:
         """Move from a lame duck to another server of the cluster, without losing messages."""
-        if not self._lifeline.alternatives:
+        if not self._reconnector.alternatives:
             return
         self._unsubscribe_all()
         try:
             await self.flush()
         except (TimeoutError, ConnectionError):
             logger.warning("the lame duck server does not answer; disconnecting anyway")
-        self._lifeline.leave()
+        self._reconnector.leave()
 
 
 class ReplyInbox:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from headwater.bus.credentials import authorization, connect_fields
 from headwater.bus.handshake import Info
 from headwater.bus.interest import Interest
-from headwater.bus.lifeline import Lifeline
 from headwater.bus.options import LEAF_PORT, Address, ConnectOptions
+from headwater.bus.reconnector import Reconnector
 from headwater.bus.sink_guard import flush_guarded
 from headwater.errors import BusError
 from headwater.wire import frames, leaf_frames
@@ -49,7 +49,7 @@ class LeafConnection:
         self._on_error = on_error
         # The server treats a second connection of the same identity as a reconnect and drops the first.
         self._id = f"{options.name}-{secrets.token_hex(8)}"
-        self._lifeline = Lifeline(options, self, LEAF_PORT)
+        self._reconnector = Reconnector(options, self, LEAF_PORT)
         self._parser = LeafParser()
         self._subscriptions: set[tuple[bytes, bytes]] = set()
         """Subject and queue group of our own, sent again after a reconnect."""
@@ -61,7 +61,7 @@ class LeafConnection:
     @property
     def info(self) -> Info:
         """Return the INFO of the current server, or of the last one."""
-        return self._lifeline.info
+        return self._reconnector.info
 
     @property
     def max_payload(self) -> int:
@@ -71,11 +71,11 @@ class LeafConnection:
     @property
     def connected(self) -> bool:
         """Return whether deliveries can be made at the moment."""
-        return self._lifeline.link is not None
+        return self._reconnector.link is not None
 
     async def connect(self) -> None:
         """Return once connected and all interest is known; after that it reconnects forever."""
-        await self._lifeline.start()
+        await self._reconnector.start()
 
     def deliver(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> bool:
         """Send a message to all subscribers of `subject`; return whether there are any.
@@ -91,14 +91,14 @@ class LeafConnection:
 
     def write(self, raw: bytes) -> None:
         """Send encoded frames, in one write with everything else of this loop iteration."""
-        link = self._lifeline.link
+        link = self._reconnector.link
         if link is not None:
             link.write(raw)
 
     async def writable(self) -> None:
         """Return once the server keeps up with what was written."""
-        if self._lifeline.link is not None:
-            await self._lifeline.link.writable()
+        if self._reconnector.link is not None:
+            await self._reconnector.link.writable()
 
     def subscribe(self, subject: bytes, queue: bytes = b"") -> None:
         """Receive the messages of `subject` in the sink, from now on and after each reconnect."""
@@ -113,14 +113,14 @@ class LeafConnection:
 
     async def flush(self, timeout_s: float = 5.0) -> None:
         """Return once the server has processed everything written before."""
-        await self._lifeline.round_trip(timeout_s)
+        await self._reconnector.round_trip(timeout_s)
 
     async def close(self) -> None:
         """Send what is buffered, close, and stop reconnecting."""
-        await self._lifeline.stop()
+        await self._reconnector.stop()
         self.interest.clear()
 
-    # The Speaker half, called by the lifeline.
+    # The `LinkProtocol` half, called by the reconnector.
 
     def begin(self) -> None:
         """Drop the incomplete frame of the previous link, and its interest."""
@@ -171,8 +171,8 @@ class LeafConnection:
                 change = self.interest.add if verb == b"LS+" else self.interest.remove
                 change(subject, *queue)
         elif verb == b"LDM":
-            if self._lifeline.alternatives:
-                self._lifeline.leave()
+            if self._reconnector.alternatives:
+                self._reconnector.leave()
         else:
             text = rest.decode(errors="replace")
             logger.error("nats-server says on the leaf connection: %s", text)
@@ -182,7 +182,7 @@ class LeafConnection:
     def up(self) -> None:
         """Restore all subscriptions."""
         self.write(b"".join([leaf_frames.subscribe(*subscription) for subscription in self._subscriptions]))
-        logger.info("connected as a leaf to nats-server at %s", self._lifeline.address)
+        logger.info("connected as a leaf to nats-server at %s", self._reconnector.address)
         if self._on_connected is not None:
             asyncio.get_running_loop().call_soon(self._on_connected)
 

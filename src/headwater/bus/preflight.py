@@ -28,7 +28,7 @@ _PUBLISH = {
 }
 
 
-class _Nowhere:
+class _DiscardSink:
     """A sink for what arrives while permissions are tested."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def _check_jetstream(connection: Connection, domain: str) -> None:
 async def _check_permissions(connection: Connection, denials: list[Denial], domain: str) -> set[str]:
     """Raise if we lack permissions for serving; return the later requests that are denied."""
     subscribe = [f"{api_prefix(domain)}.>", "$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "_INBOX.>", INTERNAL]
-    sink = _Nowhere()
+    sink = _DiscardSink()
     sids = [connection.subscribe(subject.encode(), sink) for subject in subscribe]
     questions = {f"{api_prefix(domain)}.INFO", _USER_INFO}
     for probe in (*_PUBLISH.values(), *questions):

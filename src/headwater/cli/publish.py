@@ -58,7 +58,7 @@ Examples:
 
 
 @dataclass(frozen=True)
-class Letter:
+class RenderedMessage:
     """One message to send."""
 
     subject: str
@@ -66,7 +66,7 @@ class Letter:
     headers: dict[str, str] | None
 
 
-class Letters:
+class MessageTemplates:
     """The messages that a command sends: a subject, a body and headers as templates."""
 
     def __init__(self, subject: str, headers: Sequence[str], *, templates: bool) -> None:
@@ -75,14 +75,14 @@ class Letters:
         self._templates = templates
         self._numbers = itertools.count(1)
 
-    def each(self, body: str, count: int) -> Iterator[Letter]:
+    def each(self, body: str, count: int) -> Iterator[RenderedMessage]:
         """Yield the messages of one body; numbering continues from the previous body."""
         template = Template(body, parts=self._templates)
         for _ in range(count):
             moment = Moment(next(self._numbers), datetime.now().astimezone())
             headers = {name: value.fill(moment) for name, value in self._headers}
             data = template.fill(moment).encode("utf-8", "surrogateescape")
-            yield Letter(self._subject.fill(moment), data, headers or None)
+            yield RenderedMessage(self._subject.fill(moment), data, headers or None)
 
 
 def body_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,9 +116,9 @@ def pub(
     send_on: str, templates: bool, reply: str, sleep: int, jetstream: bool, atomic: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Publish messages. Without BODY, standard input is read."""
-    letters = Letters(subject, headers, templates=templates)
+    outgoing = MessageTemplates(subject, headers, templates=templates)
     if atomic:
-        _publish_together(caller, letters, body, count, force_stdin, send_on, reply, sleep, quiet)
+        _publish_together(caller, outgoing, body, count, force_stdin, send_on, reply, sleep, quiet)
         return
     if jetstream and reply:
         raise SettingsError("--jetstream uses the reply subject for acknowledgements: leave out --reply")
@@ -130,9 +130,9 @@ def pub(
         sender = _Sender(session, reply, jetstream, quiet=quiet or shown, as_json=caller.as_json)
         with Meter("Publishing", 0 if by_line else count, shown=shown) as meter:
             async for text in _bodies(body, force_stdin, send_on, quiet):
-                group: list[Letter] = []
-                for letter in letters.each(text, count):
-                    group.append(letter)
+                group: list[RenderedMessage] = []
+                for message in outgoing.each(text, count):
+                    group.append(message)
                     if sleep or len(group) == WINDOW:
                         await sender.send(group, meter)
                         group = []
@@ -144,7 +144,7 @@ def pub(
 
 
 def _publish_together(
-    caller: Caller, letters: Letters, body: str | None, count: int, force_stdin: bool, send_on: str,
+    caller: Caller, outgoing: MessageTemplates, body: str | None, count: int, force_stdin: bool, send_on: str,
     reply: str, sleep: int, quiet: bool,
 ) -> None:  # fmt: skip
     """Publish all messages as one batch."""
@@ -152,9 +152,9 @@ def _publish_together(
         raise SettingsError("--atomic sends all messages as one batch: leave out --reply and --sleep")
 
     async def work(session: Session) -> None:
-        every: list[Letter] = []
+        every: list[RenderedMessage] = []
         async for text in _bodies(body, force_stdin, send_on, quiet or caller.as_json):
-            every += letters.each(text, count)
+            every += outgoing.each(text, count)
         if not every:
             return
         ack = await stored_together(session, every)
@@ -178,50 +178,50 @@ class _Sender:
         self._as_json = as_json
         self._sent = 0
 
-    async def send(self, letters: Sequence[Letter], meter: Meter) -> None:
+    async def send(self, messages: Sequence[RenderedMessage], meter: Meter) -> None:
         """Return once the server has the messages, or with --jetstream once they are stored."""
         try:
-            acks = await (self._stored if self._jetstream else self._published)(letters)
+            acks = await (self._stored if self._jetstream else self._published)(messages)
         except nats.errors.Error as error:
             raise Error(f"message {self._sent + 1} was not sent: {plain(error)}") from None
-        for letter, ack in zip(letters, acks, strict=True):
+        for message, ack in zip(messages, acks, strict=True):
             self._sent += 1
             if self._as_json:
-                write_json_line({"subject": letter.subject, "bytes": len(letter.data), **(ack or {})})
+                write_json_line({"subject": message.subject, "bytes": len(message.data), **(ack or {})})
             elif not self._quiet:
-                say(f'Published {len(letter.data)} bytes to "{letter.subject}"')
+                say(f'Published {len(message.data)} bytes to "{message.subject}"')
                 if ack is not None:
                     say(_stored_words(ack))
-        meter.advance(len(letters))
+        meter.advance(len(messages))
 
-    async def _published(self, letters: Sequence[Letter]) -> Sequence[Json | None]:
+    async def _published(self, messages: Sequence[RenderedMessage]) -> Sequence[Json | None]:
         client = self._session.nats
         before = client.last_error
-        for letter in letters:
-            await client.publish(letter.subject, letter.data, reply=self._reply, headers=letter.headers)
-        if letters:
+        for message in messages:
+            await client.publish(message.subject, message.data, reply=self._reply, headers=message.headers)
+        if messages:
             await client.flush(int(self._session.timeout) or 1)
         if client.last_error is not None and client.last_error is not before:
             raise Error(f"the server refused the message: {plain(client.last_error)}")
-        return [None] * len(letters)
+        return [None] * len(messages)
 
-    async def _stored(self, letters: Sequence[Letter]) -> Sequence[Json | None]:
+    async def _stored(self, messages: Sequence[RenderedMessage]) -> Sequence[Json | None]:
         """Return the acknowledgements; the first refused message raises."""
         answers = await asyncio.gather(
-            *(self._session.ask(each.subject, each.data, headers=each.headers) for each in letters),
+            *(self._session.ask(each.subject, each.data, headers=each.headers) for each in messages),
             return_exceptions=True,
         )
         acks: list[Json | None] = []
-        for letter, answer in zip(letters, answers, strict=True):
+        for message, answer in zip(messages, answers, strict=True):
             try:
                 if isinstance(answer, BaseException):
                     raise answer
-                acks.append(answer_of(answer.data, letter.subject))
+                acks.append(answer_of(answer.data, message.subject))
             except UnreachableError as error:
                 why = (
                     str(error)
                     if "no answer" in str(error)
-                    else f'no stream has the subject "{letter.subject}"'
+                    else f'no stream has the subject "{message.subject}"'
                 )
                 raise Error(f"message {self._sent + len(acks) + 1} was not stored: {why}") from None
             except ApiError as error:
@@ -250,7 +250,7 @@ def req(
     send_on: str, templates: bool, raw: bool, replies: int, reply_timeout: int, translate: str | None,
 ) -> None:  # fmt: skip
     """Send requests and show the answers. Without BODY, standard input is read."""
-    letters = Letters(subject, headers, templates=templates)
+    outgoing = MessageTemplates(subject, headers, templates=templates)
     quiet = raw or caller.as_json
 
     def show(answer: Received, seconds: float) -> None:
@@ -267,22 +267,26 @@ def req(
 
     async def work(session: Session) -> None:
         async for text in _bodies(body, force_stdin, send_on, quiet):
-            for letter in letters.each(text, count):
+            for message in outgoing.each(text, count):
                 if not quiet:
-                    say(f'Sending request on "{letter.subject}"')
-                await _ask(session, letter, replies, reply_timeout / SECOND, show)
+                    say(f'Sending request on "{message.subject}"')
+                await _ask(session, message, replies, reply_timeout / SECOND, show)
 
     caller.run(work)
 
 
 async def _ask(
-    session: Session, letter: Letter, replies: int, between: float, show: Callable[[Received, float], None]
+    session: Session,
+    asked: RenderedMessage,
+    replies: int,
+    between: float,
+    show: Callable[[Received, float], None],
 ) -> None:
     """Send one request and show its answers as they arrive."""
     inbox = session.nats.new_inbox()
     answers = await session.nats.subscribe(inbox)
     began = time.monotonic()
-    await session.nats.publish(letter.subject, letter.data, reply=inbox, headers=letter.headers)
+    await session.nats.publish(asked.subject, asked.data, reply=inbox, headers=asked.headers)
     wait, heard = session.timeout, 0
     try:
         while replies == 0 or heard < replies:
@@ -293,7 +297,7 @@ async def _ask(
                 break
             answer = Received.of(message)
             if answer.status == "503":
-                raise Error(f'no responders on "{letter.subject}": start the service, then try again')
+                raise Error(f'no responders on "{asked.subject}": start the service, then try again')
             heard += 1
             took = time.monotonic() - began
             show(answer, took)
@@ -302,7 +306,7 @@ async def _ask(
         await answers.unsubscribe()
     if not heard:
         waited = format_duration(int(session.timeout * SECOND))
-        raise Error(f'no answer on "{letter.subject}" within {waited}: pass a longer --timeout')
+        raise Error(f'no answer on "{asked.subject}" within {waited}: pass a longer --timeout')
 
 
 def say(words: str) -> None:

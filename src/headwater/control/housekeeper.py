@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from headwater.clock import Clock
-from headwater.control.complaints import Complaints
 from headwater.control.due_times import DueTimes
+from headwater.control.repeated_failures import RepeatedFailures
 from headwater.errors import Error
 from headwater.model.stream import StreamConfig
 from headwater.settings import Settings
@@ -49,7 +49,7 @@ class Housekeeper:
         """The streams that wait for their turn to be folded."""
         self._turns = asyncio.Semaphore(FOLDS_AT_ONCE)
         """Bounds how many streams are folded at the same time."""
-        self._complaints = Complaints()
+        self._failures = RepeatedFailures()
         """Logs each failure of a stream's maintenance once."""
         self._expiries: DueTimes[Stream] = DueTimes()
         """When something in a stream expires next."""
@@ -77,7 +77,7 @@ class Housekeeper:
         self._streams.pop(stream.name, None)
         self._expiries.set(stream, None)
         for work in ("expire", "fold", "compact"):
-            self._complaints.forget((work, stream))
+            self._failures.forget((work, stream))
         for known in (self._changed, self._unfolded, self._untidy):
             known.pop(stream, None)
 
@@ -176,8 +176,8 @@ class Housekeeper:
         who = f"stream {stream.name}"
         try:
             await call()
-            self._complaints.ended((work, stream), who)
+            self._failures.ended((work, stream), who)
         except Error as error:
-            self._complaints.failed((work, stream), who, str(error), self._clock.now_ns())
+            self._failures.failed((work, stream), who, str(error), self._clock.now_ns())
         except Exception:
             logger.exception("stream %s: housekeeping failed", stream.name)

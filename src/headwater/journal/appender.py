@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from headwater.backoff import Backoff
 from headwater.errors import CorruptionError, DiskError
-from headwater.journal.head_journal import HeadJournal, TakenError
+from headwater.journal.head_journal import HeadJournal, PositionTakenError
 from headwater.journal.record import ChangePiece, Record, RecordKind, decode
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Appender:
     def _is_appended(self, record: bytes) -> bool:
         try:
             self._journal.append(self.last + 1, record)
-        except TakenError:
+        except PositionTakenError:
             return self._is_ours(record)
         except DiskError as error:
             if self._is_ours(record):

@@ -23,7 +23,7 @@ class JournalError(DiskError):
         self.errno = EIO
 
 
-class TakenError(Exception):
+class PositionTakenError(Exception):
     """The journal has a record at this position, or claims so: look at it before believing it."""
 
     def __init__(self, position: int) -> None:
@@ -66,8 +66,8 @@ class HeadJournal(Protocol):
     def append(self, position: int, record: bytes) -> None:
         """Return once the record is durably at this position, which must be the next one.
 
-        If another record is there, or was there and was trimmed, raise `TakenError`. Of all callers for one
-        position, one succeeds.
+        If another record is there, or was there and was trimmed, raise `PositionTakenError`. If several
+        callers append at one position, one succeeds.
         """
         ...
 

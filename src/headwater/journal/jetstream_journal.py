@@ -18,7 +18,7 @@ import msgspec
 from headwater.bus.connection import Connection, DeniedError, NoRespondersError
 from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError
-from headwater.journal.head_journal import JournalError, JournalPeer, TakenError, UnfitJournalError
+from headwater.journal.head_journal import JournalError, JournalPeer, PositionTakenError, UnfitJournalError
 from headwater.loop_thread import LoopThread
 
 REPLICAS = 3
@@ -234,7 +234,7 @@ class JetStreamJournal:
         if error is None and answer.get("seq") == position:
             return
         if error is None or error.get("err_code") == WRONG_LAST:
-            raise TakenError(position)
+            raise PositionTakenError(position)
         raise _AnswerError(error)
 
     async def _get(self, position: int) -> bytes | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from headwater.journal.head_journal import JournalError, JournalPeer, TakenError
+from headwater.journal.head_journal import JournalError, JournalPeer, PositionTakenError
 from headwater.objects import preflight
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
@@ -42,7 +42,7 @@ class ObjectJournal:
             self._objects.put_if_absent(_key(position), record)
         except ObjectError as error:
             if error.problem in (Problem.EXISTS, Problem.CHANGED):
-                raise TakenError(position) from error
+                raise PositionTakenError(position) from error
             raise self._error("append to", error) from error
 
     def get(self, position: int) -> bytes | None:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Outage:
-    """Whether a store is away, shared by all that use it."""
+    """Whether an object store is unreachable, shared by all that use it."""
 
     def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._address = address
@@ -40,11 +40,11 @@ class Outage:
 
     @property
     def error(self) -> ObjectError | None:
-        """Return why the store is away, None if it is not."""
+        """Return why the store is unreachable, None if it is not."""
         return self._error
 
     def check(self) -> None:
-        """Raise while the store is away, except for one caller in a while, who tries it."""
+        """Raise while the store is unreachable, except for one caller now and then, which tries it."""
         with self._lock:
             if self._error is None:
                 return
@@ -92,7 +92,7 @@ class GuardedObjects:
         return GuardedObjects(self._inner.below(prefix), self.outage)
 
     def require_ready(self, key: str) -> None:
-        """Raise if the store was away and still is, as a request for this key shows."""
+        """Raise if the store was unreachable and still is, as a request for this key shows."""
         if self.outage.error is not None:
             try:
                 self.head(key)

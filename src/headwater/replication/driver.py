@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from headwater.backoff import wait_s
-from headwater.replication.exchange import EngineAwayError, portions
+from headwater.replication.exchange import EngineUnreachableError, portions
 from headwater.replication.work import Committed, Plan, Receipt, Work
 
 logger = logging.getLogger(__name__)
@@ -35,11 +35,11 @@ class Engine(Protocol):
     """Plans ranges and commits receipts."""
 
     async def plan(self, under_way: Collection[str] = ()) -> Plan:
-        """Return the ranges to copy besides those in progress; EngineAwayError if there is no answer."""
+        """Return the ranges to copy, besides those in progress, or raise EngineUnreachableError."""
         ...
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
-        """Return the results of the receipts; EngineAwayError if there is no answer."""
+        """Return the results of the receipts; EngineUnreachableError if there is no answer."""
         ...
 
 
@@ -89,7 +89,7 @@ class Driver:
             while not asking.done():
                 await self._round_ends(asking)
             self._begin(asking.result())
-        except EngineAwayError as error:
+        except EngineUnreachableError as error:
             # Log it once: an engine may be away for days.
             level = logging.DEBUG if self._misses else logging.WARNING
             logger.log(level, "waiting for the engine: %s", error)
@@ -126,7 +126,7 @@ class Driver:
                 committed = await self._commit(portion)
                 refusals += _warn(portion, committed)
                 self._tally.messages += sum(committed.taken)
-        except EngineAwayError as error:
+        except EngineUnreachableError as error:
             logger.warning("cannot commit receipts: %s", error)
             refusals = len(receipts)
         self._misses = 0 if refusals < len(receipts) else self._misses + 1
@@ -139,7 +139,7 @@ class Driver:
         for attempt in range(1, COMMIT_ATTEMPTS):
             try:
                 return await self._engine.commit(receipts)
-            except EngineAwayError as error:
+            except EngineUnreachableError as error:
                 logger.info("sending receipts again: %s", error)
                 await self._pause(pause_s(attempt))
         return await self._engine.commit(receipts)

@@ -35,7 +35,7 @@ COMMIT_WAIT_S = 5.0
 requests the same answer."""
 
 
-class EngineAwayError(Error):
+class EngineUnreachableError(Error):
     """The engine does not answer; it may be starting, stopped or disconnected."""
 
     retryable = True
@@ -103,12 +103,12 @@ class Exchange:
                     raise
             return self._prover.answer(*await self._exchanged(subject, body, wait_s))
         except (UnprovenError, SettingsError) as error:
-            raise EngineAwayError(f"{subject}: {error}") from None
+            raise EngineUnreachableError(f"{subject}: {error}") from None
 
     async def _exchanged(self, subject: str, body: bytes, wait_s: float) -> tuple[bytes, bytes]:
         """Return a question as it was sent, and its answer."""
         if not self._connection.connected:
-            raise EngineAwayError("not connected to its nats-server")
+            raise EngineUnreachableError("not connected to its nats-server")
         asked: list[bytes] = []
 
         def question(reply: bytes) -> bytes:
@@ -121,14 +121,14 @@ class Exchange:
         try:
             await asyncio.wait({asking})
             if asking.cancelled():
-                raise EngineAwayError(self._why)
+                raise EngineUnreachableError(self._why)
             return asked[0], asking.result()[3]
         except NoRespondersError:
-            raise EngineAwayError(f"no engine answers on {subject}") from None
+            raise EngineUnreachableError(f"no engine answers on {subject}") from None
         except TimeoutError:
-            raise EngineAwayError(f"no answer on {subject} within {wait_s:g} s") from None
+            raise EngineUnreachableError(f"no answer on {subject} within {wait_s:g} s") from None
         except BusError as error:
-            raise EngineAwayError(error.problem) from None
+            raise EngineUnreachableError(error.problem) from None
         finally:
             self._asking.discard(asking)
             asking.cancel()
@@ -153,4 +153,4 @@ def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except msgspec.DecodeError as error:
-        raise EngineAwayError(f"cannot decode the engine's answer: {error}") from None
+        raise EngineUnreachableError(f"cannot decode the engine's answer: {error}") from None

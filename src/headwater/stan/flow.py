@@ -49,7 +49,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Redelivery:
     """A redelivery: the message, the member, and the number of deliveries so far."""
 
     member: Member
@@ -177,7 +177,7 @@ class ChannelFlow:
             return True
         return False
 
-    def due(self, now_ns: int) -> list[Again]:
+    def due(self, now_ns: int) -> list[Redelivery]:
         """Return due redeliveries: first messages without a holder, then expired ones."""
         if not self._takers():
             return []
@@ -217,12 +217,12 @@ class ChannelFlow:
         self._turn = turn + 1
         return min(takers[turn:] + takers[:turn], key=lambda member: member.held)
 
-    def _again(self, member: Member, seq: int, expiry_ns: int, now_ns: int) -> Again:
+    def _again(self, member: Member, seq: int, expiry_ns: int, now_ns: int) -> Redelivery:
         count = self._counts[seq] = self._counts.get(seq, 0) + 1
         # Counted from the old expiry so that the interval does not drift, but never in the past.
         next_ns = expiry_ns + member.ack_wait_ns
         member.again[seq] = next_ns if next_ns > now_ns else now_ns + member.ack_wait_ns
-        return Again(member, seq, count)
+        return Redelivery(member, seq, count)
 
     def next_due_ns(self, now_ns: int) -> int | None:
         """Return the time of the next redelivery; None if there is no member to send to."""

@@ -20,7 +20,7 @@ from headwater.errors import Error
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.run import numbers_at
-from headwater.stan.flow import Again, Member
+from headwater.stan.flow import Member, Redelivery
 from headwater.stan.outbox import Outbox
 from headwater.stan.subscription import SharedFlow, StanSubscription
 from headwater.stream.stream import Stream
@@ -224,7 +224,7 @@ class Sender:
         self.shared.flow.acknowledge(member, seq)
         return False
 
-    async def _send_again(self, again: Again) -> None:
+    async def _send_again(self, again: Redelivery) -> None:
         message = self._feed.resident_message(again.seq) or await self._feed.message(again.seq)
         flow = self.shared.flow
         if message is None:

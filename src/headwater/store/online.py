@@ -1,6 +1,6 @@
 """Checks a store, or one stream of it, while an engine serves it; nothing is locked or changed.
 
-Whatever looks wrong is looked at again, from a new listing, before it is reported (`second_look`).
+Whatever looks wrong is checked again, from a new listing, before it is reported (`recheck`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from headwater.store import stan_check
 from headwater.store.database_copy import copy_in_use
 from headwater.store.finding import Finding, Kind, of_stream, problem
 from headwater.store.online_check import OFFLINE, OnlineCheck
-from headwater.store.second_look import UnsettledError, confirmed
-from headwater.store.survey import CATALOG, CatalogView, Home, compare, read_catalog, read_homes
+from headwater.store.recheck import FilesGoneError, confirmed
+from headwater.store.survey import CATALOG, CatalogView, StreamDirectory, compare, read_catalog, read_homes
 from headwater.store.verify import Progress, Report, row_of
 from headwater.wire.stream_json import decode_config
 
@@ -47,7 +47,7 @@ def verify_online(store: Path, progress: Progress, only: str = "") -> Report:
     return report
 
 
-def _name(home: Home) -> str:
+def _name(home: StreamDirectory) -> str:
     return f"{home.account}/{home.name}"
 
 
@@ -79,11 +79,11 @@ def _unless_locked(report: Report, name: str, look: Callable[[], list[Finding]])
         report.findings += confirmed(look)
     except sqlite3.OperationalError as error:
         report.unchecked.append(f"{name}: {error}")
-    except UnsettledError:
+    except FilesGoneError:
         report.unchecked.append(f"{name}: it changed during every attempt")
 
 
-def _is_in_memory(home: Home) -> bool:
+def _is_in_memory(home: StreamDirectory) -> bool:
     row = row_of(home)
     if row is None:
         return False
@@ -93,12 +93,12 @@ def _is_in_memory(home: Home) -> bool:
         return False
 
 
-def _check_stream(home: Home, report: Report, progress: Progress) -> None:
+def _check_stream(home: StreamDirectory, report: Report, progress: Progress) -> None:
     found: list[Finding] = []
     check = OnlineCheck(home)
     try:
         found = check.run(progress)
-    except UnsettledError:
+    except FilesGoneError:
         if not check.is_there:
             return
         what = "a file of the stream was missing at every attempt"

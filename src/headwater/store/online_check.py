@@ -28,8 +28,8 @@ from headwater.log.segment import Damage, scan, segment_path
 from headwater.model.sealed import SealError
 from headwater.store.fetched_table import fetch
 from headwater.store.finding import Finding, Kind, problem
-from headwater.store.second_look import confirmed
-from headwater.store.survey import Home
+from headwater.store.recheck import confirmed
+from headwater.store.survey import StreamDirectory
 from headwater.table import delta_recovery, schema
 from headwater.table.commit_file import checkpoint_name, checkpoints
 from headwater.table.datafile import DataFile
@@ -47,7 +47,7 @@ _LOG_LOST = "Messages in it that the table does not have are lost at the next st
 class OnlineCheck:
     """The findings about one stream's directory that hold on every look."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: StreamDirectory) -> None:
         self._home = home.path
         self._id = home.id
         self._suspects: set[str] | None = None

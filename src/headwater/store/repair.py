@@ -31,7 +31,7 @@ from headwater.store.finding import Finding, Kind
 from headwater.store.lost_state import consumer_lines, recovered, source_line
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
-from headwater.store.survey import CATALOG, Home, copies, read_homes
+from headwater.store.survey import CATALOG, StreamDirectory, copies, read_homes
 from headwater.store.table_rebuild import rebuild
 from headwater.store.verify import Report, verify
 from headwater.stream.copied_cursors import last_copied
@@ -144,7 +144,7 @@ class Repair:
         finally:
             catalog.close()
 
-    def _attach_all(self, catalog: Catalog, homes: list[Home]) -> None:
+    def _attach_all(self, catalog: Catalog, homes: list[StreamDirectory]) -> None:
         rows = [row for account in catalog.accounts() for row in catalog.streams(account)]
         by_id = {row.identity: row for row in rows}
         there = {home.id for home in homes}
@@ -165,7 +165,7 @@ class Repair:
             elif not home.id:
                 self._adopt_damaged(catalog, home, rows)
 
-    def _set_aside_consumers(self, home: Home) -> None:
+    def _set_aside_consumers(self, home: StreamDirectory) -> None:
         """Move damaged consumer files away; the catalog writes them again."""
         for file in declaration.consumer_files(self._disk, home.path):
             try:
@@ -177,7 +177,7 @@ class Repair:
                 )
 
     def _forget_missing(
-        self, catalog: Catalog, rows: list[StreamRow], homes: list[Home], there: set[str]
+        self, catalog: Catalog, rows: list[StreamRow], homes: list[StreamDirectory], there: set[str]
     ) -> None:
         """Remove streams without a directory if requested, or if another stream has their name."""
         names = {(home.account, home.name) for home in homes if home.id}
@@ -193,7 +193,7 @@ class Repair:
                     f"{row.account}/{row.name}: forgot identity {row.identity}, which has no files"
                 )
 
-    def _attach(self, catalog: Catalog, home: Home, there: set[str]) -> None:
+    def _attach(self, catalog: Catalog, home: StreamDirectory, there: set[str]) -> None:
         """Add a stream to the catalog."""
         row = self._row(home)
         named = f"{row.account}/{row.name}"
@@ -213,7 +213,7 @@ class Repair:
         count = len(catalog.consumers(row.account, row.name))
         self._done.append(f"{named}: attached with {counted(count, 'consumer')}")
 
-    def _row(self, home: Home) -> StreamRow:
+    def _row(self, home: StreamDirectory) -> StreamRow:
         if home.declared is not None:
             return StreamRow.of(home.declared, home.path.name)
         # A stream of version 0.1.0 has its config in the catalog alone.
@@ -225,7 +225,7 @@ class Repair:
             home.account, home.name, config, home.path.stat().st_mtime_ns, home.id, home.path.name
         )
 
-    def _adopt_damaged(self, catalog: Catalog, home: Home, rows: list[StreamRow]) -> None:
+    def _adopt_damaged(self, catalog: Catalog, home: StreamDirectory, rows: list[StreamRow]) -> None:
         """Attach a directory without an identity to the stream that the catalog has at this path."""
         row = next((row for row in rows if row.home(self._store) == home.path), None)
         if row is None:
@@ -250,7 +250,7 @@ class Repair:
             except (Error, OSError) as error:
                 self._done.append(f"{name}: could not be repaired: {error}")
 
-    def _repair_stream(self, name: str, home: Home, kinds: set[Kind]) -> None:
+    def _repair_stream(self, name: str, home: StreamDirectory, kinds: set[Kind]) -> None:
         row = self._row(home)
         config, _ = decode_config(row.config.encode())
         if config.storage is Storage.MEMORY:

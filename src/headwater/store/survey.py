@@ -23,7 +23,7 @@ CATALOG = "catalog.db"
 
 
 @dataclass(frozen=True)
-class Home:
+class StreamDirectory:
     """A stream's directory with its identity and declaration; None if missing or damaged."""
 
     path: Path
@@ -69,12 +69,12 @@ class CatalogView:
     """Why there are no rows, or not all."""
 
 
-def read_homes(disk: Disk, store: Path) -> list[Home]:
+def read_homes(disk: Disk, store: Path) -> list[StreamDirectory]:
     """Return every stream's directory of a store."""
     return [_home(disk, path) for path in declaration.homes(disk, store)]
 
 
-def _home(disk: Disk, path: Path) -> Home:
+def _home(disk: Disk, path: Path) -> StreamDirectory:
     damage: list[Finding] = []
     identity: Identity | None = None
     declared: Declaration | None = None
@@ -93,7 +93,7 @@ def _home(disk: Disk, path: Path) -> Home:
             problem(Kind.DECLARATION, path / DECLARED, "it is that of another stream", _NO_DECLARATION)
         )
         declared = None
-    return Home(path, identity, declared, tuple(damage), (path / UNFINISHED).exists())
+    return StreamDirectory(path, identity, declared, tuple(damage), (path / UNFINISHED).exists())
 
 
 _NO_IDENTITY = "The stream is offline, since its directory cannot be recognised"
@@ -127,7 +127,7 @@ def _view(catalog: Catalog) -> CatalogView:
     return CatalogView(catalog.store_id, rows, consumers, catalog.deletions())
 
 
-def compare(store: Path, homes: Iterable[Home], catalog: CatalogView) -> list[Finding]:
+def compare(store: Path, homes: Iterable[StreamDirectory], catalog: CatalogView) -> list[Finding]:
     """Return where the catalog and the directories do not agree."""
     homes = list(homes)
     if catalog.problem:
@@ -157,7 +157,9 @@ def compare(store: Path, homes: Iterable[Home], catalog: CatalogView) -> list[Fi
     return found
 
 
-def copies(homes: Iterable[Home], expected: Collection[Path]) -> list[tuple[Home, Path]]:
+def copies(
+    homes: Iterable[StreamDirectory], expected: Collection[Path]
+) -> list[tuple[StreamDirectory, Path]]:
     """Return the directories that bear the identity of another one, which is where the catalog says."""
     homes = list(homes)
     placed = {home.id: home.path for home in homes if home.id and home.path in expected}

@@ -14,7 +14,7 @@ from headwater.store.copy_check import OpenedStream, compare_copies
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import services
 from headwater.store.stream_check import StreamCheck
-from headwater.store.survey import Home, compare, read_catalog, read_homes
+from headwater.store.survey import StreamDirectory, compare, read_catalog, read_homes
 
 Progress = Callable[[str], None]
 
@@ -74,6 +74,6 @@ def verify(store: Path, disk: Disk, progress: Progress, only: str = "") -> Repor
     return report
 
 
-def row_of(home: Home) -> StreamRow | None:
+def row_of(home: StreamDirectory) -> StreamRow | None:
     """Return the row that a directory says it should have."""
     return StreamRow.of(home.declared, home.path.name) if home.declared is not None else None

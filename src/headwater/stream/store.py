@@ -265,7 +265,7 @@ class Store:
         return table
 
     def _open_table_or_snapshot(self) -> Table:
-        """Return the table, or while its bucket is away what is known of it; blocking."""
+        """Return the table, or its last known state while its bucket is unreachable; blocking."""
         try:
             return self.open_table()
         except ObjectError as error:

@@ -78,8 +78,8 @@ class BucketTables:
     def claim(self, store_id: str, epoch: int = 0, lose: Callable[[str], Error] = TablePlaceError) -> None:
         """Return once the bucket has passed its test and is this store's; raise with one sentence if not.
 
-        A bucket that is away is accepted if this store has claimed the same address before. If another engine
-        claims it later, commits and removals here raise what `lose` returns.
+        A bucket that is unreachable is accepted if this store has claimed the same address before. If another
+        engine claims it later, commits and removals here raise what `lose` returns.
         """
         self._prefix_owner = PrefixOwner(self._objects, store_id, epoch, lose)
         try:

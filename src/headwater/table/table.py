@@ -86,7 +86,7 @@ class Table:
 
     @classmethod
     def of_snapshot(cls, storage: TableStorage, *, compression: str = "none") -> Table | None:
-        """Return the table as the last snapshot has it, while its place is away; None if there is none."""
+        """Return the table of the last snapshot, while its storage is unreachable; None if there is none."""
         snapshot = table_snapshot.decode(storage.saved())
         if snapshot is None:
             return None

@@ -1,4 +1,4 @@
-"""The state of a table in a bucket, kept on the disk: a stream opens with it while the bucket is away.
+"""The state of a table in a bucket, kept on the disk: a stream opens with it while the bucket is unreachable.
 
 It is written after each commit. If a crash comes first, it is older than the table. So nothing is committed
 on top of it before the bucket has confirmed the version, and nothing is swept. It is not part of a journal.

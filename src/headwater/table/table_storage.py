@@ -68,7 +68,7 @@ class TableStorage(Protocol):
         ...
 
     def save(self, snapshot: bytes) -> None:
-        """Keep the state of the table for an engine that starts while the place is away."""
+        """Store the state of the table for an engine that starts while this storage is unreachable."""
         ...
 
     def saved(self) -> bytes | None:

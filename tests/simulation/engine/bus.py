@@ -139,9 +139,9 @@ def interest_line(verb: bytes, subject: bytes, queue: bytes) -> bytes:
 class MemoryLink:
     """One connection of the engine or the replicator, in its own protocol."""
 
-    def __init__(self, server: MemoryServer, speaker: Any, is_leaf: bool, mute: Callable[[], bool]) -> None:
+    def __init__(self, server: MemoryServer, protocol: Any, is_leaf: bool, mute: Callable[[], bool]) -> None:
         self._server = server
-        self._speaker = speaker
+        self._protocol = protocol
         self._is_leaf = is_leaf
         self._mute = mute
         self._waiting: list[bytes] = []
@@ -231,9 +231,9 @@ class MemoryLink:
         if self.is_lost or self._is_paused or not self._waiting:
             return
         raw, self._waiting = b"".join(self._waiting), []
-        for verb, rest in self._speaker.parse(raw):
+        for verb, rest in self._protocol.parse(raw):
             assert verb in (b"LS+", b"LS-"), verb
-            self._speaker.event(verb, rest)
+            self._protocol.event(verb, rest)
 
     async def writable(self) -> None:
         """Return at once: memory keeps up."""
@@ -271,18 +271,18 @@ class _Scheduled(MemoryLink):
         asyncio.get_running_loop().call_soon(call, context=self._context)
 
 
-class MemoryLifeline:
-    """Stands where a lifeline stands, between a connection and the server in memory."""
+class MemoryReconnector:
+    """Takes the place of a reconnector, between a connection and the server in memory."""
 
     server: MemoryServer
     mute: Any = staticmethod(lambda: False)
 
-    def __init__(self, options: ConnectOptions, speaker: Any, default_port: int) -> None:
+    def __init__(self, options: ConnectOptions, protocol: Any, default_port: int) -> None:
         self.info: dict[str, Any] = {"max_payload": MAX_PAYLOAD, "headers": True}
         self.link: MemoryLink | None = None
         self.address = Address.parse(options.servers[0], default_port)
         self.alternatives = False
-        self._speaker = speaker
+        self._protocol = protocol
         self._is_leaf = default_port == LEAF_PORT
         self._is_stopped = False
 
@@ -295,14 +295,14 @@ class MemoryLifeline:
         self._keeping = asyncio.ensure_future(self._keep())
 
     def _connect(self) -> None:
-        self._speaker.begin()
-        link = _Scheduled(self.server, self._speaker, self._is_leaf, MemoryLifeline.mute)
+        self._protocol.begin()
+        link = _Scheduled(self.server, self._protocol, self._is_leaf, MemoryReconnector.mute)
         self.link = link
         self.server.links.append(link)
         if self._is_leaf:
             self.server.leaves.append(link)
             link.receive(self.server.all_interest())
-        self._speaker.up()
+        self._protocol.up()
 
     async def _keep(self) -> None:
         """Connect again when the link is lost."""
@@ -310,7 +310,7 @@ class MemoryLifeline:
             await asyncio.sleep(0.1)
             if self.link is not None and self.link.is_lost:
                 self.link = None
-                self._speaker.down("cut")
+                self._protocol.down("cut")
             if self.link is None and self.server.is_up and not self._is_stopped:
                 self._connect()
 

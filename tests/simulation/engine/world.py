@@ -31,7 +31,7 @@ from headwater.replication.work import Receipt, Work
 from headwater.replication.worker.transfer import transfer
 from headwater.seat import Seat, Server, open_seat
 from headwater.settings import Settings
-from simulation.engine.bus import REPLICATORS, MemoryClient, MemoryLifeline, MemoryServer
+from simulation.engine.bus import REPLICATORS, MemoryClient, MemoryReconnector, MemoryServer
 from simulation.engine.loop import LIFE, SimLoop
 from simulation.engine.power import Medium
 from simulation.engine.shim import Shim
@@ -177,8 +177,8 @@ class World:
         """Take chance, time and sockets out of this process for good; it ends with the run."""
         random.seed(self.seed)
         chance = self._urandom
-        MemoryLifeline.server = self.server
-        MemoryLifeline.mute = staticmethod(lambda: self.shim.dead)
+        MemoryReconnector.server = self.server
+        MemoryReconnector.mute = staticmethod(lambda: self.shim.dead)
         replaced: list[tuple[object, str, object]] = [
             (time, "time_ns", self.now_ns),
             (time, "time", lambda: self.now_ns() / 1e9),
@@ -193,8 +193,8 @@ class World:
             (secrets, "choice", chance.choice),
             (secrets, "randbelow", chance.randrange),
             (import_module("headwater.stream.store"), "uuid4", self._uuid),
-            (import_module("headwater.bus.connection"), "Lifeline", MemoryLifeline),
-            (import_module("headwater.bus.leaf"), "Lifeline", MemoryLifeline),
+            (import_module("headwater.bus.connection"), "Reconnector", MemoryReconnector),
+            (import_module("headwater.bus.leaf"), "Reconnector", MemoryReconnector),
             *((import_module(module), name, value) for module, name, value in SMALL),
         ]
         for owner, name, value in replaced:

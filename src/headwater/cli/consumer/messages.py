@@ -31,7 +31,7 @@ _SETTLED = {
 
 
 @dataclass(frozen=True)
-class Taker:
+class MessageHandling:
     """How messages are shown and acknowledged; an empty body sends no acknowledgement."""
 
     raw: bool
@@ -85,7 +85,7 @@ def next_(
 
     async def work(session: Session) -> int:
         info = await info_of(session, stream, name)
-        taker = Taker(raw, caller.as_json, _settling(info, body), wait / SECOND)
+        taker = MessageHandling(raw, caller.as_json, _settling(info, body), wait / SECOND)
         taken = 0
         async with aclosing(
             pulled(session, info, limit=count, wait=session.timeout, group=group)
@@ -122,7 +122,7 @@ def sub(
 
     async def work(session: Session) -> None:
         info = await info_of(session, *which)
-        taker = Taker(raw, caller.as_json, _settling(info, b"+ACK" if ack else b""))
+        taker = MessageHandling(raw, caller.as_json, _settling(info, b"+ACK" if ack else b""))
         end = End(count or 0, wait / SECOND)
         source = _taken(session, info, end, deliver_group, quiet=raw or caller.as_json)
         try:

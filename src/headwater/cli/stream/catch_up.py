@@ -31,7 +31,7 @@ def behind(info: Json) -> int:
     return sum(int(upstream.get("lag", 0)) for upstream in upstreams_of(info))
 
 
-class Asks(Protocol):
+class RequestClient(Protocol):
     """A client of a JetStream API."""
 
     async def request(self, endpoint: str) -> Json:
@@ -63,7 +63,7 @@ def catch_up(caller: Caller, stream: str | None, within: int, progress: bool) ->
         click.echo(f"Stream {name} has caught up, at sequence {number(info['state']['last_seq'])}")
 
 
-async def caught_up(session: Asks, name: str, seconds: float, shown: bool) -> Json:
+async def caught_up(session: RequestClient, name: str, seconds: float, shown: bool) -> Json:
     """Return the stream's info once it has caught up."""
     began = asked = time.monotonic()
     wait, most, said, waits = CatchUp(began), 0, "", ask_waits()

@@ -25,7 +25,7 @@ FIRST_POLL_S = 0.005
 T = TypeVar("T")
 
 
-class Speaker(Protocol):
+class LinkProtocol(Protocol):
     """The protocol of the link: the client's or the leaf's."""
 
     def begin(self) -> None:
@@ -67,10 +67,10 @@ def backoff_s(attempt: int, options: ConnectOptions, jitter: float) -> float:
     return wait * (0.5 + jitter / 2)
 
 
-class Lifeline:
+class Reconnector:
     """Connects, performs the handshake, keeps the link alive, and reconnects when it is lost."""
 
-    def __init__(self, options: ConnectOptions, speaker: Speaker, default_port: int) -> None:
+    def __init__(self, options: ConnectOptions, protocol: LinkProtocol, default_port: int) -> None:
         self.info: Info = {}
         """The INFO of the current server, or of the last one."""
         self.link: SocketLink | None = None
@@ -78,7 +78,7 @@ class Lifeline:
         self.address: Address | None = None
         """The server that is or was last connected."""
         self._options = options
-        self._speaker = speaker
+        self._protocol = protocol
         self._default_port = default_port
         self._servers = [Address.parse(url, default_port) for url in options.servers]
         """Tried in this order."""
@@ -96,7 +96,7 @@ class Lifeline:
     async def start(self) -> None:
         """Return once connected, or raise the error of the last server tried; after that stay connected."""
         link = await self._dial_first()
-        self._task = asyncio.create_task(self._keep(link), name=f"lifeline {self._options.name}")
+        self._task = asyncio.create_task(self._keep(link), name=f"reconnector {self._options.name}")
 
     async def stop(self) -> None:
         """Close the link and stop reconnecting."""
@@ -135,7 +135,7 @@ class Lifeline:
             if self._leaving:
                 return
             logger.warning("lost the connection to %s: %s", self.address, reason)
-            self._speaker.down(reason)
+            self._protocol.down(reason)
             link = await self._redial()
 
     async def _watch(self, link: SocketLink) -> str:
@@ -195,17 +195,17 @@ class Lifeline:
         self._dialled, self.address = link, address
         self._greeting = asyncio.get_running_loop().create_future()
         self._refusal = None
-        self._speaker.begin()
+        self._protocol.begin()
         accepted = False
         try:
             async with asyncio.timeout(self._options.connect_timeout_s):
                 await self._open(link, address)
-                link.write(self._speaker.hello(self.info, address))
+                link.write(self._protocol.hello(self.info, address))
                 await self._unless_lost(link, link.expect_pong())
             accepted = True
         except TimeoutError:
             raise BusError(
-                f"The server at {address} does not answer.", self._speaker.listening(address)
+                f"The server at {address} does not answer.", self._protocol.listening(address)
             ) from None
         except ssl.SSLError as error:
             problem = f"The TLS handshake with {address} failed: {error.reason or error}."
@@ -214,13 +214,13 @@ class Lifeline:
             if self._refusal is not None:
                 raise self._refusal from None
             problem = f"Cannot connect to {address}: {error.strerror or error}."
-            raise BusError(problem, self._speaker.listening(address)) from error
+            raise BusError(problem, self._protocol.listening(address)) from error
         finally:
             self._greeting = None
             if not accepted:
                 link.drop("not accepted")
         self.link = link
-        self._speaker.up()
+        self._protocol.up()
         return link
 
     async def _open(self, link: SocketLink, address: Address) -> None:
@@ -247,7 +247,7 @@ class Lifeline:
         if link is not self._dialled:
             return
         try:
-            events = self._speaker.parse(data)
+            events = self._protocol.parse(data)
         except ProtocolError as error:
             logger.error("the server at %s broke the protocol: %s", self.address, error)
             link.drop(f"broken protocol: {error}")
@@ -262,7 +262,7 @@ class Lifeline:
             elif verb == b"-ERR":
                 self._refused(link, rest)
             elif verb != b"+OK":
-                self._speaker.event(verb, rest)
+                self._protocol.event(verb, rest)
 
     def _informed(self, link: SocketLink, text: bytes) -> None:
         try:
@@ -276,7 +276,7 @@ class Lifeline:
             self._greeting.set_result(info)
         if info.get("ldm"):
             logger.warning("the server at %s enters lame duck mode", self.address)
-            self._speaker.event(b"LDM", b"")
+            self._protocol.event(b"LDM", b"")
 
     def _learn(self, info: Info) -> None:
         """Add the servers of the cluster that this one announces, with the TLS settings of the first."""
@@ -294,8 +294,8 @@ class Lifeline:
         """Fail the handshake with the server's error, or pass it on if the handshake is complete."""
         text = rest.decode(errors="replace").strip().strip("'")
         if self._greeting is None or self.address is None:
-            self._speaker.event(b"-ERR", text.encode())
+            self._protocol.event(b"-ERR", text.encode())
             return
-        fix = self._speaker.admission(self.address) if "authori" in text.lower() else ""
+        fix = self._protocol.admission(self.address) if "authori" in text.lower() else ""
         self._refusal = BusError(f"The server at {self.address} refused the connection: {text}.", fix)
         link.drop(text)

@@ -1,4 +1,4 @@
-"""Looks again before anything is reported: what a running engine changes meanwhile must not look damaged."""
+"""Checks again before anything is reported, because files that a running engine changes may look damaged."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _HARDWARE = "Check the disk and the permissions"
 Look = Callable[[], list[Finding]]
 
 
-class UnsettledError(Exception):
-    """Files went away in every look, so nothing can be said about them."""
+class FilesGoneError(Exception):
+    """Files disappeared during every attempt, so nothing can be said about them."""
 
 
 def confirmed(look: Look, looks: int = LOOKS, pause_s: float = PAUSE_S) -> list[Finding]:
@@ -48,7 +48,7 @@ def confirmed(look: Look, looks: int = LOOKS, pause_s: float = PAUSE_S) -> list[
         if not [each for each in found if each.is_problem]:
             return found
     if found is None or counted == 1:
-        raise UnsettledError
+        raise FilesGoneError
     return found
 
 

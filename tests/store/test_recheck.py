@@ -9,7 +9,7 @@ import pytest
 
 from headwater.errors import DiskError
 from headwater.store.finding import Finding, Kind, note, problem
-from headwater.store.second_look import LOOKS, UnsettledError, confirmed
+from headwater.store.recheck import LOOKS, FilesGoneError, confirmed
 
 DAMAGE = problem(Kind.DATA, "file", "it is damaged", "")
 
@@ -44,7 +44,7 @@ def test_a_look_in_which_a_file_goes_away_does_not_count() -> None:
     gone = DiskError(Path("file"), "read", ENOENT)
     assert looks(gone, []) == []
     assert looks(gone, [DAMAGE], gone, [DAMAGE]) == [DAMAGE]
-    with pytest.raises(UnsettledError):
+    with pytest.raises(FilesGoneError):
         looks(gone, gone, [DAMAGE], gone)
 
 

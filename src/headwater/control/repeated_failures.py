@@ -11,7 +11,7 @@ AGAIN_NS = 300 * 1_000_000_000
 """How long after it was logged the same failure is logged again, with the number of repeats."""
 
 
-class Complaints:
+class RepeatedFailures:
     """Remembers the last logged failure of each subject."""
 
     def __init__(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headwater.bus.connection import Connection
-from headwater.bus.lifeline import backoff_s
 from headwater.bus.options import ConnectOptions
+from headwater.bus.reconnector import backoff_s
 from headwater.errors import BusError
 from sinks import KeptSink
 from waits import until
