@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import nats
 import pytest
@@ -24,9 +26,11 @@ from headwater.bus.leaf import LeafConnection
 from headwater.control.consumers import Consumers
 from headwater.control.reserve import Reserve
 from headwater.model.times import SECOND, format_time
+from headwater.monitor.engine_monitor import EngineMonitor
 from headwater.seat import open_pages, prefixes
 from headwater.settings import Settings
 from headwater.stream.stream import Stream
+from headwater.web.page_server import Answer, Query
 from servers import RunningServer, nats_server
 from waits import until
 
@@ -201,12 +205,32 @@ def test_the_plain_api_is_served_only_where_no_other_jetstream_can_be(
     assert prefixes(Settings(**settings)) == wanted  # type: ignore[arg-type]
 
 
-async def test_pages_that_are_not_there_are_not_promised(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_account_with_a_port_of_its_own_serves_its_pages_and_the_engines_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def own(query: Query) -> Answer:
+        return 200, "text/plain", b"own"
+
     caplog.set_level(logging.INFO)
+    monitor = EngineMonitor(Settings(), tmp_path)
     async with AsyncExitStack() as stack:
-        await open_pages(Settings(http_port=0), 0, {}, stack)
-        assert "serves no pages" in caplog.text
-        assert "monitoring on" not in caplog.text
+        await open_pages(Settings(http_port=0), monitor, {"/own": own}, stack)
+        (where,) = re.findall(r"monitoring on (http://\S+)", caplog.text)
+        for path, body in (("/own", b"own"), ("/healthz", b"ok\n")):
+            with await asyncio.to_thread(urlopen, where + path, timeout=60) as answer:
+                assert answer.read() == body
+        assert "/own" not in monitor.pages.by_path
+
+
+async def test_an_account_on_the_engines_port_leaves_it_when_it_ends(tmp_path: Path) -> None:
+    async def own(query: Query) -> Answer:
+        return 200, "text/plain", b"own"
+
+    monitor = EngineMonitor(Settings(http_port=0), tmp_path)
+    async with AsyncExitStack() as stack:
+        await open_pages(Settings(http_port=0), monitor, {"/own": own}, stack)
+        assert monitor.pages.by_path["/own"] is own
+    assert set(monitor.pages.by_path) == {"/", "/healthz", "/readyz", "/metrics"}
 
 
 @asynccontextmanager

@@ -31,6 +31,8 @@ from headwater.control.store_lock import StoreLock
 from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError, Error, StoreLockedError
 from headwater.journal.opened_head import CATALOG, OpenedHead, open_head, require_no_mark
+from headwater.monitor.engine_monitor import EngineMonitor
+from headwater.monitor.serving_state import ServingState
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
@@ -71,32 +73,54 @@ async def serve(settings: Settings, announcements: Announcements | None = None) 
 
 async def _serve_store(settings: Settings, store: Path, announcements: Announcements) -> None:
     """Serve a store until cancelled, as soon as no other engine serves it."""
-    lock = StoreLock(store)
+    lock, monitor = StoreLock(store), EngineMonitor(settings, store)
+    announcements = _MonitoredAnnouncements(announcements, monitor.status)
     _warn_if_open_to_all(store)
-    try:
-        lock.take()
-    except StoreLockedError:
-        if not settings.standby:
-            raise
-        async with _waiting_pages(settings):
-            await lock.wait(lambda owner: announcements.waiting(store, owner))
-    try:
-        if settings.journal is None:
-            require_no_mark(store)
-        ownership, reserve = Ownership(store), Reserve(store)
-        async with _open_head(settings, ownership, announcements) as head:
-            async with reserve.spent():
-                await asyncio.to_thread(
-                    ownership.take, head.epoch - 1 if head else 0, is_cache=head is not None
-                )
-            await _until_lost(ownership, _serve(settings, store, ownership, reserve, head, announcements))
-    finally:
-        lock.release()
+    async with monitor.running():
+        try:
+            lock.take()
+        except StoreLockedError:
+            if not settings.standby:
+                raise
+            async with _waiting_pages(settings, monitor):
+                await lock.wait(lambda owner: announcements.waiting(store, owner))
+        try:
+            if settings.journal is None:
+                require_no_mark(store)
+            ownership, reserve = Ownership(store), Reserve(store)
+            async with _open_head(settings, ownership, announcements, monitor) as head:
+                monitor.status.starts()
+                await monitor.listen()
+                async with reserve.spent():
+                    await asyncio.to_thread(
+                        ownership.take, head.epoch - 1 if head else 0, is_cache=head is not None
+                    )
+                serving = _serve(settings, store, ownership, reserve, head, announcements, monitor)
+                await _until_lost(ownership, serving)
+        finally:
+            lock.release()
+
+
+class _MonitoredAnnouncements:
+    """Passes announcements on, and keeps the engine's status."""
+
+    def __init__(self, announcements: Announcements, status: ServingState) -> None:
+        self._announcements = announcements
+        self._status = status
+
+    def waiting(self, store: Path, owner: str) -> None:
+        """Record and announce that another process serves the store."""
+        self._status.waits(owner)
+        self._announcements.waiting(store, owner)
+
+    def ready(self, url: str, served: str, seconds: float) -> None:
+        """Announce what is served."""
+        self._announcements.ready(url, served, seconds)
 
 
 @asynccontextmanager
 async def _open_head(
-    settings: Settings, ownership: Ownership, announcements: Announcements
+    settings: Settings, ownership: Ownership, announcements: Announcements, monitor: EngineMonitor
 ) -> AsyncIterator[OpenedHead | None]:
     """Own the journal of the store for the length of a block; without a journal there is nothing to do."""
     if settings.journal is None:
@@ -114,7 +138,7 @@ async def _open_head(
     try:
         async with AsyncExitStack() as stack:
             if settings.standby:
-                await stack.enter_async_context(_waiting_pages(settings))
+                await stack.enter_async_context(_waiting_pages(settings, monitor))
             head = await asyncio.shield(opening)
     except asyncio.CancelledError:
         over.set()
@@ -157,6 +181,7 @@ async def _serve(
     reserve: Reserve,
     head: OpenedHead | None,
     announcements: Announcements,
+    monitor: EngineMonitor,
 ) -> None:
     """Serve the streams of the store, which this engine owns, until cancelled."""
     async with AsyncExitStack() as stack:
@@ -167,30 +192,38 @@ async def _serve(
             announcements.ready(url, str(seat), time.monotonic() - began)
 
         if settings.seats:
-            parts = await _open_shared_parts(settings, ownership, reserve, stack, head)
+            parts = await _open_shared_parts(settings, ownership, reserve, stack, monitor, head)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
                     seats.create_task(_serve_with_retries(parts, seat, ready))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            parts = await _open_shared_parts(settings, ownership, reserve, stack, head)
+            parts = await _open_shared_parts(settings, ownership, reserve, stack, monitor, head)
             await _serve_seat(parts, settings, server, ready)
             return
         async with reserve.spent():
             embedded = await _start_embedded(settings, store, stack)
-        parts = await _open_shared_parts(_as_replicator(settings, embedded), ownership, reserve, stack, head)
+        parts = await _open_shared_parts(
+            _as_replicator(settings, embedded), ownership, reserve, stack, monitor, head
+        )
         await _serve_seat(parts, settings, _inside(embedded), ready, embedded)
 
 
 @asynccontextmanager
-async def _waiting_pages(settings: Settings) -> AsyncIterator[None]:
-    """Serve the NATS Streaming pages that show a standby for as long as the engine waits."""
+async def _waiting_pages(settings: Settings, monitor: EngineMonitor) -> AsyncIterator[None]:
+    """Serve the pages that show a standby for as long as the engine waits."""
+    await monitor.listen_if_free()
     async with AsyncExitStack() as stack:
         for seat in settings.seats or (settings,):
             if seat.stan is None or seat.http_port is None:
                 continue
-            server = PageServer(StandbyPages(seat.stan, SystemClock()).pages)
+            pages = StandbyPages(seat.stan, SystemClock()).pages
+            if seat.http_port == monitor.port:
+                monitor.pages.add(pages)
+                stack.callback(monitor.pages.remove, pages)
+                continue
+            server = PageServer(pages)
             try:
                 bound = await server.start(seat.http_host, seat.http_port)
             except OSError as error:
@@ -237,11 +270,12 @@ async def _open_shared_parts(
     ownership: Ownership,
     reserve: Reserve,
     stack: AsyncExitStack,
+    monitor: EngineMonitor,
     head: OpenedHead | None = None,
 ) -> EngineParts:
     """Return what the seats share; each part is closed when the engine stops."""
     async with reserve.spent():
-        parts = _open_parts(settings, ownership, reserve, head, stack)
+        parts = _open_parts(settings, ownership, reserve, head, stack, monitor)
     keeping = asyncio.create_task(reserve.keep(), name="reserve")
     stack.callback(keeping.cancel)
     return parts
@@ -253,6 +287,7 @@ def _open_parts(
     reserve: Reserve,
     head: OpenedHead | None,
     stack: AsyncExitStack,
+    monitor: EngineMonitor,
 ) -> EngineParts:
     assert settings.store is not None
     disk: Disk = head.disk if head else RealDisk()
@@ -277,6 +312,11 @@ def _open_parts(
     stack.push_async_callback(supervisor.stop)
     if owns:
         supervisor.look_for_java()
+    cache = monitor.metrics.cache = RunCache(settings.read_cache_bytes)
+    monitor.status.replicator_problem = lambda: supervisor.problem
+    if head is not None:
+        monitor.status.may_send = head.is_leased
+        monitor.metrics.peers = lambda: head.peers
     return EngineParts(
         store=settings.store,
         handover=config,
@@ -286,7 +326,8 @@ def _open_parts(
         fence=ownership,
         reserve=reserve,
         clock=SystemClock(),
-        cache=RunCache(settings.read_cache_bytes),
+        cache=cache,
+        monitor=monitor,
         sync_executor=sync_executor,
         work_executor=work_executor,
         has_own_replicator=owns,
@@ -324,8 +365,13 @@ async def _serve_seat(
     async with open_seat(parts, settings, server) as seat:
         if embedded is not None:
             await embedded.open(seat.attached)
+        account, status = seat.served(parts.clock), parts.monitor.status
+        status.serves(account)
         ready(seat)
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            status.ended(account)
 
 
 async def _serve_with_retries(parts: EngineParts, settings: Settings, ready: Callable[[Seat], None]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import ChainMap
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,6 +38,8 @@ from headwater.ingest.ingest import Ingest
 from headwater.journal.head_journal import JournalPeer
 from headwater.model.counted import counted
 from headwater.model.names import directory_name
+from headwater.monitor.engine_monitor import EngineMonitor
+from headwater.monitor.served_account import ServedAccount
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stan.door import opened as opened_stan
@@ -89,6 +92,8 @@ class EngineParts:
     """Called when there is an upstream; starts the engine's own replicator."""
     replicator_problem: Callable[[], str]
     """Returns why there is no replicator, if that is known."""
+    monitor: EngineMonitor
+    """Counts what the engine does, and serves its pages."""
     disk: Disk = field(default_factory=RealDisk)
     """The disk with the streams' files."""
     replica_of: Callable[[Path], Replica] = lambda path: NO_REPLICA
@@ -115,6 +120,18 @@ class Seat:
     consumers: Consumers
     upstreams: Upstreams
     connection: Connection
+
+    def served(self, clock: Clock) -> ServedAccount:
+        """Return the account for the metrics."""
+        return ServedAccount(
+            account=self.settings.account,
+            domain_name=self.settings.domain or "",
+            server_name=self.settings.server_name or socket.gethostname(),
+            domain=self.domain,
+            consumers=self.consumers,
+            upstreams=self.upstreams,
+            clock=clock,
+        )
 
     async def attached(self) -> None:
         """Return once the server has processed all subscriptions of both connections."""
@@ -182,8 +199,7 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
         if settings.stan:
             async with parts.reserve.spent():
                 pages |= await _open_streaming(parts, settings, server, domain, consumers, ingest, stack)
-        if settings.http_port is not None:
-            await open_pages(settings, settings.http_port, pages, stack)
+        await open_pages(settings, parts.monitor, pages, stack)
         await connection.flush()
         yield Seat(settings, server, domain, consumers, upstreams, connection)
 
@@ -234,22 +250,22 @@ async def _open_streaming(
     return Monitoring(door, parts.clock, "FT_ACTIVE" if settings.standby else "STANDALONE").pages
 
 
-async def open_pages(settings: Settings, port: int, pages: dict[str, Handler], stack: AsyncExitStack) -> None:
-    """Serve pages about the account."""
-    server = PageServer(pages)
+async def open_pages(
+    settings: Settings, monitor: EngineMonitor, pages: dict[str, Handler], stack: AsyncExitStack
+) -> None:
+    """Serve the account's pages beside the engine's, or on a port of its own, which has the engine's too."""
+    port = settings.http_port
+    if port is None or port == monitor.port:
+        monitor.pages.add(pages)
+        stack.callback(monitor.pages.remove, pages)
+        return
+    server = PageServer(ChainMap(pages, monitor.pages.by_path))
     try:
         bound = await server.start(settings.http_host, port)
     except OSError as error:
         raise SettingsError(f"http_port: cannot listen on {settings.http_host}:{port}: {error}") from None
     stack.push_async_callback(server.stop)
-    if pages:
-        logger.info("monitoring on http://%s:%d", settings.http_host, bound)
-    else:
-        logger.warning(
-            "http_port: http://%s:%d serves no pages: there are only pages of NATS Streaming, pass --stan",
-            settings.http_host,
-            bound,
-        )
+    logger.info("account %s: monitoring on http://%s:%d", settings.account, settings.http_host, bound)
 
 
 async def reach_server(settings: Settings) -> Server:
@@ -289,6 +305,7 @@ async def _open_domain(
         domain=settings.domain or "",
         fence=parts.fence,
         tables=parts.tables,
+        meters=parts.monitor.meters,
     )
     domain = Domain(
         account=settings.account,

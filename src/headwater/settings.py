@@ -365,13 +365,19 @@ class Settings:
     )
 
     http_port: int | None = _setting(
-        "Port for monitoring pages, currently those of NATS Streaming only; 0 chooses a free one.",
+        "Port for /healthz, /readyz, /metrics and the pages of NATS Streaming; 0 chooses a free one.",
         "Monitoring",
         low=0,
         high=65535,
         per_seat=True,
     )
     http_host: str = _setting("Address on which monitoring pages are served.", "Monitoring", "127.0.0.1")
+    metrics_streams: int = _setting(
+        "Streams that /metrics shows one by one, and as many consumers and upstreams; totals count them all.",
+        "Monitoring",
+        1000,
+        low=0,
+    )
 
     log_level: str = _setting(
         "Minimum log level.", "Logging", "info", choices=("debug", "info", "warning", "error")

@@ -136,6 +136,11 @@ class Domain:
         """Return the config of every declared stream."""
         return self._declared.configs.values()
 
+    @property
+    def open_streams(self) -> Collection[Stream]:
+        """Return every stream that is open, in no order."""
+        return self._streams.values()
+
     def names(self, subject: str = "") -> list[str]:
         """Return the sorted names of the streams, all or those whose subjects overlap with this one."""
         return self._declared.names(subject)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,9 @@ class Committer:
         self._acks = acks
         self._send = store.services.send
         """Writes frames to the bus; called only after the sync they depend on."""
+        self._meters = store.services.meters
+        self._offered_s = 0.0
+        """When the group that is being filled got its first change; 0 while it is empty."""
         self._wake = asyncio.Event()
         """Set when there is something to make durable, or to end."""
         self._in_flight: Group | None = None
@@ -82,6 +86,8 @@ class Committer:
 
     def wake(self) -> None:
         """Make the current group durable soon."""
+        if not self._offered_s:
+            self._offered_s = time.perf_counter()
         self._wake.set()
         self._events.changed()
 
@@ -201,9 +207,12 @@ class Committer:
         # Taken here, the ledger is exactly what the log will hold after this group.
         dumped = self._store.ledger.dump(self._events.consumer_states()) if rotation and rotation[1] else None
         self._in_flight = group
+        began_s = time.perf_counter()
+        offered_s, self._offered_s = self._offered_s or began_s, 0.0
         try:
             positions = await self._on_disk(self._write, group.encoded)
         except DiskError as error:
+            self._meters.refused_commits += 1
             self._in_flight = None
             if rotation:
                 _fail(rotation[0], error)
@@ -212,7 +221,11 @@ class Committer:
         for index, entry in group.entries:
             entry.position = positions[index]
         self._in_flight = None
+        stored = group.last_seq - self._store.synced_seq if group.entries else 0
         self._finish(group)
+        if group.encoded:
+            now_s = time.perf_counter()
+            self._meters.committed(stored, group.nbytes, now_s - began_s, now_s - offered_s)
         self._store.head.settle()
         if rotation:
             await self._rotate(rotation[0], dumped)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,12 +91,15 @@ class Fold:
 
     async def fold(self, *, force_checkpoint: bool = False) -> None:
         """Move everything that is durable now into the table."""
+        meters, began_s = self._store.services.meters, time.perf_counter()
         try:
             await self._fold(force_checkpoint)
         except Error as error:
+            meters.failed_folds += 1
             self.failure = error
             raise
         self.failure = None
+        meters.folds.observe(time.perf_counter() - began_s)
 
     async def _fold(self, force_checkpoint: bool) -> None:
         async with self._lock:
@@ -194,10 +198,12 @@ class Fold:
             self._budget.earn(ledger.removed_bytes, files, dead)
             plan = make_plan(files, dead, first_seq, self._limits, self._overdue(dead), self._budget.bytes)
             if plan:
+                began_s = time.perf_counter()
                 # Only what is durably removed may be erased.
                 await self._committer.settled()
                 await self._store.change_table(self._rewrite, plan, deleted, first_seq)
                 self._budget.spend(plan.erasing_bytes)
+                self._store.services.meters.compactions.observe(time.perf_counter() - began_s)
             return bool(plan)
 
     def _rewrite(self, plan: CompactionPlan, deleted: BitMap64, first_seq: int) -> None:

@@ -64,6 +64,21 @@ class StreamReading:
         return self._known_bytes
 
     @property
+    def messages(self) -> int:
+        """Return how many messages the stream holds, with what is not durable yet."""
+        return self._store.ledger.messages
+
+    @property
+    def num_subjects(self) -> int:
+        """Return how many subjects these messages have."""
+        return len(self._store.ledger.subjects)
+
+    @property
+    def num_deleted(self) -> int:
+        """Return how many sequences between first and last hold no message."""
+        return len(self._store.ledger.deleted)
+
+    @property
     def size(self) -> int:
         """Return how much the stream holds, with what is not durable yet."""
         return self._store.ledger.size

@@ -18,6 +18,7 @@ from headwater.errors import CorruptionError
 from headwater.fence import NO_FENCE, Fence
 from headwater.log import checkpoint, checkpoint_copy
 from headwater.log.log import Log
+from headwater.meters import Meters
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
@@ -81,6 +82,8 @@ class Services:
     """Whether this engine still owns the store."""
     tables: BucketTables | None = None
     """Where the tables of new streams are kept, if not in the store."""
+    meters: Meters = field(default_factory=Meters)
+    """Counts and times what the streams do."""
 
 
 class Store:

@@ -36,6 +36,7 @@ from headwater.stream.retention.late_limits import LateLimits
 from headwater.stream.retention.retention import StreamRetention
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Services, Store
+from headwater.stream.stored_sizes import StoredSizes
 from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Stream:
         )
         self.consumers = ConsumerRecords(store, self._sequencer, self._committer, self.publishing)
         self.folder = Fold(store, self._committer)
+        self.sizes = StoredSizes(store)
         self.replica = StreamReplica(
             store, self._sequencer, self._committer, adopter, self.folder, self.publishing, self.events
         )

@@ -42,12 +42,18 @@ class RunCache:
         """The last used run last."""
         self._lock = Lock()
         self.nbytes = 0
+        self.hits = 0
+        """How often a run was found; like `misses`, changed under the lock."""
+        self.misses = 0
 
     def get(self, key: tuple[object, ...]) -> Run | None:
         """Return a cached run, None if it is not cached."""
         with self._lock:
             run = self._runs.get(key)
-            if run is not None:
+            if run is None:
+                self.misses += 1
+            else:
+                self.hits += 1
                 self._runs.move_to_end(key)
             return run
 

@@ -25,6 +25,7 @@ from headwater.bus.options import ConnectOptions
 from headwater.control.ownership import Ownership
 from headwater.control.reserve import Reserve
 from headwater.control.store_lock import StoreLock
+from headwater.monitor.engine_monitor import EngineMonitor
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
 from headwater.replication.work import Receipt, Work
@@ -269,7 +270,8 @@ class World:
                 ownership.take()
                 # A small one: every copy of the medium holds it.
                 reserve = Reserve(self.store, size=32 << 10, needed=8 << 10)
-                parts = await app._open_shared_parts(self.settings, ownership, reserve, stack)
+                monitor = EngineMonitor(self.settings, self.store)
+                parts = await app._open_shared_parts(self.settings, ownership, reserve, stack, monitor)
                 options = ConnectOptions(servers=(URL,), name="engine")
                 server = Server(options, options, URL)
                 self.store_id = parts.catalog.store_id
