@@ -86,7 +86,7 @@ def others_may(path: Path) -> int:
     return mode & 0o027
 
 
-async def test_nobody_else_reads_a_store_also_not_what_libraries_and_memory_streams_wrote(
+async def test_other_users_cannot_read_a_store_including_files_of_libraries_and_memory_streams(
     tmp_path: Path,
 ) -> None:
     memory = tmp_path / "memory"
@@ -293,7 +293,7 @@ async def test_a_message_as_large_as_clients_may_publish_gets_everywhere(
         assert nc.max_payload > len(data)
 
 
-async def test_a_store_of_an_older_release_that_everybody_may_read_is_reported(tmp_path: Path) -> None:
+async def test_a_world_readable_store_of_an_older_release_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir(mode=0o755)
     (tmp_path / "store").chmod(0o755)
     async with engine(tmp_path) as running:

@@ -104,7 +104,7 @@ async def test_key_value_buckets_of_a_domain(beside: Beside) -> None:
     assert (await bucket.get("size")).value == b"12"
 
 
-async def test_everything_goes_on_when_the_server_was_killed(beside: Beside) -> None:
+async def test_everything_continues_when_the_server_was_killed(beside: Beside) -> None:
     await beside.lake.add_stream(StreamConfig(name="ORDERS", subjects=["orders.>"]))
     pulled = await beside.lake.pull_subscribe("orders.>", "puller", stream="ORDERS")
     pushed = await beside.lake.subscribe(
@@ -134,7 +134,7 @@ async def answered(lake: JetStreamContext) -> None:
     raise AssertionError("nobody serves the domain any more")
 
 
-async def test_everything_goes_on_when_the_engine_was_killed(beside: Beside) -> None:
+async def test_everything_continues_when_the_engine_was_killed(beside: Beside) -> None:
     await beside.lake.add_stream(StreamConfig(name="ORDERS", subjects=["orders.>"]))
     pulled = await beside.lake.pull_subscribe("orders.>", "puller", stream="ORDERS")
     pushed = await beside.lake.subscribe("orders.>", stream="ORDERS", durable="pusher")

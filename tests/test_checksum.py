@@ -25,7 +25,7 @@ def without_isal() -> Iterator[None]:
 
 
 @given(st.binary(max_size=5000), st.binary(max_size=200))
-def test_a_sum_is_zlib_s_and_goes_on_from_another(one: bytes, two: bytes) -> None:
+def test_a_checksum_is_zlib_s_and_continues_another(one: bytes, two: bytes) -> None:
     assert checksum.crc32(one) == zlib.crc32(one)
     assert checksum.crc32(two, checksum.crc32(one)) == zlib.crc32(one + two)
     assert checksum.crc32(memoryview(one)[1:]) == zlib.crc32(one[1:])

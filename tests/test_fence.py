@@ -17,7 +17,7 @@ from headwater.stan.records import Records
 from headwater.stan.subscription import FlowKey, SharedFlow
 
 
-def test_what_nobody_else_can_own_is_never_fenced() -> None:
+def test_what_no_other_engine_can_own_is_never_fenced() -> None:
     fence: Fence = NO_FENCE
     fence.check()
     assert fence.epoch == 0

@@ -14,7 +14,7 @@ from headwater import private_file
 from headwater.errors import DiskError
 
 
-def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     private_file.write(tmp_path / "a.conf", "one\n")
     assert stat.S_IMODE((tmp_path / "a.conf").stat().st_mode) == 0o600
     assert (tmp_path / "a.conf").read_text().rstrip("\n") == "one"

@@ -257,7 +257,7 @@ async def _is_open(port: int) -> bool:
     return True
 
 
-async def test_what_is_due_when_an_engine_starts_waits_for_those_who_are_interested_in_it(
+async def test_what_is_due_when_an_engine_starts_waits_for_interested_consumers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message that falls due while nobody runs, of a stream that keeps what somebody wants."""

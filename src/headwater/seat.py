@@ -103,7 +103,7 @@ class EngineParts:
     copies: int = 1
     """How many copies of the head are kept, as far as its journal says."""
     peers: Callable[[], list[JournalPeer]] = list
-    """Returns the servers that keep these copies, beside the one that leads."""
+    """Returns the servers that keep these copies, besides the leader."""
     tables: BucketTables | None = None
     """The bucket for the tables of new streams, if they are not in the store."""
     secret: bytes = b""

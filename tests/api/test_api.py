@@ -13,7 +13,7 @@ from doors import Door, opened_door
 from headwater.bus.connection import NoRespondersError
 
 
-async def test_after_the_stop_nobody_answers(tmp_path: Path) -> None:
+async def test_after_the_stop_there_is_no_answer(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         await door.asker.ask("INFO")
         await door.api.stop()

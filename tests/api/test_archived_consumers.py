@@ -89,7 +89,7 @@ async def infos(ask: Asker, *names: str) -> list[Any]:
     return [standing(await ask.ask(f"CONSUMER.INFO.S.{name}")) for name in names]
 
 
-async def test_restored_consumers_go_on_where_they_stood(tmp_path: Path) -> None:
+async def test_restored_consumers_continue_where_they_were(tmp_path: Path) -> None:
     names = ("pull", "push", "filtered", "memory")
     async with opened_door(tmp_path, DELIVERING) as door:
         ask = door.asker

@@ -68,7 +68,7 @@ async def test_many_consumers_are_listed_in_pages(ask: Asker) -> None:
     assert names["consumers"] == ["c299"]
 
 
-async def test_who_replicates_learns_the_stream_s_identity(ask: Asker) -> None:
+async def test_a_replication_consumer_learns_the_stream_s_identity(ask: Asker) -> None:
     await ask.ask("STREAM.CREATE.S", S)
     sourcing = body(
         name="JS_SRC", deliver_subject="to", ack_policy="none", max_deliver=1, direct=True, sourcing=True

@@ -13,7 +13,7 @@ from headwater.bus.connection import NoRespondersError
 S = {"name": "S", "subjects": ["s.>"]}
 
 
-async def test_nobody_answers_for_a_stream_that_does_not_allow_it(ask: Asker) -> None:
+async def test_a_stream_without_direct_gets_does_not_answer_them(ask: Asker) -> None:
     await ask.ask("STREAM.CREATE.S", S)
     for subject in ("$JS.API.DIRECT.GET.S", "$JS.API.DIRECT.GET.S.s.1", "$JS.API.DIRECT.GET.X"):
         with pytest.raises(NoRespondersError):

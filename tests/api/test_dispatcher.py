@@ -82,7 +82,7 @@ async def test_both_prefixes_lead_to_the_same_streams_and_name_the_domain(tmp_pa
         (CorruptionError(Path("file"), 7, "checksum"), 500, 10051, "damaged at byte 7"),
     ],
 )
-async def test_an_unexpected_failure_is_an_answer_and_the_engine_goes_on(
+async def test_an_unexpected_failure_is_an_answer_and_the_engine_continues(
     ask: Asker,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -133,7 +133,7 @@ async def test_requests_beyond_the_bound_are_refused_at_once(
         assert sum("error" not in answer for answer in answers) == 3
 
 
-async def test_nested_and_huge_bodies_are_refused_and_the_engine_goes_on(ask: Asker) -> None:
+async def test_nested_and_huge_bodies_are_refused_and_the_engine_continues(ask: Asker) -> None:
     for body in (
         b"[" * 500_000,
         b'{"name":' * 100_000,
@@ -149,7 +149,7 @@ async def test_nested_and_huge_bodies_are_refused_and_the_engine_goes_on(ask: As
     assert (await ask.ask("INFO"))["streams"] == 0
 
 
-async def test_a_pull_request_learns_that_nobody_answers(ask: Asker) -> None:
+async def test_a_pull_request_without_a_consumer_gets_no_responders(ask: Asker) -> None:
     await ask.ask("STREAM.CREATE.S", S)
     (answer,) = await ask.many("CONSUMER.MSG.NEXT.S.c", {"batch": 1})
     assert answer[2] == b"NATS/1.0 503\r\nNats-Subject: $JS.API.CONSUMER.MSG.NEXT.S.c\r\n\r\n"

@@ -53,7 +53,7 @@ async def test_work_beyond_the_total_is_refused_in_every_lane() -> None:
     await lanes.drain()
 
 
-async def test_a_busy_lane_does_not_hold_up_another() -> None:
+async def test_a_busy_lane_does_not_delay_another() -> None:
     lanes, busy, free = Lanes(width=1, depth=10, total=100), Gate(), Gate()
     lanes.submit("busy", busy.work())
     lanes.submit("busy", busy.work())

@@ -157,7 +157,7 @@ async def test_a_torn_archive_leaves_no_stream(ask: Asker, part: float) -> None:
     assert (await ask.ask("STREAM.INFO.S"))["error"]["err_code"] == 10059
 
 
-async def test_while_a_restore_runs_its_name_is_taken_and_nobody_sees_the_stream(ask: Asker) -> None:
+async def test_while_a_restore_runs_its_name_is_taken_and_the_stream_is_hidden(ask: Asker) -> None:
     first = await ask.ask("STREAM.RESTORE.S", {"config": S, "state": {}})
     assert "error" not in first
     second = await ask.ask("STREAM.RESTORE.S", {"config": S, "state": {}})

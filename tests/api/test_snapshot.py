@@ -112,7 +112,7 @@ async def test_a_client_may_subscribe_when_it_has_the_answer(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("leaf", [True, False], ids=["seen through the leaf", "reported by the server"])
-async def test_a_snapshot_that_nobody_takes_ends_without_interest(tmp_path: Path, leaf: bool) -> None:
+async def test_a_snapshot_without_a_subscriber_ends_without_interest(tmp_path: Path, leaf: bool) -> None:
     async with opened_door(tmp_path, Wanted(leaf=leaf, timeouts=TransferTimeouts(interest_s=0.05))) as door:
         ask = door.asker
         await fill(ask, 300)

@@ -41,7 +41,7 @@ async def test_a_cluster_names_the_leader_everywhere(tmp_path: Path) -> None:
         assert (await door.asker.ask("STREAM.LIST"))["streams"][0]["cluster"] == shown
 
 
-async def test_the_progress_of_upstreams_is_shown_to_those_who_ask_for_it_alone(ask: Asker) -> None:
+async def test_the_progress_of_upstreams_is_shown_only_on_request(ask: Asker) -> None:
     await ask.ask("STREAM.CREATE.S", S)
     await ask.ask("STREAM.CREATE.M", {"name": "M", "mirror": {"name": "S"}})
     await ask.ask("STREAM.CREATE.T", {"name": "T", "sources": [{"name": "S"}]})
@@ -56,7 +56,7 @@ async def test_the_progress_of_upstreams_is_shown_to_those_who_ask_for_it_alone(
         assert all(set(upstream) - {"headwater"} <= known for upstream in upstreams)
 
 
-async def test_why_nothing_can_be_stored_is_shown_to_those_who_ask_for_it(tmp_path: Path) -> None:
+async def test_why_nothing_can_be_stored_is_shown_on_request(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         await door.asker.ask("STREAM.CREATE.S", S)
         assert "headwater" not in await door.asker.ask("STREAM.INFO.S", headers=PROGRESS)

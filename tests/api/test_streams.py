@@ -284,7 +284,7 @@ async def test_names_that_look_like_paths_touch_nothing_outside_the_store(ask: A
     assert answer["did_create"]
 
 
-async def test_ten_thousand_subjects_are_taken_while_other_streams_go_on(ask: Asker) -> None:
+async def test_ten_thousand_subjects_are_accepted_while_other_streams_continue(ask: Asker) -> None:
     subjects = [f"many.{number}" for number in range(10_000)]
     creating = asyncio.create_task(ask.ask("STREAM.CREATE.MANY", {"name": "MANY", "subjects": subjects}))
     await ask.ask("STREAM.CREATE.S", S)

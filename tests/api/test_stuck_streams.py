@@ -107,7 +107,7 @@ async def test_what_is_asked_of_a_stuck_stream_is_answered_in_bounded_time(
         assert "error" not in await door.asker.ask("STREAM.INFO.B")
 
 
-async def test_a_stream_that_failed_is_offline_in_the_list_and_fails_nobody_else(
+async def test_a_failed_stream_is_listed_as_offline_and_others_are_not_affected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened_door(tmp_path) as door:

@@ -315,7 +315,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     assert caught.value.fix == f"listen: 127.0.0.1:{port}"
 
 
-async def test_reading_goes_on_when_everybody_who_paused_it_wants_it_again() -> None:
+async def test_reading_continues_when_all_that_paused_it_resume_it() -> None:
     async with nats_server() as server:
         connection, sink = Connection(ConnectOptions((server.client_url,))), KeptSink()
         other = Connection(ConnectOptions((server.client_url,)))

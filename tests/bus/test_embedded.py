@@ -64,7 +64,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-async def test_clients_and_leaves_connect_and_nobody_answers_for_jetstream(tmp_path: Path) -> None:
+async def test_clients_and_leaves_connect_and_jetstream_does_not_answer(tmp_path: Path) -> None:
     async with running(EmbeddedOptions(tmp_path, port=0)) as server:
         connection = Connection(ConnectOptions((server.client_url,)))
         leaf = LeafConnection(ConnectOptions((server.leaf_url,)))
@@ -231,7 +231,7 @@ async def refused_as_if_closed(server: EmbeddedServer) -> bool:
     return b"maximum connections exceeded" in said or b"PONG" not in said
 
 
-async def test_nobody_but_the_engine_gets_in_before_the_doors_are_opened(tmp_path: Path) -> None:
+async def test_only_the_engine_is_admitted_before_it_is_ready(tmp_path: Path) -> None:
     server = EmbeddedServer(EmbeddedOptions(tmp_path, port=0))
     await server.start()
     lost: list[str] = []
@@ -333,7 +333,7 @@ def test_a_server_takes_more_than_clients_may_publish() -> None:
     assert room_above(64 << 20) == 64 << 20
 
 
-async def test_who_is_early_and_says_nothing_does_not_keep_the_engine_out(
+async def test_a_silent_early_client_does_not_block_the_engine(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They are expected, and no error: the log has one only for those whom an open server has no room for."""

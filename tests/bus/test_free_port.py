@@ -38,6 +38,6 @@ def test_a_port_is_reserved_for_the_process_that_asked_until_it_ends() -> None:
     assert _reserve_in_another_process(port) == "False"
 
 
-def test_a_port_that_somebody_listens_on_is_not_free() -> None:
+def test_a_port_with_a_listener_is_not_free() -> None:
     with socket.create_server((HOST, 0)) as server:
         assert not reserve(server.getsockname()[1])

@@ -36,7 +36,7 @@ def test_the_certificate_s_name_is_the_host_unless_another_is_set() -> None:
     assert tls_name(replace(OPTIONS, tls_hostname="b.example"), PLAIN) == "b.example"
 
 
-def test_a_client_says_who_it_is_and_asks_for_an_answer() -> None:
+def test_a_client_identifies_itself_and_requests_an_answer() -> None:
     said = client_hello({}, replace(OPTIONS, user="me", password="p"), PLAIN)
     connect, ping, _ = said.split(b"\r\n")
     fields = json.loads(connect.removeprefix(b"CONNECT "))

@@ -77,7 +77,7 @@ def test_after_any_changes_the_view_is_that_of_the_subscriptions_left(
     assert not interest.has(literal)
 
 
-async def test_a_change_wakes_whoever_waits() -> None:
+async def test_a_change_wakes_waiting_callers() -> None:
     calls: list[int] = []
     interest = Interest(lambda: calls.append(1))
     waiting = [asyncio.create_task(interest.changed()) for _ in range(2)]

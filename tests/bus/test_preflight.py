@@ -79,7 +79,7 @@ async def test_the_domain_of_the_servers_own_jetstream_is_refused() -> None:
 
 
 @pytest.mark.parametrize("domain", ["lake", ""])
-async def test_a_domain_that_somebody_serves_is_refused(domain: str) -> None:
+async def test_a_domain_that_is_served_already_is_refused(domain: str) -> None:
     async with nats_server() as server:
         other = Connection(client(server))
         await other.connect()

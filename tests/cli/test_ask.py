@@ -79,5 +79,5 @@ def test_at_a_terminal_the_person_decides(monkeypatch: pytest.MonkeyPatch) -> No
     assert "nothing was changed" in seen
 
 
-def test_a_pipe_is_nobody_to_ask() -> None:
+def test_nothing_is_asked_in_a_pipe() -> None:
     assert answered(ask.possible, "")[0] is False

@@ -45,7 +45,7 @@ def test_contexts_are_completed_without_a_server(away: Shell) -> None:
     assert offered(away, "headwater --context ho") == ["home"]
 
 
-def test_nobody_to_ask_offers_nothing_and_says_nothing(away: Shell) -> None:
+def test_without_a_server_nothing_is_offered_or_printed(away: Shell) -> None:
     assert offered(away, "headwater stream info ") == []
 
 

@@ -36,7 +36,7 @@ def test_filters_are_labels_and_remote_origins_carry_their_prefix() -> None:
     assert '[label="cinema-a\\n$JS.hub.API"]' in text
 
 
-def test_an_upstream_whose_lag_nobody_knows_is_dashed() -> None:
+def test_an_upstream_with_an_unknown_lag_is_dashed() -> None:
     seen = {"name": "SEEN", "lag": 0, "active": 1}
     away = {"name": "AWAY", "lag": 0, "active": 1, "error": {"description": "nobody answers"}}
     never = {"name": "NEVER", "lag": 0, "active": -1}

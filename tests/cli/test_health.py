@@ -155,7 +155,7 @@ def test_thresholds_stand_in_the_metadata_and_flags_overrule_them() -> None:
         ({"lag": 0, "headwater": {"done": 1.0}}, OK),
     ],
 )
-def test_a_lag_that_nobody_knows_is_no_lag_of_nothing(kind: str, given: dict[str, Any], status: str) -> None:
+def test_an_unknown_lag_is_not_zero(kind: str, given: dict[str, Any], status: str) -> None:
     stuck = upstream(**given)
     health = judge(info(**{kind: stuck if kind == "mirror" else [stuck]}), Thresholds(lag_critical=1))
     assert health.status == status

@@ -84,7 +84,7 @@ def test_work_that_fails_is_not_said_to_be_finished() -> None:
     assert out.getvalue() == ""
 
 
-def test_nothing_is_shown_when_nobody_wants_it() -> None:
+def test_nothing_is_shown_if_it_is_turned_off() -> None:
     out, clock = io.StringIO(), Clock()
     with Meter("X", 10, shown=False, file=out, clock=clock) as meter:
         clock.now += 60

@@ -60,7 +60,7 @@ def test_a_signal_lets_the_work_clean_up_and_ends_it_without_error(number: signa
     assert steps == ["cleaned up"]
 
 
-def test_a_cancellation_that_nobody_asked_for_is_not_taken_for_a_clean_end() -> None:
+def test_an_unexpected_cancellation_is_not_a_clean_end() -> None:
     async def work() -> None:
         raise asyncio.CancelledError
 

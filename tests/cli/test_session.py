@@ -52,7 +52,7 @@ async def test_where_nothing_listens_it_is_said_at_once() -> None:
             pass
 
 
-async def test_who_is_not_let_in_learns_which_flags_help() -> None:
+async def test_refused_credentials_name_the_flags_that_help() -> None:
     async with nats_server("authorization { user: a, password: b }") as server:
         with pytest.raises(UnreachableError, match="pass --user and --password"):
             async with connected(ConnectionSettings(server=server.client_url, user="a", password="wrong")):

@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_no_consumer_behind_either(shell: Shell, stream: str) -> N
     assert shell.json("consumer", "ls", stream) == []
 
 
-def test_a_durable_consumer_goes_on_where_it_stopped(shell: Shell, stream: str) -> None:
+def test_a_durable_consumer_continues_where_it_stopped(shell: Shell, stream: str) -> None:
     shell.ok("consumer", "add", stream, "WORK", "--pull", "--defaults")
     read = ("sub", "--stream", stream, "--durable", "WORK", "--ack", "--raw", "-T")
     assert shell.ok(*read, "--count", "2") == "message a\nmessage b\n"

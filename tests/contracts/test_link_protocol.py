@@ -23,7 +23,7 @@ def protocol(request: pytest.FixtureRequest) -> LinkProtocol:
     return make(OPTIONS)
 
 
-async def test_it_says_who_it_is_and_asks_for_an_answer(protocol: LinkProtocol) -> None:
+async def test_the_handshake_identifies_the_client_and_requests_an_answer(protocol: LinkProtocol) -> None:
     connect, ping, rest = protocol.hello({}, ADDRESS).split(b"\r\n")
     fields = json.loads(connect.removeprefix(b"CONNECT "))
     assert (fields["user"], fields["pass"], fields["headers"]) == ("me", "hush", True)

@@ -100,7 +100,7 @@ def test_an_account_bounds_consumers_and_what_they_may_leave_pending() -> None:
     assert refused.value.err_code == 10121
 
 
-def test_the_deliver_subject_moves_only_when_nobody_listens_on_the_old_one() -> None:
+def test_the_deliver_subject_changes_only_without_a_subscriber_on_the_old_one() -> None:
     existing = created({"name": "c", "deliver_subject": "d"})
     moved = request(name="c", deliver_subject="e")
     assert check_create(moved, STREAM, existing).deliver_subject == "e"

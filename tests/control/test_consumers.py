@@ -205,7 +205,7 @@ async def test_consumers_go_with_their_stream(tmp_path: Path) -> None:
         assert door.consumers.count(door.domain.stream("S")) == 0
 
 
-async def test_an_ephemeral_that_nobody_uses_goes(tmp_path: Path) -> None:
+async def test_an_unused_ephemeral_is_deleted(tmp_path: Path) -> None:
     async with opened(tmp_path) as (door, stream):
         await create(door, stream, inactive_threshold=1)
         await until(lambda: door.consumers.count(stream) == 0)
@@ -277,7 +277,7 @@ async def test_everybody_is_served_again_after_the_server_came_back(tmp_path: Pa
         assert (await box.next())[3] == b"after"
 
 
-async def test_what_was_sent_to_nobody_comes_again(tmp_path: Path) -> None:
+async def test_a_message_without_a_receiver_is_redelivered(tmp_path: Path) -> None:
     async with opened(tmp_path, "s.a") as (door, stream):
         consumer = await create(door, stream, deliver_subject="to", ack_wait=SECOND // 4)
         box = door.asker.listen("to")
@@ -315,7 +315,7 @@ async def test_a_consumer_that_is_made_again_takes_acks_again(tmp_path: Path) ->
             await door.consumers.delete(stream, "C")
 
 
-async def test_a_message_that_its_pin_makes_too_large_stays_and_holds_up_nobody(
+async def test_a_message_that_its_pin_makes_too_large_stays_and_delays_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with opened(tmp_path) as (door, stream):
@@ -376,7 +376,7 @@ async def test_no_consumer_is_made_while_the_stream_cannot_forget_an_earlier_one
         assert door.consumers.get(stream, "C").state.next_seq == 1
 
 
-async def test_a_change_of_interest_is_looked_at_by_streams_with_push_consumers_only(
+async def test_a_change_of_interest_is_checked_only_by_streams_with_push_consumers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, "s.a") as (door, stream):

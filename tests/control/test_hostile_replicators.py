@@ -154,7 +154,7 @@ async def test_what_a_replicator_asked_is_worth_nothing_when_a_stranger_repeats_
     await copier.until(count_is(door, "S", 8))
 
 
-async def test_a_stranger_who_answers_for_the_engine_is_not_believed(
+async def test_answers_of_a_stranger_are_not_accepted(
     scene: tuple[Door, Copier, Stranger], tmp_path: Path
 ) -> None:
     door, copier, stranger = scene

@@ -97,7 +97,7 @@ async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("error", [Error("the disk refuses"), ValueError("a bug")])
-async def test_a_stream_in_trouble_is_reported_and_the_others_go_on(
+async def test_a_failing_stream_is_reported_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     workshop = workshop_of(tmp_path)
@@ -236,7 +236,7 @@ async def test_a_mistake_in_the_rounds_themselves_does_not_end_them(
     workshop.close()
 
 
-async def test_streams_that_come_and_go_hold_up_nobody(tmp_path: Path) -> None:
+async def test_created_and_deleted_streams_delay_no_other(tmp_path: Path) -> None:
     workshop = workshop_of(tmp_path)
     stays = await workshop.open(config_of(name="STAYS"))
     async with kept(workshop, stays) as housekeeper:
@@ -341,9 +341,7 @@ async def rests(looks: Looks) -> None:
     await until(unchanged)
 
 
-async def test_a_stream_that_nobody_touches_is_not_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_idle_stream_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop = Workshop(tmp_path, fold_interval_s=0.02, compact_interval_s=0.02, erase_interval_s=None)
     stream = await workshop.open(config_of(max_age=1000 * SECOND))
     looks = Looks(stream, monkeypatch)
@@ -365,7 +363,7 @@ async def test_a_stream_that_nobody_touches_is_not_looked_at(
     workshop.close()
 
 
-async def test_a_stream_at_rest_is_looked_at_when_its_limits_change(tmp_path: Path) -> None:
+async def test_an_idle_stream_is_checked_when_its_limits_change(tmp_path: Path) -> None:
     workshop = workshop_of(tmp_path)
     config = config_of()
     stream = await workshop.open(config)
@@ -379,7 +377,7 @@ async def test_a_stream_at_rest_is_looked_at_when_its_limits_change(tmp_path: Pa
     workshop.close()
 
 
-async def test_files_that_a_crash_left_are_unlinked_although_nobody_touches_the_stream(
+async def test_files_that_a_crash_left_are_unlinked_in_an_idle_stream(
     tmp_path: Path,
 ) -> None:
     workshop = workshop_of(tmp_path)
@@ -397,7 +395,7 @@ async def test_files_that_a_crash_left_are_unlinked_although_nobody_touches_the_
     workshop.close()
 
 
-async def test_a_stream_in_trouble_is_looked_at_until_it_is_over(
+async def test_a_failing_stream_is_checked_until_it_recovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workshop = workshop_of(tmp_path)

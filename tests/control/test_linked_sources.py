@@ -233,7 +233,7 @@ async def test_a_target_in_memory_has_its_own_copy_of_linked_files(tmp_path: Pat
         assert {source_fields(m)[0] for m in await held(door, "BACK")} == {"T"}
 
 
-async def test_an_engine_that_was_stopped_between_goes_on_behind_the_last_link(tmp_path: Path) -> None:
+async def test_an_engine_that_was_stopped_between_continues_behind_the_last_link(tmp_path: Path) -> None:
     numbers = count()
     for _ in range(3):
         async with copying(tmp_path) as (door, copier):

@@ -146,7 +146,7 @@ async def test_a_mirror_that_denies_deletes_refuses_them(twins: Twins) -> None:
     assert "error" in await twins.ask("STREAM.PURGE.M")
 
 
-async def test_nobody_takes_a_publish_to_a_mirror(twins: Twins) -> None:
+async def test_a_publish_to_a_mirror_is_not_stored(twins: Twins) -> None:
     await twins.create(name="M", mirror={"name": "O"})
     for asker in (twins.ours, twins.theirs):
         with pytest.raises(NoRespondersError):
@@ -167,7 +167,7 @@ async def test_a_sealed_mirror_takes_no_more(twins: Twins) -> None:
     await twins.both("M", 2)
 
 
-async def test_a_promoted_mirror_goes_on_as_a_stream_of_its_own(twins: Twins) -> None:
+async def test_a_promoted_mirror_continues_as_a_normal_stream(twins: Twins) -> None:
     await twins.create(name="M", mirror={"name": "O"})
     await twins.publish("o.a", 3)
     await twins.both("M", 3)

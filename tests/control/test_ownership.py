@@ -38,7 +38,7 @@ def test_a_full_disk_leaves_no_empty_record(tmp_path: Path, monkeypatch: pytest.
     assert taken(tmp_path).epoch == 1
 
 
-def test_an_owner_may_go_on_until_another_takes_over_and_never_again_after_that(tmp_path: Path) -> None:
+def test_an_owner_may_continue_until_another_takes_over(tmp_path: Path) -> None:
     first = taken(tmp_path)
     first.check()
     record = (tmp_path / NAME).read_bytes()
@@ -106,7 +106,7 @@ async def test_an_owner_that_the_journal_fenced_has_lost_for_good(tmp_path: Path
             ownership.check()
 
 
-def test_a_record_of_a_newer_release_is_refused_by_who_would_take_over(tmp_path: Path) -> None:
+def test_a_record_of_a_newer_release_is_refused_at_a_takeover(tmp_path: Path) -> None:
     newer = Owner(7, 42, b"i" * 16, "host", CACHE_VERSION + 1).encode()
     assert newer.startswith(MAGIC)
     (tmp_path / NAME).write_bytes(newer)

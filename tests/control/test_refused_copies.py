@@ -178,7 +178,7 @@ async def test_a_disk_that_is_full_for_a_while_loses_nothing(tmp_path: Path, ret
 
 @pytest.mark.parametrize("folded", [False, True])
 @pytest.mark.parametrize("kind", ["mirror", "sources"])
-async def test_a_copy_stops_at_the_limit_of_its_account_and_goes_on_when_there_is_room(
+async def test_a_copy_stops_at_the_limit_of_its_account_and_continues_when_there_is_room(
     tmp_path: Path, kind: str, folded: bool
 ) -> None:
     limit = 21 * 1100

@@ -26,7 +26,7 @@ async def test_it_is_tried_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch
     await reopening.close()
 
 
-async def test_who_asks_does_not_wait_for_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_does_not_wait_for_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.control.reopening.FIRST_PAUSE_S", 0.001)
     tried = 0
 

@@ -138,7 +138,7 @@ async def test_the_work_of_a_submitted_replicator_that_died_comes_back(
         await connection.close()
 
 
-async def test_an_origin_that_nobody_answers_for(tmp_path: Path) -> None:
+async def test_an_origin_that_does_not_answer(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         external = {"api": "$JS.away.API", "deliver": ""}
         await create(door, name="M", mirror={"name": "O", "external": external})
@@ -202,7 +202,7 @@ async def test_a_target_whose_disk_is_full_is_logged_once(
         assert any("copying again" in record.getMessage() for record in caplog.records)
 
 
-async def test_an_origin_that_went_back_is_no_origin_to_go_on_with(
+async def test_copying_does_not_continue_from_an_origin_that_lost_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.stream.stream.Stream.identity", property(lambda stream: "the same"))

@@ -104,7 +104,7 @@ async def test_a_waiting_engine_gets_the_store_when_it_is_released_and_learns_on
     second.release()
 
 
-async def test_of_many_who_wait_one_gets_the_store(tmp_path: Path) -> None:
+async def test_one_of_many_waiting_engines_gets_the_store(tmp_path: Path) -> None:
     first = StoreLock(tmp_path)
     first.take()
     locks = [StoreLock(tmp_path) for _ in range(5)]
@@ -119,7 +119,7 @@ async def test_of_many_who_wait_one_gets_the_store(tmp_path: Path) -> None:
     locks[waiting.index(done.pop())].release()
 
 
-async def test_who_no_longer_waits_does_not_take_the_store(tmp_path: Path) -> None:
+async def test_an_engine_that_stopped_waiting_does_not_take_the_store(tmp_path: Path) -> None:
     first, second = StoreLock(tmp_path), StoreLock(tmp_path)
     first.take()
     waiting = asyncio.create_task(second.wait(lambda owner: None))

@@ -55,7 +55,7 @@ async def test_a_stream_that_can_be_opened_again_is_without_a_restart(
     await on(tmp_path, second)
 
 
-async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_go_on(tmp_path: Path) -> None:
+async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_continue(tmp_path: Path) -> None:
     async def first(domain: Domain) -> None:
         for name in ("a", "b", "c"):
             await domain.create_stream(config(name))
@@ -78,7 +78,7 @@ async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_go_on(tmp
     assert (tmp_path / "moved").exists()
 
 
-async def test_a_stream_whose_table_is_destroyed_does_not_hold_up_the_others(
+async def test_a_stream_whose_table_is_destroyed_does_not_delay_the_others(
     tmp_path: Path,
 ) -> None:
     async def first(domain: Domain) -> None:

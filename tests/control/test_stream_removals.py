@@ -27,7 +27,7 @@ async def test_a_deleted_stream_is_gone_with_its_files(tmp_path: Path) -> None:
     await on(tmp_path, has_none)
 
 
-async def test_an_orphan_can_be_deleted_by_whoever_asks_for_it(tmp_path: Path) -> None:
+async def test_an_orphan_can_be_deleted_on_request(tmp_path: Path) -> None:
     async def first(domain: Domain) -> None:
         await domain.create_stream(config("a"))
 

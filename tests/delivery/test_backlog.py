@@ -168,7 +168,7 @@ async def test_counting_ends_though_messages_come_and_go(desk: Desk, monkeypatch
     assert await counting == 1
 
 
-async def test_who_counts_later_does_not_undo_what_was_delivered_meanwhile(
+async def test_a_later_count_does_not_undo_deliveries_made_meanwhile(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await desk.publish(*[b"a"] * 5)

@@ -30,7 +30,7 @@ async def test_what_is_there_is_delivered_in_order(desk: Desk) -> None:
     assert [delivery.tokens[4] for delivery in sent] == [2, 1, 0]
 
 
-async def test_what_comes_is_delivered_to_who_waits(desk: Desk) -> None:
+async def test_new_messages_are_delivered_to_waiting_requests(desk: Desk) -> None:
     consumer = desk.add()
     desk.pull(consumer, batch=5)
     await desk.rest()
@@ -247,7 +247,7 @@ async def test_a_closed_consumer_delivers_nothing_and_asks_for_no_time(desk: Des
     assert consumer.tick(desk.clock.now_ns()) is None
 
 
-async def test_a_consumer_that_nobody_asks_has_no_task(desk: Desk) -> None:
+async def test_a_consumer_without_demand_has_no_task(desk: Desk) -> None:
     consumers = [desk.add(f"C{n}") for n in range(20)]
     await desk.publish(b"a")
     await desk.rest()
@@ -257,7 +257,7 @@ async def test_a_consumer_that_nobody_asks_has_no_task(desk: Desk) -> None:
     await until(lambda: not consumers[3]._pump.is_running)
 
 
-async def test_a_wall_clock_that_is_set_back_does_not_hold_up_redelivery(desk: Desk) -> None:
+async def test_a_wall_clock_that_is_set_back_does_not_delay_redelivery(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add(ack_wait=SECOND)
     desk.pull(consumer, batch=1)

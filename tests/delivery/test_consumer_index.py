@@ -19,7 +19,7 @@ async def test_hidden_consumers_are_not_listed(desk: Desk) -> None:
     assert len(desk.consumers) == 3
 
 
-async def test_a_removal_is_looked_at_by_those_alone_whom_it_concerns(
+async def test_a_removal_is_checked_only_by_matching_consumers(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumers = {name: desk.add(name, filter_subject=name) for name in ("a", "b", "c")}

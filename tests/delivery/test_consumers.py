@@ -68,7 +68,7 @@ async def test_a_deleted_stream_is_reported_to_all_waiting_requests(desk: Desk) 
     assert len(desk.consumers) == 0
 
 
-async def test_two_thousand_consumers_that_nobody_asks_cost_no_tasks(desk: Desk) -> None:
+async def test_two_thousand_consumers_without_demand_have_no_tasks(desk: Desk) -> None:
     consumers = [desk.add(f"C{n}", filter_subject=f"s.{n % 10}") for n in range(2000)]
     busy = consumers[:20]
     for consumer in busy:

@@ -51,7 +51,7 @@ async def test_what_was_folded_is_read_from_the_table(desk: Desk) -> None:
     assert (await feed.message(7)) is not None
 
 
-async def test_a_long_run_is_looked_at_in_windows(desk: Desk) -> None:
+async def test_a_long_run_is_read_in_windows(desk: Desk) -> None:
     await desk.publish(*[b"a"] * (WINDOW + 10))
     await desk.stream.checkpoint()
     found = await Feed(desk.stream, SubjectTally(())).read(1)

@@ -22,7 +22,7 @@ async def test_each_answer_goes_to_the_consumer_it_names(desk: Desk, monkeypatch
     assert answers.items == []
 
 
-async def test_an_answer_for_nobody_is_passed_over(desk: Desk) -> None:
+async def test_an_answer_for_an_unknown_consumer_is_ignored(desk: Desk) -> None:
     answers = FlowAnswers(desk.consumers.acks)
     answers.items.append((b"$JS.FC.S.\xff.abcd", b"", b"", b""))
     answers.flush()

@@ -18,7 +18,7 @@ def test_a_request_is_due_when_half_the_window_is_used() -> None:
     assert flow.sent(1) is None, "one at a time"
 
 
-def test_sending_stops_beyond_the_window_and_goes_on_after_the_answer() -> None:
+def test_sending_stops_beyond_the_window_and_continues_after_the_answer() -> None:
     flow = FlowControl("S", "c")
     subject = flow.sent(2 * MIB)
     assert subject is not None

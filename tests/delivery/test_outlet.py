@@ -75,7 +75,7 @@ async def test_a_status_has_headers_only(way: Way) -> None:
     assert await box.next() == (b"box", b"answer.here", b"NATS/1.0 100 Idle Heartbeat\r\n\r\n", b"")
 
 
-async def test_who_listens_is_known_by_subject_and_group(way: Way) -> None:
+async def test_interest_is_known_by_subject_and_group(way: Way) -> None:
     await way.listen("box.*")
     await way.listen("shared", "g")
     assert way.outlet.listens(b"box.one")

@@ -26,7 +26,7 @@ async def test_requests_are_served_one_message_each_in_turn(desk: Desk) -> None:
     assert consumer.num_waiting() == 1
 
 
-async def test_turns_go_on_where_they_ended(desk: Desk) -> None:
+async def test_turns_continue_where_they_ended(desk: Desk) -> None:
     consumer = desk.add()
     for box in (b"one", b"two", b"three"):
         desk.pull(consumer, box, batch=9)
@@ -157,7 +157,7 @@ async def test_what_is_no_request_is_said(desk: Desk) -> None:
     assert consumer.num_waiting() == 0
 
 
-async def test_a_request_nobody_listens_for_is_dropped_after_a_while(desk: Desk) -> None:
+async def test_a_request_without_a_listener_is_dropped_after_a_while(desk: Desk) -> None:
     consumer = desk.add()
     consumer.pull(b"1", b"nobody")
     assert consumer.num_waiting() == 1
@@ -243,7 +243,7 @@ async def test_a_pinned_client_gets_its_pin_id_and_an_advisory_is_sent(desk: Des
     assert (subject, advisory["reason"]) == ("$JS.EVENT.ADVISORY.CONSUMER.UNPINNED.S.C", "admin")
 
 
-async def test_who_takes_what_overflows_is_asked_before_each_message(desk: Desk) -> None:
+async def test_overflow_conditions_are_checked_before_each_message(desk: Desk) -> None:
     await desk.publish(*[b"a"] * 5)
     consumer = desk.add(priority_policy=PriorityPolicy.OVERFLOW, priority_groups=("g",))
     desk.pull(consumer, batch=5, group="g", min_pending=3)

@@ -93,7 +93,7 @@ def test_a_request_without_wait_gets_a_status_if_others_take_everything() -> Non
     assert waiting.add(b"r", formal(batch=1, no_wait=True), 0, 5) is None
 
 
-def test_at_the_end_of_the_stream_those_go_who_will_not_wait() -> None:
+def test_at_the_end_of_the_stream_requests_without_wait_end() -> None:
     waiting = queue(
         formal(batch=2, no_wait=True),
         formal(batch=2, no_wait=True, expires=S),
@@ -105,7 +105,7 @@ def test_at_the_end_of_the_stream_those_go_who_will_not_wait() -> None:
     assert [w.reply for w in waiting] == [b"c", b"d"]
 
 
-def test_a_full_queue_takes_no_more_unless_somebody_has_waited_long_enough() -> None:
+def test_a_full_queue_accepts_no_more_unless_a_request_has_waited_long_enough() -> None:
     waiting = queue(formal(batch=3, expires=S), formal(batch=1), max_waiting=2)
     assert waiting.add(b"r", formal(batch=1), 1, 1) == PullStatus(b"r", 409, "Exceeded MaxWaiting")
     silent = waiting.add(b"r", formal(batch=1, idle_heartbeat=S, expires=9 * S), 1, 1)
@@ -277,7 +277,7 @@ def test_unpinning_lets_another_client_in() -> None:
     assert serve(waiting, 5) == "b"
 
 
-def test_a_request_nobody_listens_for_is_dropped_without_a_word() -> None:
+def test_a_request_without_a_listener_is_dropped_without_a_status() -> None:
     waiting = queue(formal(batch=1), formal(batch=1))
     waiting.drop(next(iter(waiting)))
     assert [w.reply for w in waiting] == [b"b"]

@@ -26,7 +26,7 @@ async def store_big(desk: Desk, count: int) -> None:
         await desk.stream.publishing.settled()
 
 
-async def test_messages_go_out_as_long_as_somebody_listens(desk: Desk) -> None:
+async def test_messages_are_sent_as_long_as_there_is_a_subscriber(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add(deliver_subject="to")
     await desk.rest()
@@ -144,7 +144,7 @@ async def test_answers_on_other_subjects_settle_nothing(desk: Desk) -> None:
     assert consumer.state.ack_floor.stream_seq == 0
 
 
-async def test_a_consumer_nobody_listens_to_is_given_up(desk: Desk) -> None:
+async def test_a_consumer_without_a_listener_stops_delivering(desk: Desk) -> None:
     gone: list[Any] = []
     desk.consumers.on_abandoned = gone.append
     consumer = desk.add(deliver_subject="to", inactive_threshold=10 * SECOND)

@@ -296,7 +296,7 @@ def test_a_reset_starts_over_after_the_floor_or_at_a_given_sequence() -> None:
     assert ConsumerState.restore(explicit(), [state.dump()]) == state
 
 
-def test_what_was_looked_at_in_vain_is_not_looked_at_again() -> None:
+def test_messages_that_did_not_match_are_not_checked_again() -> None:
     state = ConsumerState(explicit())
     state.deliver(2, 0)
     state.skip(1000)

@@ -68,7 +68,7 @@ async def test_what_it_returns_is_when_it_is_called_next() -> None:
     timers.close()
 
 
-async def test_who_is_forgotten_is_not_called() -> None:
+async def test_a_removed_timer_is_not_called() -> None:
     clock = DrivenClock(0)
     timers, one = Timers(clock), Ticked()
     timers.at(10, one)
@@ -83,7 +83,7 @@ async def test_who_is_forgotten_is_not_called() -> None:
     timers.close()
 
 
-async def test_nobody_is_called_after_the_close() -> None:
+async def test_no_timer_is_called_after_the_close() -> None:
     clock = DrivenClock(0)
     timers, one, other = Timers(clock), Ticked(), Timers(clock)
     timers.at(10, one)

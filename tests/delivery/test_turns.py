@@ -37,7 +37,7 @@ async def test_many_take_turns_and_the_loop_comes_round_between_two() -> None:
     assert len({seen for _, seen in steps}) == 9, "two steps in one round"
 
 
-async def test_who_leaves_the_queue_holds_up_nobody() -> None:
+async def test_a_consumer_that_leaves_the_queue_delays_no_other() -> None:
     turns = Turns()
     await turns.next()
     leaving, staying = asyncio.create_task(turns.next()), asyncio.create_task(turns.next())

@@ -240,13 +240,13 @@ def test_every_message_is_consumed_and_no_confirmed_ack_forgotten(crossing: Cros
     assert crossing.ledger.repeated == []
 
 
-def test_a_mirror_is_copied_whoever_serves(crossing: Crossing) -> None:
+def test_a_mirror_is_copied_whichever_engine_serves(crossing: Crossing) -> None:
     if crossing.copied is None:
         pytest.skip("mirrors are copied on Spark, and there is no Java")
     assert crossing.copied == crossing.read
 
 
-def test_clients_of_nats_streaming_go_on_without_connecting_again(crossing: Crossing) -> None:
+def test_clients_of_nats_streaming_continue_without_connecting_again(crossing: Crossing) -> None:
     channel = crossing.channel
     assert len(channel.publisher.acknowledged) > ROUNDS
     assert channel.publisher.acknowledged - channel.reader.datas == set()

@@ -144,7 +144,7 @@ async def serve_while_full(running: RunningEngine, disk: Path, promises: Promise
             await promises.take(client, name, 3, wait_s=0.5)
 
 
-async def test_an_engine_starts_on_a_full_disk_and_goes_on_when_there_is_room(
+async def test_an_engine_starts_on_a_full_disk_and_continues_when_there_is_room(
     small_disk: Path, tmp_path: Path
 ) -> None:
     running = RunningEngine(tmp_path, store=small_disk / "store")

@@ -209,7 +209,7 @@ async def test_while_the_disk_is_behind_nothing_more_is_read_and_nothing_is_lost
         await stream.close()
 
 
-async def test_reading_goes_on_when_what_waited_was_refused(
+async def test_reading_continues_when_what_waited_was_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_BACKLOG_BYTES", 1)

@@ -246,7 +246,7 @@ async def test_what_a_queue_s_account_does_not_export_is_named(
         assert f"exports: [{line}]" in await both.error("COPY")
 
 
-async def test_nobody_reads_or_writes_the_streams_of_an_account_they_are_not_in(tmp_path: Path) -> None:
+async def test_streams_of_an_account_are_closed_to_other_accounts(tmp_path: Path) -> None:
     async with accounts(tmp_path, needed("ORDERS", DELIVER)) as both:
         await both.ask("$JS.lake.API", "STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
         await both.lea.request("own", b"1", timeout=PATIENCE_S)

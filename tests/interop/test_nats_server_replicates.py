@@ -192,7 +192,7 @@ async def both_hold(sites: Sites, count: int) -> None:
     assert positions == list(range(1, count + 1))
 
 
-async def test_both_kinds_go_on_after_the_nats_server_was_killed(lasting: Sites) -> None:
+async def test_both_kinds_continue_after_the_nats_server_was_killed(lasting: Sites) -> None:
     await lasting.lake("STREAM.CREATE.ORIG", ORIGIN)
     await mirror(lasting)
     await source_into(lasting, "ALSO")
@@ -210,7 +210,7 @@ async def test_both_kinds_go_on_after_the_nats_server_was_killed(lasting: Sites)
     assert await unlike(lasting) == []
 
 
-async def test_both_kinds_go_on_after_the_engine_was_killed(lasting: Sites) -> None:
+async def test_both_kinds_continue_after_the_engine_was_killed(lasting: Sites) -> None:
     await lasting.lake("STREAM.CREATE.ORIG", ORIGIN)
     await mirror(lasting)
     await source_into(lasting, "ALSO")
@@ -223,7 +223,7 @@ async def test_both_kinds_go_on_after_the_engine_was_killed(lasting: Sites) -> N
     assert await unlike(lasting) == []
 
 
-async def test_both_kinds_go_on_after_the_link_was_cut(sites: Sites) -> None:
+async def test_both_kinds_continue_after_the_link_was_cut(sites: Sites) -> None:
     await sites.lake("STREAM.CREATE.ORIG", ORIGIN)
     await mirror(sites)
     await source_into(sites, "ALSO")
@@ -349,7 +349,7 @@ async def test_removing_the_source_of_a_queue_removes_its_consumer(together: Sit
     await until(gone, "its durable consumer goes", together.tell)
 
 
-async def test_a_source_uses_a_consumer_that_somebody_made_for_it(together: Sites) -> None:
+async def test_a_source_uses_a_consumer_that_was_created_for_it(together: Sites) -> None:
     await together.lake("STREAM.CREATE.ORIG", {**ORIGIN, "retention": "workqueue"})
     made = {
         "stream_name": "ORIG",

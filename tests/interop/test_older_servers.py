@@ -229,7 +229,7 @@ async def test_it_sources_from_us_what_its_filter_and_start_say(sites: Sites) ->
     await sites.holds("COPY", 4)
 
 
-async def test_it_goes_on_after_the_link_to_us_was_cut(sites: Sites) -> None:
+async def test_it_continues_after_the_link_to_us_was_cut(sites: Sites) -> None:
     await sites.lake("STREAM.CREATE.ORIG", replicates.ORIGIN)
     await replicates.mirror(sites)
     await sites.publish("orig.a", 50)
@@ -249,5 +249,5 @@ async def test_an_engine_attached_to_it_leaves_its_own_jetstream_alone(beside: a
     await attaching.test_both_jetstreams_keep_their_own_streams(beside)
 
 
-async def test_an_engine_attached_to_it_goes_on_when_it_was_killed(beside: attaching.Beside) -> None:
-    await attaching.test_everything_goes_on_when_the_server_was_killed(beside)
+async def test_an_engine_attached_to_it_continues_when_it_was_killed(beside: attaching.Beside) -> None:
+    await attaching.test_everything_continues_when_the_server_was_killed(beside)

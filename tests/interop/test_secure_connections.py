@@ -88,7 +88,7 @@ async def copied(directory: Path, proof: Proof) -> AsyncIterator[tuple[RunningEn
     [by_password, by_nkey, by_creds, by_certificate, by_certificate_first],
     ids=["bcrypt password", "nkey", "creds", "TLS certificate", "TLS first"],
 )
-async def test_a_stream_is_served_delivered_and_copied_by_whoever_proves_who_they_are(
+async def test_a_stream_is_served_delivered_and_copied_with_valid_credentials(
     tmp_path: Path, prove: Any
 ) -> None:
     async with copied(tmp_path, prove(tmp_path)) as (running, lake):

@@ -93,7 +93,7 @@ async def test_a_second_account_is_as_0_1_0_left_it(store: Path) -> None:
             catalog.close()
 
 
-async def test_durable_subscriptions_go_on_where_0_1_0_left_them(store: Path) -> None:
+async def test_durable_subscriptions_continue_where_0_1_0_left_them(store: Path) -> None:
     assert described_flows(store / STAN) == HELD["stan"]
     last_sent, pending = HELD["stan"]["flows"]["weather d "]
     async with opened(store) as (door, _), streaming_on(door):

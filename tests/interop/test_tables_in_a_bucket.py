@@ -117,7 +117,7 @@ async def test_a_damaged_cache_is_read_again_from_the_bucket(tmp_path: Path, add
                 assert (await js.get_msg("ORDERS", 20)).data == b"20"
 
 
-async def test_publishing_goes_on_while_the_bucket_is_away_and_catches_up(
+async def test_publishing_continues_while_the_bucket_is_unreachable_and_folds_catch_up(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
@@ -148,7 +148,7 @@ async def test_publishing_goes_on_while_the_bucket_is_away_and_catches_up(
     await cable.cut()
 
 
-async def test_an_engine_starts_while_the_bucket_is_away_and_publishing_goes_on(
+async def test_an_engine_starts_while_the_bucket_is_unreachable_and_publishing_continues(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)
@@ -214,7 +214,7 @@ async def is_refused(js: JetStreamContext, seq: int) -> bool:
     return False
 
 
-async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_goes_on(
+async def test_a_consumer_of_folded_messages_waits_for_the_bucket_and_continues(
     tmp_path: Path, address: BucketAddress, seaweed_server: SeaweedServer
 ) -> None:
     cable = Cable(seaweed_server.port)

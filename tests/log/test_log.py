@@ -100,7 +100,7 @@ def test_open_removes_segments_below_the_checkpoint(directory: Path, disk: RealD
     assert len(list(directory.iterdir())) == 1
 
 
-def test_a_log_whose_segments_are_all_below_the_checkpoint_goes_on_there(
+def test_a_log_whose_segments_are_all_below_the_checkpoint_continues_there(
     directory: Path, disk: RealDisk
 ) -> None:
     log = Log.open(directory, disk)
@@ -300,7 +300,7 @@ def test_a_segment_that_a_fenced_owner_put_behind_that_of_its_successor_is_void(
         log.close()
 
 
-def test_a_log_whose_store_forgot_its_epoch_goes_on_with_the_one_it_knows(
+def test_a_log_whose_store_forgot_its_epoch_continues_with_the_one_it_knows(
     directory: Path, disk: RealDisk
 ) -> None:
     for epoch, seq in ((7, 1), (1, 2), (2, 3)):

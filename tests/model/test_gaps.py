@@ -19,7 +19,7 @@ def test_gaps_come_back_as_they_were() -> None:
     assert (gaps.count, gaps.sequences, gaps.restarts, gaps.restarted_ns) == (1, 6, 1, 200)
 
 
-def test_what_goes_on_where_a_gap_ends_makes_it_longer() -> None:
+def test_a_gap_that_begins_where_another_ends_extends_it() -> None:
     gaps = Gaps().with_gap(Gap(3, 8, 100, RETENTION)).with_gap(Gap(9, 10, 200, RETENTION))
     assert gaps == Gaps((Gap(3, 10, 200, RETENTION),), count=1, sequences=8)
 

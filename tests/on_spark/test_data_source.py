@@ -55,7 +55,7 @@ async def test_sql_is_asked_over_a_stream_of_files_and_what_is_not_folded_yet(
         assert await asyncio.to_thread(question) == [("orders.new", 3, 6), ("orders.paid", 3, 5)]
 
 
-async def test_a_query_follows_a_stream_in_micro_batches_and_goes_on_after_a_stop(
+async def test_a_query_follows_a_stream_in_micro_batches_and_continues_after_a_stop(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     seen: set[int] = set()

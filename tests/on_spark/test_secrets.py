@@ -175,7 +175,7 @@ async def copying(stack: AsyncExitStack, running: RunningEngine, place: Place) -
     return copy, spoken
 
 
-async def test_whatever_proves_who_we_are_is_used_by_every_part_and_seen_in_none(tmp_path: Path) -> None:
+async def test_credentials_are_used_by_every_part_and_visible_in_none(tmp_path: Path) -> None:
     made = make_certificates(tmp_path)
     places = [by_password(tmp_path), by_nkey(tmp_path, made), by_creds(tmp_path, made)]
     async with AsyncExitStack() as stack:

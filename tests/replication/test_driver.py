@@ -168,7 +168,7 @@ async def test_an_engine_that_is_away_is_asked_again_with_growing_pauses() -> No
     assert pauses.made[-1] < pause_s(1)
 
 
-async def test_receipts_are_handed_in_again_when_nobody_answered() -> None:
+async def test_receipts_are_sent_again_without_an_answer() -> None:
     engine = AwayEngine(commits=3)
     engine.offer(tail("a"))
     async with driving(engine):

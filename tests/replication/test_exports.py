@@ -23,7 +23,7 @@ from headwater.replication.exports import (
         ("from.acme.DIRECT.GET.S", "$JS.API.DIRECT.GET.S", "from.acme.DIRECT.GET.S"),
     ],
 )
-def test_an_api_that_nobody_answers_is_named_with_its_export_and_its_import(
+def test_an_unanswered_api_is_named_with_its_export_and_its_import(
     subject: str, exported: str, imported: str
 ) -> None:
     said = unanswered(subject)
@@ -42,7 +42,7 @@ def test_deliveries_that_do_not_arrive_are_named_with_their_export() -> None:
     assert "external.deliver" in undelivered("")
 
 
-def test_flow_control_that_nobody_takes_is_named_with_its_export() -> None:
+def test_unanswered_flow_control_is_named_with_its_export() -> None:
     assert 'exports: [{service: "$JS.FC.S.>"}]' in unanswered_flow("$JS.FC.S.C.x1y2")
 
 
@@ -60,7 +60,7 @@ def test_a_pull_that_breaks_off_is_named_with_the_kind_of_its_export() -> None:
     ("key", "exported"),
     [("$JS.ACK.S.C", "$JS.ACK.S.>"), ("$JS.ACK.hub.h4sh.S.C", "$JS.ACK.hub.h4sh.S.>")],
 )
-def test_acknowledgements_that_nobody_confirms_are_named_with_their_export(key: str, exported: str) -> None:
+def test_unconfirmed_acknowledgements_are_named_with_their_export(key: str, exported: str) -> None:
     assert f'exports: [{{service: "{exported}"}}]' in unacknowledged(key)
 
 

@@ -38,7 +38,7 @@ def test_what_is_written_is_read_again_whole(tmp_path: Path) -> None:
     assert handover.seats_of(load(config=path).settings) == {"": hidden["A"]}
 
 
-def test_nobody_else_may_read_it_and_an_older_one_is_replaced(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_it_and_an_older_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / handover.NAME
     path.write_text("stale")
     path.chmod(0o644)

@@ -424,7 +424,7 @@ async def test_of_files_that_may_have_to_be_read_a_plan_has_as_many_as_were_copi
         assert sum(len(work.files) for work in works) == expected
 
 
-async def test_files_that_came_since_the_origin_was_looked_at_wait(streams: Callable[..., Any]) -> None:
+async def test_files_added_since_the_origin_was_read_wait(streams: Callable[..., Any]) -> None:
     origin, target = await streams("O"), await streams("T")
     await files(origin, 2)
     before = extent_of(origin)

@@ -76,7 +76,7 @@ async def test_a_nats_server_that_comes_later_or_goes_away_is_found_again() -> N
                 await server.start()
 
 
-async def test_several_engines_share_a_replicator_and_one_that_is_away_holds_up_none() -> None:
+async def test_several_engines_share_a_replicator_and_an_unreachable_one_delays_none() -> None:
     engine, other = FakeEngine(), FakeEngine()
     async with nats_server() as here, nats_server() as there, nats_server() as away:
         await away.kill()
@@ -95,7 +95,7 @@ async def test_a_replicator_ends_with_the_engine_that_started_it() -> None:
         assert cluster.stopped
 
 
-async def test_a_replicator_whose_engine_lives_goes_on() -> None:
+async def test_a_replicator_whose_engine_lives_continues() -> None:
     engine = FakeEngine()
     async with nats_server() as server, serving(server.client_url, engine):
         async with replicating(server, parent=os.getppid()):

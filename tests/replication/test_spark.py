@@ -158,7 +158,7 @@ def context_of(cluster: SparkCluster) -> SlowSpark:
     return context
 
 
-def test_every_slot_is_made_ready_while_others_go_on_and_a_stop_ends_that(slow_spark: None) -> None:
+def test_every_slot_is_made_ready_while_others_continue_and_a_stop_ends_that(slow_spark: None) -> None:
     cluster = SparkCluster("spark://hub:7077")
     context = context_of(cluster)
     assert context.began.wait(60)

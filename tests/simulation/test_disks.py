@@ -196,7 +196,7 @@ def test_a_late_failure_is_done_and_reported(tmp_path: Path) -> None:
     assert disk.operations == 2
 
 
-def test_nothing_goes_on_after_a_power_cut_until_the_disk_is_started_again(tmp_path: Path) -> None:
+def test_nothing_continues_after_a_power_cut_until_the_disk_is_started_again(tmp_path: Path) -> None:
     disk = BreakableDisk(tmp_path)
     disk.break_at(2, Fault.POWER_CUT)
     file = disk.open_append(tmp_path / "f")

@@ -122,7 +122,7 @@ def test_an_engine_keeps_its_promises_whatever_breaks(capsys: pytest.CaptureFixt
         )
 
 
-def test_without_faults_everybody_gets_everything() -> None:
+def test_without_faults_every_client_gets_everything() -> None:
     (outcome,) = simulated(chosen(1), "--lasts", "30", "--calm")
     assert not outcome["problem"], described(outcome)
 

@@ -85,7 +85,7 @@ async def test_a_kill_at_any_operation_breaks_no_promise(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.TORN, Fault.FULL, Fault.LATE])
-async def test_one_broken_operation_breaks_no_promise_and_the_stream_goes_on(
+async def test_one_broken_operation_breaks_no_promise_and_the_stream_continues(
     tmp_path: Path, fault: Fault
 ) -> None:
     history = await operations(tmp_path / "undisturbed")
@@ -132,7 +132,7 @@ async def test_a_full_disk_refuses_publishers_but_not_readers_until_there_is_roo
     await check_after_restart(voyage)
 
 
-async def test_a_stream_goes_on_when_segments_below_its_checkpoint_could_not_be_removed(
+async def test_a_stream_continues_when_segments_below_its_checkpoint_could_not_be_removed(
     tmp_path: Path,
 ) -> None:
     machine = Machine(tmp_path)

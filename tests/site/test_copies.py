@@ -58,7 +58,7 @@ def test_fewer_nodes_on_request_keep_fewer_copies_and_say_so(tmp_path: Path) -> 
     assert lowered(topology(tmp_path, nodes=3), "").warnings == ()
 
 
-def test_a_store_of_an_earlier_release_goes_on_without_a_journal(tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_release_continues_without_a_journal(tmp_path: Path) -> None:
     found = topology(tmp_path, nodes=3)
     assert with_older_stores(found, tmp_path) == found
     (tmp_path / "hub" / "store").mkdir(parents=True)

@@ -122,7 +122,7 @@ async def test_the_status_shows_who_serves_and_who_keeps_the_journal(site: Runni
     assert "@" not in hub.journal.address
 
 
-async def test_a_stream_goes_on_without_its_engine_and_its_directory(site: RunningSites) -> None:
+async def test_a_stream_continues_without_its_engine_and_its_directory(site: RunningSites) -> None:
     client = await connected(site)
     await asked(
         client,

@@ -144,7 +144,7 @@ async def _ignore(error: Exception) -> None:
     """Take no notice: refusals are what is tried."""
 
 
-async def test_only_the_engine_speaks_and_hears_on_internal_subjects(hub: tuple[Client, Client]) -> None:
+async def test_only_the_engine_can_use_internal_subjects(hub: tuple[Client, Client]) -> None:
     engine, user = hub
     heard_all, heard = asyncio.Event(), asyncio.Event()
     spied: list[str] = []

@@ -93,7 +93,7 @@ def test_a_site_that_another_engine_serves_has_nothing_to_say_about_it(tmp_path:
         topology_of(tmp_path, value)
 
 
-def test_the_account_of_the_journal_is_nobody_elses(tmp_path: Path) -> None:
+def test_the_account_of_the_journal_is_used_for_nothing_else(tmp_path: Path) -> None:
     value = one_site(nodes=3, accounts={"HEADWATER_JOURNAL": {}})
     with pytest.raises(SettingsError, match="the account HEADWATER_JOURNAL is the journal's"):
         topology_of(tmp_path, value)

@@ -39,6 +39,6 @@ def test_a_stream_that_became_shorter_takes_nothing_back() -> None:
     assert next_offset(90, 5, ReadMaxRows(30)) == 90
 
 
-def test_following_a_stream_needs_somebody_who_knows_its_end() -> None:
+def test_following_a_stream_needs_a_server() -> None:
     with pytest.raises(SettingsError, match="missing option server"):
         StreamDataSource({"path": "store/$G/ORDERS"}).streamReader(SCHEMA)

@@ -45,9 +45,7 @@ def test_a_durable_without_a_client_counts_as_a_subscription(channel: Channel) -
     assert (channel.flow(durable.key), channel.flows) == (None, [group])
 
 
-def test_a_channel_is_idle_when_nobody_subscribes_and_nothing_comes(
-    channel: Channel, clock: DrivenClock
-) -> None:
+def test_a_channel_is_idle_without_subscribers_and_publishes(channel: Channel, clock: DrivenClock) -> None:
     began = clock.now_ns()
     assert channel.idle_at_ns() == began + 1000
     shared = channel.add(1, FlowKey("foo", "me", number=1), ChannelFlow(0))

@@ -67,7 +67,7 @@ def test_what_comes_again_ignores_how_much_may_be_held() -> None:
     assert (late.held, late.is_stalled, flow.room()) == (2, True, 0)
 
 
-def test_nothing_new_is_sent_before_what_nobody_holds() -> None:
+def test_nothing_new_is_sent_before_unassigned_messages() -> None:
     flow = ChannelFlow(9, unheld=[3, 7])
     assert flow.due(0) == []
     member = Member(10, SECOND)
@@ -77,7 +77,7 @@ def test_nothing_new_is_sent_before_what_nobody_holds() -> None:
     assert flow.room() == 8
 
 
-def test_a_message_goes_to_whoever_holds_least() -> None:
+def test_a_message_goes_to_the_member_with_the_fewest_pending() -> None:
     flow, (a, b, c) = a_flow(10, 10, 10)
     flow.send([1, 2, 3], 3, 0)
     assert [a.held, b.held, c.held] == [1, 1, 1]
@@ -139,7 +139,7 @@ def test_a_lone_member_in_doubt_gets_nothing_again_before_it_answers() -> None:
     assert again(flow, 2 * SECOND) == [(1, 1)]
 
 
-def test_who_does_not_listen_gets_nothing_and_all_again_when_it_does() -> None:
+def test_an_absent_subscriber_gets_nothing_and_everything_again_when_it_returns() -> None:
     flow, (member,) = a_flow(5)
     flow.send([1, 2], 2, 0)
     member.is_ready = False

@@ -102,7 +102,7 @@ async def test_of_engines_that_start_at_once_one_stays() -> None:
             await connection.close()
 
 
-async def test_engines_that_come_to_hear_each_other_do_not_both_stay() -> None:
+async def test_of_two_engines_that_discover_each_other_one_exits() -> None:
     async with nats_server(leaf=True) as hub, AsyncExitStack() as stack:
         cable = Cable(int(hub.leaf_url.rpartition(":")[2]))
         stack.push_async_callback(cable.cut)

@@ -78,7 +78,7 @@ async def test_bytes_that_are_no_request_are_refused(server: Streaming) -> None:
 
 
 @pytest.mark.parametrize("inside", ["$HEADWATER.x.REPLICATION.COMMIT", "x" * 4000])
-async def test_nobody_has_the_engine_speak_where_only_engines_do_or_no_line_reaches(
+async def test_the_engine_sends_nothing_to_internal_or_too_long_subjects(
     server: Streaming, inside: str
 ) -> None:
     client = await server.client()
@@ -242,7 +242,7 @@ async def test_what_is_not_acknowledged_comes_again_and_says_so(server: Streamin
     await until(lambda: heard.seqs[-1] == 2)
 
 
-async def test_a_durable_goes_on_where_it_was_left(server: Streaming) -> None:
+async def test_a_durable_continues_where_it_was_left(server: Streaming) -> None:
     client = await server.client()
     heard = await client.subscribe("foo", acks=False, durableName="dur", startPosition=FIRST)
     await client.publish_all("foo", numbered(3))

@@ -42,7 +42,7 @@ async def test_a_durable_in_use_can_be_had_where_that_is_set(tmp_path: Path) -> 
         assert old.seqs == [1]
 
 
-async def test_subscriptions_go_on_after_a_restart_without_a_word_from_clients(tmp_path: Path) -> None:
+async def test_subscriptions_continue_after_a_restart_without_action_by_clients(tmp_path: Path) -> None:
     async with opened_door(tmp_path, Wanted(leaf=True)) as door:
         async with stan_on(door) as server:
             client = await server.client()
@@ -113,7 +113,7 @@ async def test_a_position_behind_the_end_that_a_channel_lost_is_set_back_to_it(t
             assert [(m.sequence, m.data) for m in heard.messages[3:]] == [(2, b"x"), (4, b"new")]
 
 
-async def test_a_group_goes_on_after_a_restart(tmp_path: Path) -> None:
+async def test_a_group_continues_after_a_restart(tmp_path: Path) -> None:
     async with opened_door(tmp_path, Wanted(leaf=True)) as door:
         async with stan_on(door) as server:
             clients = [await server.client(f"c{n}") for n in range(3)]
@@ -146,7 +146,7 @@ async def test_a_subscriber_that_comes_back_gets_what_it_missed_before_anything_
         assert [m.redelivered for m in heard.messages] == [False, False, True, True, False, False]
 
 
-async def test_without_a_leaf_everybody_is_taken_to_listen(tmp_path: Path) -> None:
+async def test_without_a_leaf_every_subscriber_counts_as_present(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         async with stan_on(door) as server:
             client = await server.client()

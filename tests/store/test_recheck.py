@@ -26,7 +26,7 @@ def looks(*results: list[Finding] | Exception) -> list[Finding]:
     return confirmed(look, pause_s=0)
 
 
-def test_what_is_whole_is_looked_at_once() -> None:
+def test_an_intact_file_is_checked_once() -> None:
     assert looks([]) == []
     assert looks([note("place", "said")]) == [note("place", "said")]
 

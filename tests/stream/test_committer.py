@@ -28,7 +28,7 @@ def workshop(tmp_path: Path, disk: BreakableDisk, monkeypatch: pytest.MonkeyPatc
     return Workshop(tmp_path, disk=disk)
 
 
-async def test_nobody_is_answered_before_the_sync(workshop: Workshop, disk: BreakableDisk) -> None:
+async def test_no_publisher_is_answered_before_the_sync(workshop: Workshop, disk: BreakableDisk) -> None:
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"the first starts a segment"))
         workshop.answers.frames.clear()
@@ -149,7 +149,7 @@ async def test_readers_wait_until_the_ledger_holds_only_what_is_durable(
         assert {state.last_seq for state in await asyncio.gather(*states)} == {1}
 
 
-async def test_a_closed_stream_leaves_nobody_waiting(workshop: Workshop) -> None:
+async def test_a_closed_stream_leaves_no_caller_waiting(workshop: Workshop) -> None:
     stream = await workshop.open(config_of())
     await publish(stream, (b"a", b"one"))
     workshop.answers.take()

@@ -67,7 +67,7 @@ async def test_a_commit_that_joined_files_is_made_good_by_the_file_that_took_the
     assert len(data_files(workshop.directory)) == 1
 
 
-async def test_a_table_that_is_behind_and_has_no_files_to_go_on_with_is_refused(workshop: Workshop) -> None:
+async def test_a_table_that_is_behind_and_lacks_files_is_refused(workshop: Workshop) -> None:
     await folded(workshop, 3)
     newest = commits(workshop.directory)[-1]
     files = data_files(workshop.directory)

@@ -155,7 +155,9 @@ async def test_trouble_with_the_delta_log_after_the_commit_does_not_end_folding(
         assert rows(stream) == 7
 
 
-async def test_readers_and_publishers_go_on_while_everything_is_folded_and_compacted(tmp_path: Path) -> None:
+async def test_readers_and_publishers_continue_while_everything_is_folded_and_compacted(
+    tmp_path: Path,
+) -> None:
     workshop = Workshop(tmp_path)
     async with workshop.stream(max_msgs_per_subject=50) as stream:
         stopped = asyncio.Event()

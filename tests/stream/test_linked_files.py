@@ -184,7 +184,7 @@ async def test_its_time_is_never_before_the_message_before_it(workshop: Workshop
         assert (await stream.reading.state()).last_ts > first.ts
 
 
-async def test_among_written_files_times_go_on_from_one_to_the_next(workshop: Workshop) -> None:
+async def test_times_continue_from_one_written_file_to_the_next(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         await publish(stream, (b"local", b""))
         staging = stream.directory / "staging"

@@ -383,7 +383,7 @@ async def test_a_rollup_is_refused_and_changes_nothing_while_the_bucket_cannot_b
     await stream.close()
 
 
-async def test_a_counter_in_a_bucket_goes_on_after_a_restart(bucket: BucketWorkshop) -> None:
+async def test_a_counter_in_a_bucket_continues_after_a_restart(bucket: BucketWorkshop) -> None:
     config = config_of(allow_msg_counter=True, allow_direct=True)
     plus_two = headers(Nats_Incr="2")
     stream = await bucket.open(config)

@@ -80,7 +80,7 @@ async def test_a_batch_that_the_limits_cut_is_one_record(workshop: Workshop) -> 
         await reopened(workshop, stream, config)
 
 
-async def test_a_batch_that_nobody_wants_all_of_is_one_record(workshop: Workshop) -> None:
+async def test_a_batch_without_interest_in_any_message_is_one_record(workshop: Workshop) -> None:
     config = config_of(allow_atomic=True, retention=Retention.INTEREST)
     async with workshop.stream(config) as stream:
         stream.retention.holds.add(Hold(("a",)))
@@ -96,7 +96,7 @@ async def test_a_batch_that_nobody_wants_all_of_is_one_record(workshop: Workshop
         await reopened(workshop, stream, config)
 
 
-async def test_a_rollup_that_nobody_wants_takes_out_what_it_would_replace(workshop: Workshop) -> None:
+async def test_a_rollup_without_interest_removes_what_it_would_replace(workshop: Workshop) -> None:
     config = config_of(allow_rollup_hdrs=True, retention=Retention.INTEREST)
     async with workshop.stream(config) as stream:
         stream.retention.holds.add(hold := Hold())

@@ -22,7 +22,7 @@ from stream.streams import Workshop, config_of, everything, publish, seqs_of
 from waits import until
 
 
-async def test_a_change_to_retention_by_interest_drops_what_nobody_needs(workshop: Workshop) -> None:
+async def test_a_change_to_interest_retention_removes_unneeded_messages(workshop: Workshop) -> None:
     async with workshop.stream() as stream:
         followed = Followed(stream)
         followed.needed = {2, 4}

@@ -52,7 +52,7 @@ async def test_a_new_limit_holds_for_what_comes_and_goes_while_it_is_taken_up(wo
         assert set(stream.reading.subject_counts(">").values()) == {2}
 
 
-async def test_a_scan_goes_on_where_it_was_when_the_stream_goes_back(
+async def test_a_scan_continues_where_it_was_when_the_stream_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)

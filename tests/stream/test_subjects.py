@@ -124,7 +124,7 @@ def test_a_dump_does_not_follow_later_changes() -> None:
 
 
 @pytest.mark.parametrize("history", [False, True])
-def test_a_dump_stays_as_it_was_while_the_index_goes_on(history: bool) -> None:
+def test_a_dump_stays_the_same_while_the_index_changes(history: bool) -> None:
     index = SubjectIndex(history=history)
     index.add_run([b"a", b"b", b"a"], [1, 2, 3], [10, 11, 12])
     dumped = index.dump()

@@ -126,7 +126,7 @@ async def test_what_was_read_before_is_served_without_a_thread(whole: Whole) -> 
     assert whole.view.resident_run_at(7) is None, "neither does the table have it"
 
 
-async def test_reading_does_not_hold_up_the_loop(whole: Whole) -> None:
+async def test_reading_does_not_delay_the_loop(whole: Whole) -> None:
     whole.fold(range(1, 5))
     runs = await asyncio.gather(*(whole.view.run_at(seq) for seq in range(1, 5)))
     assert [messages_of(run)[0].seq for run in runs if run] == [1] * 4

@@ -41,7 +41,7 @@ def test_the_sink_keeps_back_what_is_held(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_bytes() == b"headthree"
 
 
-def test_a_write_that_the_system_takes_in_part_goes_on(tmp_path: Path) -> None:
+def test_a_write_that_the_system_takes_in_part_continues(tmp_path: Path) -> None:
     sink = ChecksumSink(FileIO(tmp_path / "x", "wb"))
     file = sink._file
     with patch.object(sink, "_file") as slow:

@@ -109,7 +109,7 @@ def test_files_of_one_run_share_a_folder_and_others_have_their_own(table: Table)
     assert everything(table) == [sourced(m, seq, NOW) for seq, m in enumerate(wanted, 1)]
 
 
-def test_the_same_call_goes_on_after_a_crash_at_any_step(tmp_path: Path) -> None:
+def test_the_same_call_continues_after_a_crash_at_any_step(tmp_path: Path) -> None:
     def attempt(directory: Path, fails_at: int) -> bool:
         disk = BreakableDisk()
         table = Table.open(directory / "table", disk)
@@ -187,7 +187,7 @@ def test_compaction_takes_it_as_any_other(table: Table) -> None:
     assert data_of(table) == {file.path for file in table.files}
 
 
-def test_sweep_takes_files_and_folders_that_nobody_needs_and_no_other(table: Table) -> None:
+def test_sweep_removes_only_unneeded_files_and_folders(table: Table) -> None:
     link(table, range(1, 51), 0)
     link(table, range(201, 251), 50, "two")
     one, two = table.files
@@ -276,7 +276,7 @@ def old_table(directory: Path) -> Table:
     return Table.open(directory, BreakableDisk())
 
 
-def test_a_table_of_before_goes_on_as_it_was(tmp_path: Path) -> None:
+def test_a_table_of_before_continues_as_it_was(tmp_path: Path) -> None:
     table = old_table(tmp_path / "table")
     assert not table.records_sources
     append(table, range(1, 11))

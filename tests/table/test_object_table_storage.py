@@ -298,7 +298,7 @@ def test_a_staged_object_is_adopted_by_a_copy_in_the_bucket(place: Place) -> Non
 
 @pytest.mark.parametrize("fault", [ObjectFault.REFUSED, ObjectFault.LATE])
 @pytest.mark.parametrize(("operation", "number"), [("copy", 1), ("copy", 2), ("remove", 1), ("read", 1)])
-def test_an_adoption_that_was_interrupted_goes_on(
+def test_an_adoption_that_was_interrupted_continues(
     place: Place, fault: ObjectFault, operation: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = place.open()
@@ -332,7 +332,7 @@ def known(place: Place) -> Table:
     return table
 
 
-def test_a_snapshot_opens_without_the_bucket_and_goes_on_with_it(place: Place) -> None:
+def test_a_snapshot_opens_without_the_bucket_and_continues_with_it(place: Place) -> None:
     table = place.open()
     assert Table.of_snapshot(place.storage()) is None
     table.keep_snapshots((FOLD,))

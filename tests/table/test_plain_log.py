@@ -183,7 +183,7 @@ def test_a_log_with_a_gap_is_left_to_delta_rs(tmp_path: Path) -> None:
     assert plain_log.read(tmp_path / "three", DISK) is None
 
 
-def test_a_commit_of_somebody_else_after_opening_is_not_built_upon(tmp_path: Path) -> None:
+def test_a_foreign_commit_after_opening_is_not_built_upon(tmp_path: Path) -> None:
     filled(tmp_path)
     mine, other = Table.open(tmp_path, DISK), Table.open(tmp_path, DISK)
     other.commit([], [other.files[0]], {"fold": 99})

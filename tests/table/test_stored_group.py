@@ -66,7 +66,7 @@ def test_all_groups_of_a_file_are_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seqs", [range(5, 50), [5, 7, 8, 49]], ids=["dense", "with gaps"])
-def test_sequences_and_times_stay_unless_nobody_wants_the_times(tmp_path: Path, seqs: Sequence[int]) -> None:
+def test_sequences_and_times_stay_unless_times_are_not_wanted(tmp_path: Path, seqs: Sequence[int]) -> None:
     with stored(tmp_path / "x", [message(seq) for seq in seqs], 5) as file:
         rows = file.group(0).rows()
         assert rows.seqs.tolist() == list(seqs)

@@ -44,7 +44,7 @@ async def test_receipts_handed_in_again_while_they_are_taken_get_the_same_answer
         assert (await door.domain.stream("S").reading.state()).messages == 5
 
 
-async def test_nothing_is_planned_on_an_upstream_whose_receipt_is_being_taken_in(
+async def test_nothing_is_planned_for_an_upstream_whose_receipt_is_being_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with copying(tmp_path) as (door, copier):

@@ -79,7 +79,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("data", [b"nonsense", b"[]", b"{}", b'{"error": 1}', b'{"state": {}, "config": {}}'])
-async def test_an_origin_that_answers_nonsense_shows_it_and_holds_up_no_other(
+async def test_an_origin_that_answers_nonsense_shows_it_and_delays_no_other(
     tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with copying(tmp_path) as (door, copier):

@@ -78,7 +78,7 @@ async def test_an_origin_that_is_not_there_answers_with_its_own_error() -> None:
         assert refused.value.err_code == 10059
 
 
-async def test_a_subject_that_nobody_answers_is_named() -> None:
+async def test_an_unanswered_subject_is_named() -> None:
     async with origin() as site:
         with pytest.raises(OriginUnansweredError, match=r"no responders on \$JS\.acme\.API\.CONSUMER"):
             await extent_by_consumers(site.connection, "$JS.acme.API", "S", "deliver")

@@ -39,7 +39,7 @@ async def test_a_start_time_is_found_as_a_sequence(tmp_path: Path, source: Strea
             assert await origins.seq_at(dated, extent) == seq
 
 
-async def test_an_origin_that_nobody_answers_for_is_an_error_that_names_the_subject(tmp_path: Path) -> None:
+async def test_an_unanswered_origin_is_an_error_that_names_the_subject(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         origins = Origins(door.domain, door.connection)
         with pytest.raises(ApiError, match=r"\$JS\.away\.API\.STREAM\.INFO\.O"):

@@ -37,7 +37,7 @@ def test_an_origin_that_grows_makes_it_take_longer() -> None:
     assert pace.caught_up_in_s(1, NOW + 20 * SECOND) == pytest.approx(90_000 / 500, rel=0.2)
 
 
-def test_where_the_origin_grows_as_fast_nobody_can_tell() -> None:
+def test_the_time_left_is_unknown_if_the_origin_grows_as_fast() -> None:
     pace = copying(30, 1000, 100_000, growth=2000)
     assert pace.caught_up_in_s(1, NOW + 30 * SECOND) is None
 

@@ -60,7 +60,7 @@ async def test_it_rests_until_its_origin_grows(streams: tuple[Stream, Stream]) -
     assert pending.grown.is_set()
 
 
-async def test_an_origin_that_grows_while_it_is_looked_at_is_not_forgotten(
+async def test_an_origin_that_grows_while_it_is_checked_is_not_forgotten(
     streams: tuple[Stream, Stream],
 ) -> None:
     origin, target = streams

@@ -65,7 +65,7 @@ async def test_a_replicator_without_slots_is_given_work_for_one(
     assert targets(await copier.asked()) == ["O0-COPY", "O1-COPY", "TRICKLE-COPY"]
 
 
-async def test_who_was_copied_last_comes_last(crowd: tuple[Door, Copier]) -> None:
+async def test_the_upstream_that_was_copied_last_is_planned_last(crowd: tuple[Door, Copier]) -> None:
     door, copier = crowd
     copier.slots = 1
     await copier.tick()

@@ -87,7 +87,7 @@ def test_a_file_must_be_the_one_that_its_sums_are_of(tmp_path: Path) -> None:
         check_adopted(local, [file])
 
 
-async def test_only_staged_files_that_nobody_waits_for_are_removed(tmp_path: Path) -> None:
+async def test_only_staged_files_without_a_pending_receipt_are_removed(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
         file, other = staged(tmp_path, [0, 1]), staged(tmp_path, [0, 1, 2], "other")
         outside = tmp_path / "outside"
@@ -99,7 +99,7 @@ async def test_only_staged_files_that_nobody_waits_for_are_removed(tmp_path: Pat
         stream._store.adoptions.withdraw([file])
 
 
-async def test_what_a_task_left_behind_goes_when_two_rounds_found_nobody_for_it(tmp_path: Path) -> None:
+async def test_files_that_a_task_left_are_removed_after_two_rounds(tmp_path: Path) -> None:
     async with opened(tmp_path) as stream:
         left, awaited, given = (staged(tmp_path, [0], name) for name in ("left", "awaited", "given"))
         stream._store.adoptions.announce([awaited])

@@ -120,7 +120,7 @@ async def test_of_an_origin_that_is_away_nothing_is_known(stream: Stream) -> Non
     assert (away.done, away.behind_s, away.caught_up_in_s) == (None, None, None)
 
 
-async def test_an_origin_that_somebody_asks_for_is_looked_at_soon(stream: Stream) -> None:
+async def test_a_requested_origin_is_checked_soon(stream: Stream) -> None:
     upstream = Upstream(stream, StreamSource(name="O"), mirrored=True)
     upstream.looked_ns, upstream.next_try_ns = 10, 100
     upstream.look_soon(20)
@@ -131,7 +131,7 @@ async def test_an_origin_that_somebody_asks_for_is_looked_at_soon(stream: Stream
     assert upstream.next_try_ns == due_ns, "a failed attempt is retried in its own time"
 
 
-def test_a_clock_that_was_set_back_does_not_hold_up_the_next_attempt() -> None:
+def test_a_clock_that_was_set_back_does_not_delay_the_next_attempt() -> None:
     upstream = Upstream(cast(Stream, None), StreamSource(name="O"), mirrored=False)
     hour = 3_600_000_000_000
     upstream.next_try_ns = 10 * hour + 5_000_000_000

@@ -134,7 +134,7 @@ async def test_an_error_of_a_task_shows_and_is_tried_again(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("folded", [False, True])
-async def test_copying_goes_on_where_it_was_after_a_restart(tmp_path: Path, folded: bool) -> None:
+async def test_copying_continues_where_it_was_after_a_restart(tmp_path: Path, folded: bool) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
         await create(door, name="S", sources=[{"name": "O"}])

@@ -78,7 +78,7 @@ async def test_what_is_no_http_is_hung_up_on(port: int) -> None:
         ("[", 421),
     ],
 )
-async def test_a_name_that_somebody_had_point_to_loopback_gets_no_page(
+async def test_a_foreign_name_that_resolves_to_loopback_gets_no_page(
     port: int, host: str, status: int
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -39,7 +39,7 @@ class ApiContext:
     domain_name: str = ""
     cluster_name: str = ""
     peers: Callable[[], list[JournalPeer]] = list
-    """Returns the servers that keep copies of the store's journal, beside the one that leads."""
+    """Returns the servers that keep copies of the store's journal, besides the leader."""
     counters: RequestCounts = field(default_factory=RequestCounts)
 
     def count(self, error: ApiError | None) -> None:

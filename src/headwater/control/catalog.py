@@ -63,7 +63,7 @@ class Catalog:
         found = next(declaration.homes(self._disk, self._store), None)
         if found is not None and not self._over_streams:
             raise CatalogError(
-                f"the catalog {self._path} is missing or empty, but there are streams, for one in {found}: "
+                f"the catalog {self._path} is missing or empty, but there are streams, such as {found}: "
                 f"restore it, or {REPAIR} to rebuild it from the streams"
             )
 

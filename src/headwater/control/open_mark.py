@@ -1,4 +1,4 @@
-"""A mark beside a SQLite file that is open: it shows later that the write-ahead log of the file is missing.
+"""A mark next to a SQLite file that is open: it shows later that the write-ahead log of the file is missing.
 
 SQLite removes the write-ahead log when a file is closed. After a kill it must still be there. A backup that
 was made without it lacks the last transactions. The mark holds the epoch of the engine that has the file

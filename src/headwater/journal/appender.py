@@ -24,7 +24,7 @@ RETRY_MOST_S = 1.0
 
 
 class JournalFencedError(Exception):
-    """Another engine's record is where ours was to be; `owner` names it."""
+    """Another engine has written a record at our next position; `owner` names the engine."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner)

@@ -24,7 +24,7 @@ class JournalError(DiskError):
 
 
 class PositionTakenError(Exception):
-    """The journal has a record at this position, or claims so: look at it before believing it."""
+    """The journal has a record at this position, or reports one: read it to be sure."""
 
     def __init__(self, position: int) -> None:
         super().__init__(f"position {position} is taken")
@@ -36,13 +36,13 @@ class UnfitJournalError(Error):
 
 
 class JournalPeer(NamedTuple):
-    """A server that keeps a copy of the journal, beside the one that leads it."""
+    """A server that keeps a copy of the journal, besides the leader."""
 
     name: str
     is_current: bool
     is_offline: bool
     active_ns: int
-    """How long ago it was heard."""
+    """How long ago it was last seen."""
     lag: int
 
 

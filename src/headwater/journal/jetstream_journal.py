@@ -1,7 +1,7 @@
 """A journal in a JetStream stream of a NATS cluster: the position of a record is its sequence there.
 
-Appends use the header `Nats-Expected-Last-Sequence`, so that of all engines only the one that knows the last
-record can append the next one. Sequences never return, also not after a purge.
+Appends use the header `Nats-Expected-Last-Sequence`, so that only an engine that knows the last record can
+append the next one. Sequences are never reused, not even after a purge.
 """
 
 from __future__ import annotations

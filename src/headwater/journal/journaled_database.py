@@ -11,7 +11,7 @@ from headwater.journal.record import PIECE_BYTES, ChangePiece, FileOp, parts
 
 PAGE = 4096
 SPARE_BYTES = 256 << 10
-"""How many bytes of changed pages are shipped, beside four times the file, before the whole file is."""
+"""How many bytes of changed pages are shipped, on top of four times the file, before the whole file is."""
 
 
 class JournaledDatabase:

@@ -13,7 +13,7 @@ from headwater.objects.objects import Objects
 
 FOLDER = "records"
 COPIES = 1
-"""Object stores keep more, or the equivalent, but none says so in an answer: `max_replicas` does."""
+"""Object stores keep more copies, but do not report how many: `max_replicas` declares it."""
 READERS = 16
 
 

@@ -1,7 +1,7 @@
 """The head of a store in a journal: opened from the settings, taken over, and shipped until it is closed.
 
-A file `journal` in the directory names the journal. A directory with streams and without that file is a store
-of its own, and is never overwritten. With the file, the directory is a cache.
+A file `journal` in the directory names the journal. A directory with streams and without that file is another
+store, and is never overwritten. With the file, the directory is a cache.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class OpenedHead:
 
     @property
     def peers(self) -> list[JournalPeer]:
-        """Return the servers that keep copies of the journal, beside the one that leads it."""
+        """Return the servers that keep copies of the journal, besides the leader."""
         return self._shipper.peers
 
     def is_leased(self) -> bool:
@@ -84,7 +84,7 @@ class OpenedHead:
 
 
 def require_no_mark(store: Path) -> None:
-    """Refuse a directory that is a cache of a journal: an engine without it would store beside it."""
+    """Refuse a directory that is a cache of a journal, because this engine does not use that journal."""
     mark = read_mark(store)
     if mark is not None:
         raise SettingsError(f"store: {store} is a cache of the journal {mark.address}: pass it as --journal")

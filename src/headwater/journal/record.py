@@ -6,7 +6,7 @@
     16     the fields of `Record` as a MessagePack array
 
 A change of a file is one piece or several. All pieces of a change but the last are marked with `more`. A
-change whose last piece is missing never happened.
+change whose last piece is missing is ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordKind(IntEnum):
     """Why a record was written."""
 
     CHANGES = 0
-    """Changes of files; without any, a sign of life."""
+    """Changes of files; without any, a heartbeat."""
     TAKEOVER = 1
     """An engine took over the store: nothing of an earlier engine follows."""
     CLOSED = 2

@@ -2,10 +2,11 @@
 
 1. A change is queued, in the order in which it was made on the disk.
 2. The thread appends what is queued as one record, of up to about 1 MiB.
-3. Whoever waits for a change to be durable is woken.
+3. Callers that wait for the change to be durable are woken.
 
 A change stays queued until the journal has it, also if its caller gave up waiting. So the journal always
-holds a state that the disk went through. While there is nothing to ship, an empty record is a sign of life.
+contains a state that the disk had at some time. While there is nothing to ship, an empty record is a
+heartbeat.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from headwater.journal.record import PIECE_BYTES, ChangePiece, RecordKind
 logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
-"""How often an engine that changes nothing shows that it is there."""
+"""How often an engine without changes appends a heartbeat."""
 LEASE_S = 3.5
 """How long after the start of an append no other engine takes over: less than `takeover.SILENCE_S`."""
 PATIENCE_S = 20.0
@@ -34,7 +35,7 @@ PATIENCE_S = 20.0
 RECORD_BYTES = PIECE_BYTES + (128 << 10)
 """A record is closed when its pieces have this much data."""
 TRIM_RECORDS, TRIM_BYTES = 256, 16 << 20
-"""Trim when so many records, or bytes of them, are not needed any more."""
+"""Trim when this many records, or bytes of them, are no longer needed."""
 SLACK_BYTES, SLACK_RECORDS = 32 << 20, 4000
 """How much more than the files themselves the journal may hold before old files are written again."""
 REWRITES = 64

@@ -107,8 +107,8 @@ class Log:
     def sync(self) -> None:
         """Return once everything appended would survive a power cut, and the store is still ours.
 
-        A take-over first raises the epoch and then reads the log. So whoever finds the epoch unchanged after
-        a sync knows that the next owner will find what was synced.
+        A take-over first raises the epoch and then reads the log. So if the epoch is unchanged after a sync,
+        the next owner will find what was synced.
         """
         file = self._writable()
         if self._durable == file.size:

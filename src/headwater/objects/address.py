@@ -62,7 +62,7 @@ class BucketAddress:
 
     @property
     def scheme(self) -> str:
-        """Return how the object store is spoken to."""
+        """Return the scheme of the object store."""
         return urlsplit(self.url).scheme
 
     @property
@@ -93,7 +93,7 @@ class BucketAddress:
 
     @property
     def delta_url(self) -> str:
-        """Return the address as delta-rs takes it, which decodes escapes."""
+        """Return the address for delta-rs, which decodes escapes."""
         scheme, _, rest = self.url.partition("://")
         return f"{scheme}://{quote(rest, safe='/$=:._-~')}"
 

@@ -23,7 +23,7 @@ from headwater.objects.objects import ObjectInfo
 REQUEST_S = 30
 CONNECT_S = 5
 RETRY_S = 8
-"""How long a refused request is tried again; what uses objects tries again later by itself."""
+"""How long a refused request is retried; callers retry later by themselves."""
 PART_BYTES = 8 << 20
 _MOST_RETRIES = 6
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -107,7 +107,7 @@ class Bucket:
             with self._doing("remove", key):
                 obstore.delete(self._store, key)
         except ObjectError as error:
-            # A folder says that there was none; S3 does not.
+            # A folder reports that there was none; S3 does not.
             if error.problem is not Problem.MISSING:
                 raise
         if self._address.is_local and self._file(key).parent.is_dir():
@@ -119,7 +119,7 @@ class Bucket:
             self.sync(target)
 
     def sync(self, key: str) -> None:
-        # An object store syncs what it takes, a folder does not.
+        # An object store syncs each write, a folder does not.
         if self._address.is_local:
             path = self._file(key)
             _sync(path)
@@ -133,7 +133,7 @@ class Bucket:
         return str(result["e_tag"] or "")
 
     def _replace_file(self, key: str, data: bytes, e_tag: str) -> str:
-        """Replace a file that has this ETag; the lock keeps out others that do the same."""
+        """Replace a file that has this ETag; a lock excludes other callers."""
         lock = os.open(self._address.local_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -155,7 +155,7 @@ class Bucket:
 
 
 def _client(address: BucketAddress, retry_s: float) -> dict[str, Any]:
-    """Return how requests are made and made again."""
+    """Return the options for requests and their retries."""
     if address.is_local:
         return {}
     return {
@@ -181,7 +181,7 @@ def _client(address: BucketAddress, retry_s: float) -> dict[str, Any]:
 def _refusals(address: str, operation: str) -> Iterator[None]:
     """Run a span in which what the library raises becomes an ObjectError.
 
-    The library's own text is left out, also as a cause: it may hold an address that is signed.
+    The library's own text is left out, also as a cause: it may contain a signed address.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Objects of a store that may go away: requests fail at once then, but for one in a while that tries it."""
+"""Objects of a store that may become unreachable: requests then fail at once, except one now and then."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Outage:
         raise ObjectError(error.address, error.operation, error.problem, error.detail)
 
     def failed(self, error: ObjectError) -> None:
-        """Record that a request found the store away."""
+        """Record that a request found the store unreachable."""
         with self._lock:
             is_new = self._error is None
             if is_new:

@@ -53,5 +53,5 @@ class ObjectError(DiskError):
 
     @property
     def is_outage(self) -> bool:
-        """Return whether the store itself is the problem, so that other objects would meet it too."""
+        """Return whether the store itself is the problem, so that other requests would fail too."""
         return self.problem not in _FINAL

@@ -57,7 +57,7 @@ class Objects(Protocol):
         ...
 
     def put_if_absent(self, key: str, data: bytes) -> str:
-        """Return the ETag once the object is this data; of all callers for one key one succeeds."""
+        """Return the ETag once the object is this data; if several callers use one key, one succeeds."""
         ...
 
     def put_if_match(self, key: str, data: bytes, e_tag: str) -> str:

@@ -43,7 +43,7 @@ class Piece:
     removed: bytes = b""
     """Serialized BitMap64 of the file's sequences whose messages are removed."""
     bucket: BucketAddress | None = None
-    """Where the file is, if not on the disk; credentials come from the environment of whoever reads."""
+    """Where the file is, if not on the disk; credentials come from the environment of the reader."""
 
 
 def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:

@@ -15,7 +15,7 @@ _LOG = "_delta_log"
 def fetch(remote: RemoteTable, made: Path) -> None:
     """Return once a folder holds what the table holds; what is removed meanwhile is left out.
 
-    Files that are staged for the table go to the folder beside it, as for a table on the disk.
+    Files that are staged for the table go to the folder next to it, as for a table on the disk.
     """
     bucket = Bucket(remote.bucket)
     keys = [info.key for info in bucket.list()]

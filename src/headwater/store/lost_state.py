@@ -21,7 +21,7 @@ from headwater.wire import consumer_json
 def recovered(
     source: StreamSource, config: StreamConfig, copied: dict[str, Cursor], is_empty: bool
 ) -> Cursor:
-    """Return where a source goes on whose cursor is lost; the engine refuses one that is not known."""
+    """Return where a source without its cursor continues; if that is unknown, the engine refuses it."""
     if is_empty:
         return Cursor()
     found = copied.get(source.index_name)

@@ -160,7 +160,7 @@ def compare(store: Path, homes: Iterable[StreamDirectory], catalog: CatalogView)
 def copies(
     homes: Iterable[StreamDirectory], expected: Collection[Path]
 ) -> list[tuple[StreamDirectory, Path]]:
-    """Return the directories that bear the identity of another one, which is where the catalog says."""
+    """Return directories that have the identity of another one, which is at the path in the catalog."""
     homes = list(homes)
     placed = {home.id: home.path for home in homes if home.id and home.path in expected}
     return [(home, placed[home.id]) for home in homes if placed.get(home.id, home.path) != home.path]

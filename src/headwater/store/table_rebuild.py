@@ -86,7 +86,7 @@ def read_log(directory: Path, disk: Disk) -> Logged:
 
 
 def choose(logged: Logged, found: Sequence[FoundFile], staged: Sequence[str]) -> Rebuilt:
-    """Return the files that a table needs beside the log, and how far they reach. Pure code."""
+    """Return the files that a table needs in addition to the log, and how far they reach. Pure code."""
     everything = BitMap64()
     for each in found:
         everything |= each.seqs

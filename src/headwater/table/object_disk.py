@@ -37,7 +37,7 @@ class ObjectDisk:
         return self._objects.get(self._key(path))
 
     def write_atomic(self, path: Path, data: bytes) -> None:
-        """Return once the object is this data; a commit is never replaced, whoever wrote it."""
+        """Return once the object is this data; a commit of any engine is never replaced."""
         key = self._key(path)
         if key.startswith(_LOG) and key.endswith(_COMMIT):
             create(self._objects, key, data)
@@ -84,7 +84,7 @@ class ObjectDisk:
 
 
 def create(objects: Objects, key: str, data: bytes) -> None:
-    """Return once an object that was not there is this data; after an unknown outcome, look whose it is."""
+    """Return once a new object is this data; after an unknown outcome, check which engine wrote it."""
     try:
         objects.put_if_absent(key, data)
     except ObjectError as error:

@@ -217,7 +217,7 @@ class CachedBytes(ObjectBytes):
             for start, stop in parquet.read_footer(source, None).places:
                 self._cache.put(f"{self.name}:{start}:{stop - start}", source.read(start, stop - start))
         except (OSError, CorruptionError):
-            pass  # the bucket has it, and who reads it there reports damage
+            pass  # the bucket has it, and a reader reports damage there
 
     def tail(self, length: int) -> tuple[bytes, int]:
         kept = self._cache.get(f"{self.name}:tail:{length}")

@@ -1,7 +1,7 @@
 """A Delta log without delta-rs: its first commit, and the state that its commits and checkpoint describe.
 
 delta-rs needs milliseconds and memory to load a table, however small. Most tables of a store with many
-streams are small and at rest, and are read here in a fraction of that. Whatever this module does not know
+streams are small and idle, and are read here in a fraction of that. Whatever this module does not know
 is left to delta-rs: then there is no state.
 """
 
@@ -51,7 +51,7 @@ _CHECKPOINT_COLUMNS = (
     *(f"add.{name}" for name in ("path", "size", "stats", "partitionValues", "deletionVector.storageType")),
     *("domainMetadata.domain", "sidecar.path", "checkpointMetadata.version"),
 )
-"""What is read of a checkpoint; what it says of removed files is of no use here."""
+"""The columns that are read from a checkpoint; removed files are not needed."""
 _CHECKPOINT_KINDS = {name.partition(".")[0] for name in _CHECKPOINT_COLUMNS} | {"remove"}
 _MAPS = ("partitionValues", "configuration", "options")
 

@@ -1,7 +1,7 @@
 """Ranges of objects kept on the local disk, the least recently used removed first.
 
 What is in it was read from a bucket and can be read there again. So nothing is synced, a file that cannot be
-written is left out, and whoever reads a range checks it.
+written is left out, and every reader verifies what it reads.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class RangeCache:
             return _name(key) in self._sizes
 
     def takes(self, length: int) -> bool:
-        """Return whether there can be room for so many bytes, and as many again."""
+        """Return whether twice this many bytes can fit into the cache."""
         return 2 * length <= self._max_bytes
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep data, unless there is no room for it."""
+        """Store data, unless it does not fit."""
         if len(data) > self._max_bytes:
             return
         name = _name(key)

@@ -1,7 +1,7 @@
 """Where transfer tasks leave finished files for a table until the stream's log names them.
 
-On the disk this is a folder beside the table. In a bucket it is a prefix below the table: readers of Delta
-tables leave out what begins with an underscore, and whoever removes the table removes this too.
+On the disk this is a folder next to the table. In a bucket it is a prefix below the table: readers of Delta
+tables ignore names that begin with an underscore, and removing the table removes this too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Staging(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Return the folder of this machine that has the files, or stands for them."""
+        """Return the folder of this machine that contains the files, or a path that represents them."""
         ...
 
     @property

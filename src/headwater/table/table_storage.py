@@ -1,4 +1,4 @@
-"""Where the files of one table are kept: the protocol of such a place, and the one on the local disk."""
+"""The storage of one table's files: the protocol, and the implementation on the local disk."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TableStorage(Protocol):
         ...
 
     def require_ready(self) -> None:
-        """Raise if the place is known to be unreachable: a change would fail."""
+        """Raise if the storage is known to be unreachable: a change would fail."""
         ...
 
     def require_owner(self, *, removes: bool = False) -> None:

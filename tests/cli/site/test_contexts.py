@@ -17,7 +17,7 @@ ACCOUNTS = (
 TOPOLOGY = Topology((Site(name="hub", domain="d", accounts=ACCOUNTS),))
 
 
-def test_there_is_a_context_for_each_account_that_somebody_can_log_in_to() -> None:
+def test_there_is_a_context_for_each_account_with_a_login() -> None:
     found = dict(contexts_of(TOPOLOGY, "p-"))
     assert sorted(found) == ["p-hub", "p-hub-key", "p-hub-sys"]
     hub = found["p-hub"]
@@ -43,7 +43,7 @@ def test_contexts_of_sites_with_certificates_trust_their_authority() -> None:
     )
 
 
-def test_contexts_of_somebody_else_stay_as_they_are(tmp_path: Path) -> None:
+def test_contexts_that_site_did_not_write_stay_unchanged(tmp_path: Path) -> None:
     folder = ContextFolder(tmp_path)
     folder.save("hub", SavedContext(url="nats://mine", description="mine"))
     written, foreign = write_contexts(folder, TOPOLOGY)

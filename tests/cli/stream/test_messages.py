@@ -41,7 +41,7 @@ def test_a_message_that_is_not_there_is_one_sentence(shell: Shell, stream: str) 
     assert (ran.code, ran.err) == (1, "headwater: no message found (10037)\n")
 
 
-def test_without_a_sequence_somebody_must_be_there_to_ask(
+def test_a_missing_sequence_is_asked_for_only_on_a_terminal(
     shell: Shell, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shell("stream", "get", stream).code == 2
@@ -69,7 +69,7 @@ def test_a_view_begins_at_the_given_start(shell: Shell, stream: str) -> None:
     assert shell.ok("stream", "view", stream, "--raw", "2") == "message a\nmessage b\n"
 
 
-def test_at_a_terminal_a_view_goes_on_page_by_page(
+def test_at_a_terminal_a_view_continues_page_by_page(
     shell: Shell, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ask, "possible", lambda: True)

@@ -98,7 +98,7 @@ def test_at_a_terminal_a_stream_can_be_picked(
     assert "Select a stream" in ran.err
 
 
-def test_a_stream_is_removed_only_when_somebody_says_so(
+def test_a_stream_is_removed_only_after_confirmation(
     shell: Shell, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = shell("stream", "rm", stream)

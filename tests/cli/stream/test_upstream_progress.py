@@ -75,7 +75,7 @@ def test_it_never_claims_to_be_done_before_it_is() -> None:
     assert "99.9%" in text
 
 
-def test_what_nobody_knows_is_said_so() -> None:
+def test_unknown_values_are_shown_as_unknown() -> None:
     known = {key: value for key, value in CATCHING_UP.items() if key not in ("behind", "caught_up_in")}
     lines = dict(progress_lines(upstream(**known)))
     assert (lines["Behind"], lines["Time Left"]) == ("unknown", "unknown")

@@ -296,7 +296,7 @@ def test_little_is_left_to_single_frames() -> None:
     assert runs_in(plain(*range(1, 101)), SMALL) == [99]
 
 
-def test_data_that_is_longer_than_what_is_looked_at_is_waited_for() -> None:
+def test_data_longer_than_the_window_is_waited_for() -> None:
     raw = plain(1, 2) + delivery(3, data=bytes(range(256)) * 1000) + plain(4, 5)
     assert runs_in(raw, Limits(1, 1000, 1000), range(0, len(raw), 25_000)) == [1, 2]
 

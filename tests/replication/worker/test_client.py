@@ -88,7 +88,7 @@ def test_servers_that_are_away_are_named() -> None:
         BlockingClient(ConnectOptions(servers=("nats://127.0.0.1:1",)))
 
 
-async def test_a_request_that_nobody_answers_is_an_error_at_once() -> None:
+async def test_a_request_without_responders_is_an_error_at_once() -> None:
     async with nats_server() as server:
         with BlockingClient(ConnectOptions(servers=(server.client_url,))) as client:
             with pytest.raises(BusError, match="no responders on nowhere"):
@@ -157,7 +157,7 @@ async def test_a_new_connection_has_nothing_of_the_one_before() -> None:
         assert await asyncio.to_thread(read, server.client_url) == [b"hello"]
 
 
-async def test_what_has_come_is_looked_at_before_more_is_waited_for() -> None:
+async def test_received_bytes_are_processed_before_more_are_waited_for() -> None:
     def read(url: str) -> list[bytes]:
         with BlockingClient(ConnectOptions(servers=(url,))) as client:
             inbox = client.open()

@@ -173,7 +173,7 @@ async def test_where_no_consumer_may_be_made_a_long_range_is_read_by_direct_gets
     assert (reading.seqs, reading.through) == (list(range(1, 11)), 10)
 
 
-async def test_where_the_consumer_ends_too_early_direct_gets_go_on() -> None:
+async def test_where_the_consumer_ends_too_early_direct_gets_continue() -> None:
     with patch.object(origin, "FEW", 0):
         async with proxied() as (site, proxy):
             proxy.answers["CONSUMER.CREATE"] = {"name": "behind", "num_pending": 0}

@@ -94,7 +94,7 @@ def test_a_consumer_that_delivered_what_is_not_committed_is_set_back() -> None:
     assert script.requests == ["INFO.ORDERS.OURS", "RESET.ORDERS.OURS"]
 
 
-def test_a_consumer_that_is_owed_acknowledgements_nobody_remembers_is_set_back() -> None:
+def test_a_consumer_with_forgotten_acknowledgements_is_reset() -> None:
     script = Script([delivery(3, 1, 0)], delivered=(3, 3), pending=1)
     reader = reader_of(script, 4, rewinds=True)
     assert (read(reader), list(reader.settled), reader.through) == ([], [3], 3)
@@ -159,7 +159,7 @@ def test_a_pull_that_breaks_off_names_the_export_that_lets_one_answer_pass() -> 
         read(reader_of(Script([delivery(1, 1, 2)], pending=3)))
 
 
-def test_a_pull_that_nobody_answers_says_so() -> None:
+def test_a_pull_without_an_answer_is_reported() -> None:
     nobody = (b"_INBOX.x", b"", b"NATS/1.0 503\r\n\r\n", b"")
     with pytest.raises(BusError, match="no responders on"):
         read(reader_of(Script([nobody], pending=3)))

@@ -84,7 +84,7 @@ def test_reading_ends_when_nothing_is_pending_and_takes_the_consumer_away() -> N
     assert (script.renewed, script.shut_inboxes) == (0, 1)
 
 
-def test_one_who_wants_no_more_does_not_wait_for_what_is_on_its_way() -> None:
+def test_a_reader_that_ends_does_not_wait_for_messages_in_flight() -> None:
     script = Script(3, [delivery(5, 1, 2)], [delivery(8, 2, 1)])
     reader = PushReader(script, ORIGIN, ())  # type: ignore[arg-type]
     next(reader.read(5, 100))
@@ -155,7 +155,7 @@ def test_one_that_falls_silent_is_only_that() -> None:
         read(Script(2, [delivery(5, 1, 1)]))
 
 
-def test_flow_control_that_nobody_takes_is_a_missing_export() -> None:
+def test_unanswered_flow_control_is_a_missing_export() -> None:
     asking = control(FLOW_CONTROL, b"$JS.FC.ORDERS.hidden.1")
     script = Script(2, [delivery(5, 1, 1), asking, asking], [asking])
     script.items = [(b"_INBOX.y", b"", b"NATS/1.0 503\r\n\r\n", b"")] * 2

@@ -41,7 +41,7 @@ def content(intake: ReceiveBuffer) -> bytes:
     st.lists(st.tuples(st.binary(min_size=1, max_size=200), st.integers(0, 250)), min_size=1, max_size=12),
     st.integers(1, 300),
 )
-def test_bytes_stay_in_order_however_much_is_looked_at_between_reads(
+def test_bytes_stay_in_order_however_much_is_processed_between_reads(
     pieces: list[tuple[bytes, int]], size: int
 ) -> None:
     near, far = socket.socketpair()

@@ -132,7 +132,7 @@ async def test_a_subject_that_is_no_text_is_refused(workshop: Workshop, subject:
         assert [m.subject for m in await everything(stream)] == ["ü.ö".encode()]
 
 
-async def test_without_acknowledgements_nobody_hears_anything(workshop: Workshop) -> None:
+async def test_without_acknowledgements_publishers_get_no_answer(workshop: Workshop) -> None:
     async with workshop.stream(no_ack=True, max_msg_size=3) as stream:
         await publish(stream, (b"a", b"1"), (b"a", b"too large"))
         block = headers(Nats_Msg_Id="same")

@@ -24,7 +24,7 @@ async def test_files_are_returned_in_order_up_to_a_sequence() -> None:
     assert adoptions.holding(31) is None
 
 
-async def test_who_waits_for_some_files_does_not_wait_for_later_ones() -> None:
+async def test_a_wait_for_some_files_does_not_wait_for_later_ones() -> None:
     adoptions = Adoptions()
     adoptions.announce([a_file(1, 10), a_file(11, 20)])
     first, all_of_them = (asyncio.ensure_future(adoptions.ended(seq)) for seq in (10, None))
@@ -48,7 +48,7 @@ async def test_a_file_that_was_refused_is_withdrawn_but_not_the_next_one_in_its_
     assert not adoptions
 
 
-async def test_nobody_waits_for_a_stream_that_is_closed() -> None:
+async def test_waits_for_a_closed_stream_end() -> None:
     adoptions = Adoptions()
     adoptions.announce([a_file(1, 10)])
     waiting = asyncio.ensure_future(adoptions.ended())

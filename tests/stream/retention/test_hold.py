@@ -45,7 +45,7 @@ CONSUMED = st.builds(Consumed, st.integers(1, 8), st.sets(st.integers(1, 8)))
     seq=st.integers(1, 8),
     subject=st.sampled_from(SUBJECTS),
 )
-def test_a_message_leaves_when_the_retention_says_so_and_nobody_needs_it(
+def test_a_message_is_removed_when_retention_allows_it_and_it_is_not_needed(
     retention: Retention, held: list[Hold], consumed: list[Consumed], seq: int, subject: bytes
 ) -> None:
     holds = StreamHolds()

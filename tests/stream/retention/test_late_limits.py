@@ -76,7 +76,7 @@ async def test_limits_that_an_outage_kept_back_hold_after_a_restart(
         assert await seqs_of(stream) == list(range(42 - limit, 42))
 
 
-async def test_a_long_limit_of_a_subject_holds_up_nothing(workshop: BucketWorkshop) -> None:
+async def test_a_long_limit_of_a_subject_delays_nothing(workshop: BucketWorkshop) -> None:
     async with workshop.stream(max_msgs_per_subject=70) as stream:
         await fill(workshop, stream, *([b"a"] * 70 + [b"b"] * 70))
         workshop.hang()

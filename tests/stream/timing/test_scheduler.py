@@ -79,7 +79,7 @@ async def test_a_schedule_survives_a_restart(workshop: Workshop) -> None:
         assert len(await tick(workshop, stream, 1)) == 3
 
 
-async def test_what_was_due_while_nobody_ran_is_published_once(workshop: Workshop) -> None:
+async def test_a_schedule_due_while_no_engine_ran_is_published_once(workshop: Workshop) -> None:
     async with workshop.stream(CONFIG) as stream:
         await publish(stream, (b"in", b"tick", every(5)))
     workshop.clock.advance(1000 * SECOND)
@@ -128,7 +128,7 @@ async def test_what_is_published_may_replace_what_was(workshop: Workshop) -> Non
             assert len(await tick(workshop, stream, 5)) == 1
 
 
-async def test_a_schedule_that_publishes_too_much_is_given_up_and_holds_up_no_other(
+async def test_a_schedule_that_publishes_too_much_is_given_up_and_delays_no_other(
     workshop: Workshop,
 ) -> None:
     config = config_of(allow_msg_schedules=True, allow_rollup_hdrs=True, max_msg_size=130)
@@ -139,7 +139,7 @@ async def test_a_schedule_that_publishes_too_much_is_given_up_and_holds_up_no_ot
         assert [message.data for message in await tick(workshop, stream, 5)] == [b"small"] * 2
 
 
-async def test_a_schedule_for_nobody_ends_or_goes_on_all_the_same(workshop: Workshop) -> None:
+async def test_a_schedule_without_interest_ends_or_continues_as_usual(workshop: Workshop) -> None:
     config = config_of(allow_msg_schedules=True, allow_rollup_hdrs=True, retention=Retention.INTEREST)
     async with workshop.stream(config) as stream:
         stream.retention.holds.add(Hold(("in.>",)))
