@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -19,6 +20,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from cables import Cable, CableRoom
+from headwater.site.engines import SERVING
 from headwater.site.run_record import read_record
 from jetstreams import Shell
 from topologies import ACCOUNTS, CINEMAS, RunningSites, cinemas, running_sites
@@ -69,8 +71,9 @@ class Cinemas:
 
     async def status(self) -> str:
         """Return what `headwater site status` shows."""
-        directory = str(self.sites.layout.directory)
-        return await self.nats("site", "status", str(self.sites.file), "--dir", directory)
+        command = ("site", "status", str(self.sites.file), "--dir", str(self.sites.layout.directory))
+        # Its exit code says whether anything is down.
+        return (await asyncio.to_thread(self.shell, *command, NATS_URL="")).out
 
     def tell(self) -> str:
         """Return what all parts have said, for whoever must find out why they differ."""
@@ -188,6 +191,17 @@ class Cinemas:
         (process,) = [child for child in record.children if child.name == name]
         os.kill(process.pid, signal.SIGKILL)
 
+    def lose_engine(self, site: str) -> None:
+        """Kill the engine that serves a site, with its directory."""
+        record = read_record(self.sites.layout.directory)
+        assert record is not None
+        (serving,) = [each for each in record.engines if each.engine == site and each.state == SERVING]
+        assert serving.process is not None
+        # Stopped first: it is started again at once, and must not find its directory.
+        os.kill(serving.process.pid, signal.SIGSTOP)
+        shutil.rmtree(self.sites.layout.store(site, serving.number))
+        os.kill(serving.process.pid, signal.SIGKILL)
+
     async def audit(self) -> None:
         """Check every target: nothing lost, nothing twice, each origin's messages in order."""
         await self.holds("hub", "sales", self.published["tickets-1"] + self.published["tickets-2"])
@@ -219,13 +233,18 @@ async def _ignore(error: Exception) -> None:
 
 
 @contextmanager
-def opened_cinemas(directory: Path, nodes: int = 1) -> Iterator[Cinemas]:
+def opened_cinemas(
+    directory: Path, nodes: int = 1, files: Callable[[str], list[Path]] | None = None
+) -> Iterator[Cinemas]:
     """Run the sites of the example with Spark, every link on a cable of its own; streams are not made yet.
 
-    The first cinema's link logs in as the users do; the second one's has a user of its own.
+    The first cinema's link logs in as the users do; the second one's has a user of its own. With three nodes,
+    the headquarters has two engines.
     """
-    streams = {name: [str(file) for file in guide_files(name)] for name in ("hub", *SPOKES)}
+    files = files or guide_files
+    streams = {name: [str(file) for file in files(name)] for name in ("hub", *SPOKES)}
     value = cinemas(nodes, streams)
+    value["sites"]["hub"]["engines"] = 2 if nodes > 1 else 1
     own = {"user": "cinema-2", "password": "two", "leaf": "spoke-2"}
     value["accounts"] = {**ACCOUNTS, "ACC": {"users": [*ACCOUNTS["ACC"]["users"], own]}}
     value["sites"]["spoke-2"]["remotes"][0]["user"] = own["user"]
@@ -260,3 +279,18 @@ def netem(port: int) -> list[str]:
 def guide_files(domain: str) -> list[Path]:
     """Return the example's streams of a domain."""
     return sorted((CINEMAS / "src").glob(f"{domain}.*.json"))
+
+
+def literal_files(directory: Path, domain: str) -> list[Path]:
+    """Return the streams of a domain as the original guide has them, with three replicas each.
+
+    Its mirror is none, so that the corrected one is used, with three replicas as well.
+    """
+    found = sorted((CINEMAS.parent / "three-copies" / "src").glob(f"{domain}.*.json"))
+    mirror = f"{domain}.cinema-a-mirror.json"
+    for place, file in enumerate(found):
+        if file.name == mirror:
+            config = json.loads((CINEMAS / "src" / mirror).read_text())
+            found[place] = directory / mirror
+            found[place].write_text(json.dumps({**config, "num_replicas": 3}))
+    return found

@@ -13,7 +13,8 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import nats.errors
@@ -21,7 +22,15 @@ import pytest
 
 from headwater.model.upstream import hash8
 from headwater.site.status import status_of
-from on_spark.cinemas import PUBLISHED, SPOKES, Cinemas, guide_files, netem, opened_cinemas
+from on_spark.cinemas import (
+    PUBLISHED,
+    SPOKES,
+    Cinemas,
+    guide_files,
+    literal_files,
+    netem,
+    opened_cinemas,
+)
 from rounds import choose_seed, rounds
 
 ROUNDS = rounds(3)
@@ -49,10 +58,10 @@ def rows(report: str) -> list[list[str]]:
     return found
 
 
-async def make_streams(cinemas: Cinemas) -> None:
+async def make_streams(cinemas: Cinemas, files: Callable[[str], list[Path]] = guide_files) -> None:
     """Make the guide's streams by its own commands."""
     for domain in ("spoke-1", "spoke-2", "hub"):
-        for file in guide_files(domain):
+        for file in files(domain):
             said = await cinemas.nats(
                 "--context=hub", "str", "add", "--config", str(file), f"--js-domain={domain}"
             )
@@ -243,15 +252,28 @@ def test_links_that_the_kernel_slows_down_bring_everything_in_order() -> None:
 
 @pytest.mark.skipif(not os.environ.get("TEST_SLOW"), reason="nine servers and a Spark more: make test-slow")
 async def test_three_nodes_at_each_site_and_one_of_each_killed(tmp_path: Path) -> None:
-    opening = opened_cinemas(tmp_path, nodes=3)
+    files = partial(literal_files, tmp_path)
+    opening = opened_cinemas(tmp_path / "sites", 3, files)
     wide = await asyncio.to_thread(opening.__enter__)
     try:
-        await make_streams(wide)
+        await make_streams(wide, files)
+        # The guide's target keeps a message only for consumers.
+        await wide.nats(
+            *("--context=hub", "--js-domain=hub", "consumer", "add", "sales", "audit", "--pull", "--defaults")
+        )
+        for site, stream in (("hub", "sales"), ("hub", "cinema-a"), ("spoke-2", "tickets-2")):
+            cluster = (await wide.info(site, stream))["cluster"]
+            assert len(cluster["replicas"]) == 2, "three servers keep it"
         for stream in PUBLISHED:
             await wide.publish(stream, 20)
         await wide.audit()
         for site in ("hub", *SPOKES):
             wide.kill(f"nats-server {site}-1")
+            for stream in PUBLISHED:
+                await wide.publish(stream, 20)
+        await wide.audit()
+        for site in ("hub", *SPOKES):
+            wide.lose_engine(site)
             for stream in PUBLISHED:
                 await wide.publish(stream, 20)
         await wide.audit()
