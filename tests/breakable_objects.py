@@ -146,3 +146,10 @@ class BreakableObjects:
         if fault is ObjectFault.LATE:
             raise ObjectError(f"{self.address}/{key}", operation, Problem.UNREACHABLE)
         return done
+
+
+class LaxObjects(BreakableObjects):
+    """Objects without conditional writes: every writer wins."""
+
+    def put_if_absent(self, key: str, data: bytes) -> str:
+        return self.put(key, data)

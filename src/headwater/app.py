@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from headwater.settings import Settings
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
+from headwater.table.first_check import require_usable
 from headwater.threads import ElasticThreads, on_thread
 from headwater.web.page_server import PageServer
 
@@ -73,6 +75,7 @@ async def serve(settings: Settings, announcements: Announcements | None = None) 
 
 async def _serve_store(settings: Settings, store: Path, announcements: Announcements) -> None:
     """Serve a store until cancelled, as soon as no other engine serves it."""
+    await _check_tables(settings, store)
     lock, monitor = StoreLock(store), EngineMonitor(settings, store)
     announcements = _MonitoredAnnouncements(announcements, monitor.status)
     _warn_if_open_to_all(store)
@@ -116,6 +119,16 @@ class _MonitoredAnnouncements:
     def ready(self, url: str, served: str, seconds: float) -> None:
         """Announce what is served."""
         self._announcements.ready(url, served, seconds)
+
+
+async def _check_tables(settings: Settings, store: Path) -> None:
+    """Refuse a bucket that a new store cannot use, before anything is written."""
+    address = handover.tables_of(settings)
+    if address is not None and not (store / CATALOG).exists():
+        has_journal = settings.journal is not None
+        await on_thread(
+            partial(require_usable, address, store, has_journal=has_journal, may_be_away=settings.standby)
+        )
 
 
 @asynccontextmanager

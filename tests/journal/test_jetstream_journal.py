@@ -25,6 +25,11 @@ def test_a_server_without_replicas_is_refused_unless_that_is_waived() -> None:
     with journal_cluster(size=1) as single:
         with pytest.raises(UnfitJournalError, match=r"cannot have 3 copies: .* use a NATS cluster of three"):
             jetstream_journal(single.place("LAKE"))
+        refused = ConnectOptions(servers=(f"nats://journal:wrong@127.0.0.1:{single.ports[0]}",))
+        with pytest.raises(JournalError, match=r"LAKE: .*refused") as wrong:
+            JetStreamJournal(JetStreamPlace(refused, "LAKE"))
+        assert "wrong" not in str(wrong.value)
+        assert "\n" not in str(wrong.value)
         lenient = jetstream_journal(single.place("LAKE", is_lenient=True))
         assert lenient.copies == 1
         lenient.append(1, b"x")

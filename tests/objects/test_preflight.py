@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from breakable_objects import BreakableObjects, ObjectFault
+from breakable_objects import BreakableObjects, LaxObjects, ObjectFault
 from headwater.objects import preflight
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
@@ -19,13 +19,6 @@ def folder(tmp_path: Path) -> Bucket:
     return Bucket(BucketAddress(f"file://{tmp_path}/objects"))
 
 
-class _Lax(BreakableObjects):
-    """Every writer wins."""
-
-    def put_if_absent(self, key: str, data: bytes) -> str:
-        return self.put(key, data)
-
-
 class _Forgetful(BreakableObjects):
     """Writes are done some other time."""
 
@@ -35,7 +28,7 @@ class _Forgetful(BreakableObjects):
 
 def test_a_bucket_without_conditional_writes_is_refused_in_one_sentence(folder: Bucket) -> None:
     with pytest.raises(UnfitBucketError, match="16 of 16 writers") as error:
-        preflight.check(_Lax(folder))
+        preflight.check(LaxObjects(folder))
     assert "\n" not in str(error.value)
     assert list(folder.list()) == []
 

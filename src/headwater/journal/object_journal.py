@@ -15,6 +15,8 @@ FOLDER = "records"
 COPIES = 1
 """Object stores keep more copies, but do not report how many: `max_replicas` declares it."""
 READERS = 16
+_AWAY = frozenset({Problem.UNREACHABLE, Problem.THROTTLED, Problem.FAILED})
+"""Problems that may pass, so that opening is tried again."""
 
 
 class ObjectJournal:
@@ -23,7 +25,12 @@ class ObjectJournal:
     def __init__(self, objects: Objects) -> None:
         """Open the prefix; the bucket is tested first, since not all have conditional writes."""
         self._objects = objects
-        preflight.check(objects)
+        try:
+            preflight.check(objects)
+        except ObjectError as error:
+            if error.problem in _AWAY:
+                raise self._error("open", error) from error
+            raise
         self._threads = ThreadPoolExecutor(READERS, "journal")
 
     @property

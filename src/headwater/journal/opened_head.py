@@ -26,7 +26,7 @@ from headwater.journal.rebuilding import Rebuilding
 from headwater.journal.shipper import Shipper
 from headwater.journal.takeover import Takeover
 from headwater.model.sealed import seal, unseal
-from headwater.objects.address import SCHEMES, BucketAddress
+from headwater.objects.address import SCHEMES, BucketAddress, StaticCredentials
 from headwater.objects.bucket import Bucket
 from headwater.settings import Settings
 
@@ -100,8 +100,12 @@ def open_journal(settings: Settings) -> HeadJournal:
     """Return the journal that the settings name, once it has passed its tests."""
     assert settings.journal is not None
     if settings.journal.partition("://")[0] in SCHEMES:
+        key, secret = settings.tables_access_key_id, settings.tables_secret_access_key
         address = BucketAddress(
-            settings.journal.rstrip("/"), settings.tables_endpoint, settings.tables_region
+            settings.journal.rstrip("/"),
+            settings.tables_endpoint,
+            settings.tables_region,
+            StaticCredentials(key, secret, settings.tables_session_token) if key and secret else None,
         )
         return ObjectJournal(Bucket(address, retry_s=REQUEST_RETRY_S))
     servers, name = servers_of(settings.journal)

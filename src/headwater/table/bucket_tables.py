@@ -38,7 +38,7 @@ LOCAL = ".tables"
 CLAIMED = "claimed"
 """The file in it that names the address which this store has claimed."""
 VERSION = 1
-_AWAY = frozenset({Problem.UNREACHABLE, Problem.THROTTLED, Problem.FAILED})
+AWAY = frozenset({Problem.UNREACHABLE, Problem.THROTTLED, Problem.FAILED})
 _UNSAFE = re.compile(r"[^A-Za-z0-9._$-]")
 
 
@@ -86,7 +86,7 @@ class BucketTables:
             self._claim(store_id)
             self._prefix_owner.take()
         except ObjectError as error:
-            if error.problem not in _AWAY or not self._has_claimed(store_id):
+            if error.problem not in AWAY or not self._has_claimed(store_id):
                 raise
             logger.warning("%s; opening streams with the last known state of their tables", error)
         else:
