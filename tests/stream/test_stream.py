@@ -12,9 +12,9 @@ import pytest
 
 from headwater.errors import ApiError, DiskError
 from headwater.model.stream import Retention
-from headwater.stream import committer, sequencer
+from headwater.stream import committer
 from headwater.stream import stream as stream_module
-from headwater.stream.retention import release
+from headwater.stream.retention import evictions, release
 from headwater.stream.retention.removal import Removal
 from simulation.disks import BreakableDisk, Fault
 from stream.followers import Followed
@@ -134,7 +134,7 @@ async def test_a_lowered_limit_is_enforced_in_steps_that_let_others_run(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a limit removes is read. All of a large stream, read at once, would hold up every client."""
-    monkeypatch.setattr(sequencer, "EVICTED_AT_ONCE", 10)
+    monkeypatch.setattr(evictions, "EVICTED_AT_ONCE", 10)
     async with workshop.stream() as stream:
         for _ in range(10):
             await publish(stream, *[(b"a", b"") for _ in range(10)])
@@ -155,7 +155,7 @@ async def test_a_disk_that_fails_after_the_first_step_leaves_the_new_limit_in_ef
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages are gone for good by then. To refuse the change would mean that they were lost without it."""
-    monkeypatch.setattr(sequencer, "EVICTED_AT_ONCE", 10)
+    monkeypatch.setattr(evictions, "EVICTED_AT_ONCE", 10)
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
     async with workshop.stream() as stream:
         for _ in range(5):

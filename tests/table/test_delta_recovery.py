@@ -15,7 +15,7 @@ from headwater.errors import CorruptionError, DiskError, NewerFormatError
 from headwater.model.sealed import seal
 from headwater.table import Table, schema
 from headwater.table.commit_file import CHECKSUM, checkpoint_name, checksum, commit_name
-from headwater.table.delta_recovery import SUMS, read_sums
+from headwater.table.delta_recovery import SUMS, TORN, has_log, has_torn, read_sums
 from rounds import choose_seed
 from table.samples import columns, everything
 
@@ -211,3 +211,20 @@ def test_a_table_without_the_property_is_opened(tmp_path: Path) -> None:
     old = re.sub(rb',"headwater.crc32":"[0-9a-f]*"', b"", first.read_bytes())
     first.write_bytes(old.replace(b',"headwater.version":"2"', b""))
     assert everything(Table.open(tmp_path, DISK)) == everything(made(tmp_path / "other", 2))
+
+
+def test_a_log_whose_newest_files_were_moved_aside_is_still_one(tmp_path: Path) -> None:
+    assert not has_log(tmp_path, DISK)
+    (tmp_path / "_delta_log").mkdir()
+    assert not has_log(tmp_path, DISK)
+    (tmp_path / TORN).mkdir()
+    assert not has_torn(tmp_path, DISK)
+    (tmp_path / TORN / commit_name(0)).write_bytes(b"")
+    assert has_torn(tmp_path, DISK)
+    assert has_log(tmp_path, DISK)
+
+
+def test_a_log_with_a_commit_is_one(tmp_path: Path) -> None:
+    made(tmp_path, 1)
+    assert has_log(tmp_path, DISK)
+    assert not has_torn(tmp_path, DISK)

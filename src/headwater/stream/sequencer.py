@@ -15,7 +15,7 @@ from headwater.errors import Error
 from headwater.log.batch import Batch, encode
 from headwater.model.adopted import Adopted
 from headwater.model.run import Run
-from headwater.model.stream import Discard, Retention
+from headwater.model.stream import Retention
 from headwater.model.times import format_time
 from headwater.stream import notes
 from headwater.stream.events import StreamEvents
@@ -29,17 +29,13 @@ from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.publishing.republish import Republisher
 from headwater.stream.replay import note_headers
 from headwater.stream.retention import rules as retention
+from headwater.stream.retention.evictions import Evictions
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
 from headwater.stream.timing.time_to_live import marker
-from headwater.stream.view import NotResidentError
 
 logger = logging.getLogger(__name__)
 
-LOOKED_FOR_ONE_BY_ONE = 64
-"""Of more subjects that a rollup empties, the messages are found in one pass over the stream."""
-EVICTED_AT_ONCE = 1 << 16
-"""About how many of the oldest messages a limit removes in one turn of the event loop, which reads them."""
 _NONE: Mapping[str, bytes] = {}
 
 
@@ -51,8 +47,7 @@ class Sequencer:
         self._events = events
         self.group = Group()
         """The changes that the next sync makes durable."""
-        self._complaint = ""
-        """The error that was last logged because a limit cannot be enforced."""
+        self._evictions = Evictions(store, events)
         self._reported_ts = 0
         """The time ahead of the clock that was last logged."""
         self.configure()
@@ -65,9 +60,8 @@ class Sequencer:
         self._republisher = (
             Republisher(config, self._store.services.max_payload) if config.republish else None
         )
-        limited = config.max_msgs > 0 or config.max_bytes > 0
-        # With `discard: new` what is there stays, even when the limits are lowered below it.
-        self.evicts = limited and config.discard == Discard.OLD
+        self._evictions.configure()
+        self.evicts = self._evictions.evicts
         """Whether `max_msgs` or `max_bytes` removes the oldest messages."""
         self._keeps_only_interest = config.retention == Retention.INTEREST
 
@@ -76,7 +70,7 @@ class Sequencer:
         ledger = self._ledger
         size = run.payload_bytes + len(run) * ledger.overhead.per_message
         ledger.append(run.seq_list, run.timestamps, run.subjects, size)
-        self._add(run, self._hold(run), self._over_limits() if is_last and self.evicts else None)
+        self._add(run, self._hold(run), self._evictions.over_limits() if is_last and self.evicts else None)
 
     def store_one(
         self, pending: PendingGroup, subject: bytes, data: bytes, now: int, admitted: Admitted
@@ -97,7 +91,7 @@ class Sequencer:
         if limit >= 0 and self._ledger.subjects.count.get(subject, 0) > limit:
             self._keep_newest(pending, {subject}, limit)
         if admitted.rollup == b"sub":
-            for others in self._rolled_up_with(subject):
+            for others in self._evictions.rolled_up_with(subject):
                 self._keep_newest(pending, others, 0)
         if admitted.ends_schedule in self._ledger.subjects:
             self._keep_newest(pending, {admitted.ends_schedule}, 0)
@@ -131,21 +125,10 @@ class Sequencer:
             ledger.dedupe.add(admitted.message_id, ledger.last_seq, now)
         pending.skipped = True
 
-    def _rolled_up_with(self, subject: bytes) -> list[set[bytes]]:
-        """Return the other subjects that a rollup of this one empties: a subject may contain wildcards.
-
-        Each set is looked for in one pass: where a few match, their messages may be far apart.
-        """
-        if b"*" not in subject and b">" not in subject:
-            return []
-        matching = self._ledger.subjects.matching(subject.decode(errors="replace"))
-        others = {other for other in matching if other != subject}
-        return [{other} for other in others] if len(others) <= LOOKED_FOR_ONE_BY_ONE else [others]
-
     def _keep_newest(self, pending: PendingGroup, subjects: set[bytes], limit: int) -> None:
         """Remove the older messages of each subject, in the same change that adds the newest."""
 
-        removal = self._older_than(limit, self._read_with(pending), subjects)
+        removal = self._evictions.older_than(limit, self._read_with(pending), subjects)
         self._ledger.remove(removal)
         pending.removal.merge(removal)
 
@@ -163,32 +146,14 @@ class Sequencer:
 
         return read
 
-    def _older_than(self, limit: int, read: ReadRun, subjects: Collection[bytes]) -> Removal:
-        """Return the older messages of these subjects; none if they must be read from a bucket first."""
-        try:
-            return retention.over_subject_limit(limit, self._ledger, read, subjects)
-        except NotResidentError:
-            self._ledger.subjects.forget_places(subjects)
-            self._events.over_limits(subjects)
-        except Error as error:
-            self._ledger.subjects.forget_places(subjects)
-            self._complain(error)
-        return Removal()
-
     def _require_found(self, pending: PendingGroup, subject: bytes, admitted: Admitted) -> None:
         """Raise if what a rollup removes is in a bucket and was not found: it must go in the same change."""
         if not self._store.table.is_remote:
             return
         emptied = {admitted.ends_schedule}
         if admitted.rollup == b"sub":
-            emptied |= {subject}.union(*self._rolled_up_with(subject))
-        self._require_places(emptied, self._read_with(pending))
-
-    def _require_places(self, emptied: set[bytes], read: ReadRun) -> None:
-        index = self._ledger.subjects
-        there = [subject for subject in emptied if subject in index]
-        with index.keeping_places(there):
-            retention.over_subject_limit(0, self._ledger, read, there)
+            emptied |= {subject}.union(*self._evictions.rolled_up_with(subject))
+        self._evictions.require_found(emptied, self._read_with(pending))
 
     def flush(self, pending: PendingGroup) -> None:
         """Encode what is pending as one change."""
@@ -200,7 +165,7 @@ class Sequencer:
         run = pending.run()
         entry = self._hold(run)
         if self.evicts:
-            pending.removal.merge(self._over_limits())
+            pending.removal.merge(self._evictions.over_limits())
         self._add(run, entry, pending.removal)
         pending.clear()
 
@@ -235,27 +200,21 @@ class Sequencer:
         removal = Removal()
         try:
             if self.evicts:
-                removal = self._excess()
+                removal = self._evictions.excess()
                 self._remove_if_any(removal)
         except Error as error:
-            self._complain(error)
+            self._evictions.complain(error)
         return bool(removal) and retention.is_over(self._config, self._ledger)
 
     def enforce_on(self, subjects: Collection[bytes]) -> None:
         """Remove what exceeds `max_msgs_per_subject` on these subjects."""
         if subjects and self._config.max_msgs_per_subject > 0:
             limit, read = self._config.max_msgs_per_subject, self._store.view.run_now
-            self._remove_if_any(self._older_than(limit, read, subjects))
+            self._remove_if_any(self._evictions.older_than(limit, read, subjects))
 
     def _remove_if_any(self, removal: Removal) -> None:
         if removal:
             self.remove(removal)
-
-    def _complain(self, error: Error) -> None:
-        """Log once that a limit cannot be enforced because the messages to remove cannot be read."""
-        if str(error) != self._complaint:
-            self._complaint = str(error)
-            logger.error("stream %s: cannot enforce its limits: %s", self._config.name, error)
 
     def expire(self, removal: Removal, marked: Mapping[bytes, int]) -> None:
         """Remove messages and, in the same change, leave delete markers on subjects they emptied.
@@ -282,7 +241,7 @@ class Sequencer:
         note_headers(ledger, self._config, list(run.seq_list), list(run.timestamps), list(run.headers))
         if self._config.allow_msg_schedules:
             ledger.schedules.note_run(run.seq_list, run.timestamps, run.subjects, run.headers)
-        self._add(run, self._hold(run), self._without_room(run))
+        self._add(run, self._hold(run), self._evictions.without_room(run))
 
     def take_in(self, run: OfferedRun, upstream: str, cursor: bytes, rollup: bytes = b"") -> None:
         """Store copied messages with their sequences and, in the same change, the cursor of the copy.
@@ -291,8 +250,8 @@ class Sequencer:
         """
         ledger = self._ledger
         if rollup == b"sub" and self._store.table.is_remote:
-            emptied = {run.subjects[-1]}.union(*self._rolled_up_with(run.subjects[-1]))
-            self._require_places(emptied, self._store.view.run_now)
+            emptied = {run.subjects[-1]}.union(*self._evictions.rolled_up_with(run.subjects[-1]))
+            self._evictions.require_found(emptied, self._store.view.run_now)
         before = [self.last_of(subject) for subject in run.subjects] if self._republisher else []
         sizes = ledger.overhead.sizes(run).tolist()
         if rollup == b"all":
@@ -304,11 +263,11 @@ class Sequencer:
         ledger.upstreams[upstream] = cursor
         entry = self._hold(run)
         removal = self._unwanted(run, sizes)
-        removal.merge(self._without_room(run))
+        removal.merge(self._evictions.without_room(run))
         if rollup == b"sub":
-            removal.merge(self._over_subject_limit({run.subjects[-1]}, 1))
-            for others in self._rolled_up_with(run.subjects[-1]):
-                removal.merge(self._over_subject_limit(others, 0))
+            removal.merge(self._evictions.over_subject_limit({run.subjects[-1]}, 1))
+            for others in self._evictions.rolled_up_with(run.subjects[-1]):
+                removal.merge(self._evictions.over_subject_limit(others, 0))
         removal.everything = rollup == b"all"
         self._add(run, entry, removal, upstreams={upstream: cursor})
         if self._republisher is not None:
@@ -344,22 +303,6 @@ class Sequencer:
                     removal.take_known(seq, subject, size)
             if removal:
                 self._ledger.remove(removal)
-        return removal
-
-    def _without_room(self, run: OfferedRun) -> Removal:
-        """Remove what exceeds the limits now that these messages are stored."""
-        removal = Removal()
-        if self._config.max_msgs_per_subject > 0:
-            removal = self._over_subject_limit(set(run.subjects), self._config.max_msgs_per_subject)
-        if self.evicts:
-            removal.merge(self._over_limits())
-        return removal
-
-    def _over_subject_limit(self, subjects: set[bytes], limit: int) -> Removal:
-        """Remove the older messages of these subjects beyond the limit."""
-        removal = self._older_than(limit, self._store.view.run_now, subjects)
-        if removal:
-            self._ledger.remove(removal)
         return removal
 
     def now(self) -> int:
@@ -412,39 +355,6 @@ class Sequencer:
         entry = HeadEntry.of(run, None)
         self._store.head.append(entry)
         return entry
-
-    def _over_limits(self) -> Removal:
-        try:
-            removal = self._excess()
-        except Error as error:
-            self._complain(error)
-            return Removal()
-        if removal:
-            self._ledger.remove(removal)
-        return removal
-
-    def _excess(self) -> Removal:
-        """Return what exceeds the limits, as much of it as may go at once.
-
-        A file that waits to be adopted cannot be read. What is behind it is newer and must not go in its
-        place: the file's messages go once it is in the table. The same holds for a run in a bucket that is
-        not in memory: it is fetched, and what is in it goes then.
-        """
-        adoptions = self._store.adoptions
-        stop_seq = adoptions.first_seq - 1 if adoptions else None
-        left = EVICTED_AT_ONCE
-
-        def read(seq: int) -> Run | None:
-            nonlocal left
-            try:
-                run = self._store.view.run_now(seq) if left > 0 else None
-            except NotResidentError:
-                self._events.over_limits(())
-                return None
-            left -= len(run) if run is not None else 0
-            return run
-
-        return retention.over_limits(self._config, self._ledger, read, stop_seq)
 
     def _add(
         self,

@@ -184,3 +184,16 @@ def _move_aside(directory: Path, disk: Disk, name: str) -> None:
     disk.rename(directory / "_delta_log" / name, torn / f"{name}.{len(disk.list(torn))}")
     disk.sync_dir(torn)
     disk.sync_dir(directory / "_delta_log")
+
+
+def has_log(directory: Path, disk: Disk) -> bool:
+    """Return whether the table has a Delta log, or had one whose newest files are torn."""
+    if "_delta_log" not in disk.list(directory):
+        return False
+    names = disk.list(directory / "_delta_log")
+    return bool(versions(names) or checkpoints(names)) or has_torn(directory, disk)
+
+
+def has_torn(directory: Path, disk: Disk) -> bool:
+    """Return whether any file was moved aside as torn; it may be damaged instead."""
+    return TORN in disk.list(directory) and bool(disk.list(directory / TORN))

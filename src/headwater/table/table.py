@@ -15,10 +15,9 @@ from headwater.errors import CorruptionError
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Columns
 from headwater.table import table_snapshot
-from headwater.table.commit_file import checkpoints, versions
 from headwater.table.datafile import DataFile, FileContent
 from headwater.table.delta_log import ConflictError, DeltaLog
-from headwater.table.delta_recovery import REPAIR, TORN
+from headwater.table.delta_recovery import REPAIR, has_log, has_torn
 from headwater.table.found_file import FoundFile, read_found
 from headwater.table.group_reader import GroupReader, Groups
 from headwater.table.live_rows import Dead, live_columns
@@ -54,7 +53,7 @@ class Table:
         """The paths of finished files that wait for their commit, which a sweep must not remove."""
         self._unreferenced_since: dict[str, float] = {}
         """By path, when a sweep first found that no version refers to a file."""
-        self._settled = storage.is_atomic or not _has_torn(storage.directory, storage.disk)
+        self._settled = storage.is_atomic or not has_torn(storage.directory, storage.disk)
         """Whether the files that no commit names are known to hold nothing that is needed."""
         self.has_unreferenced = not {file.path for file in self._files}.issuperset(found)
         """Whether there may be files that no version refers to, for a sweep to unlink."""
@@ -401,16 +400,3 @@ def _changed(
         if one.overlaps(two):
             raise ConflictError(f"{one.path} and {two.path} hold the same sequences")
     return changed
-
-
-def has_log(directory: Path, disk: Disk) -> bool:
-    """Return whether the table has a Delta log, or had one whose newest files are torn."""
-    if "_delta_log" not in disk.list(directory):
-        return False
-    names = disk.list(directory / "_delta_log")
-    return bool(versions(names) or checkpoints(names)) or _has_torn(directory, disk)
-
-
-def _has_torn(directory: Path, disk: Disk) -> bool:
-    """Return whether any file was moved aside as torn; it may be damaged instead."""
-    return TORN in disk.list(directory) and bool(disk.list(directory / TORN))
