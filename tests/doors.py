@@ -25,6 +25,7 @@ from headwater.control.domain import Domain
 from headwater.delivery.outlet import Outlet
 from headwater.disk import Disk, RealDisk
 from headwater.ingest.ingest import Ingest
+from headwater.journal.head_journal import JournalPeer
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stream.store import Services
@@ -135,6 +136,8 @@ class Wanted:
     timeouts: TransferTimeouts | None = None
     domain_name: str = ""
     cluster_name: str = ""
+    peers: tuple[JournalPeer, ...] = ()
+    """The servers that keep copies of the journal."""
     prefixes: tuple[str, ...] = ("$JS.API",)
     clock: Callable[[], Clock] = SystemClock
     leaf: bool = False
@@ -253,6 +256,7 @@ async def opened_door(
                     domain_name=wanted.domain_name,
                     cluster_name=wanted.cluster_name,
                     timeouts=wanted.timeouts,
+                    peers=lambda: list(wanted.peers),
                 )
                 api.start()
                 await connection.flush()

@@ -17,8 +17,9 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
-from nats.js.api import RetentionPolicy, StreamSource
+from nats.js.api import ConsumerConfig, RetentionPolicy, StreamSource
 
+import headwater
 from engines import READY_WORDS, RunningEngine
 from headwater.app import serve
 from headwater.bus.free_port import free_port
@@ -358,3 +359,15 @@ async def test_an_ack_that_arrives_while_an_engine_starts_removes_nothing_that_i
             assert (await js.consumer_info("S", "C")).num_ack_pending == 0
             assert (await js.get_msg("S", 1)).data == b"not copied yet"
         await client.close()
+
+
+async def test_the_limits_of_an_account_hold_for_its_consumers(tmp_path: Path) -> None:
+    async with headwater.serve(tmp_path / "lake", max_replicas=3, max_consumers=1) as engine:
+        connection = await nats.connect(engine.url)
+        js = connection.jetstream()
+        await js.add_stream(name="S", subjects=["s"], num_replicas=3)
+        await js.add_consumer("S", ConsumerConfig(durable_name="c", num_replicas=3))
+        with pytest.raises(nats.js.errors.APIError) as caught:
+            await js.add_consumer("S", ConsumerConfig(durable_name="d"))
+        assert caught.value.err_code == 10026
+        await connection.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from headwater.api.cluster_info import cluster_info
 from headwater.api.context import ApiContext
 from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, fitting, page
 from headwater.api.request import API_LEVEL, VERSION, Request, WithHeaders
@@ -35,7 +36,7 @@ async def create(context: ApiContext, request: Request) -> Json | WithHeaders:
     _check_identity(stream, request)
     address = parse_address(request.subject.removeprefix("CONSUMER."))
     made = await context.consumers.create(stream, asked, address)
-    members = _shown(made)
+    members = _shown(context, stream, made)
     if made.config.direct or made.config.sourcing:
         return WithHeaders(members, header_block.build([(_IDENTITY, _identity(stream))]))
     return members
@@ -66,9 +67,10 @@ async def names(context: ApiContext, request: Request) -> Json:
 async def list_(context: ApiContext, request: Request) -> Json:
     """List a stream's consumers; a page is bounded by the size of a message."""
     asked = request.decode_optional(_PAGE_FIELDS, "JSApiConsumersRequest")
-    found = context.consumers.of(context.domain.stream(request.stream)).listed
+    stream = context.domain.stream(request.stream)
+    found = context.consumers.of(stream).listed
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
-    infos = [_shown(await consumer.info(), versions=False) for consumer in shown]
+    infos = [_shown(context, stream, await consumer.info(), versions=False) for consumer in shown]
     sizes = [len(msgspec.json.encode(each)) + 1 for each in infos]
     fit = fitting(sizes, context.connection.max_payload - _ENVELOPE_BYTES)
     if fit < len(infos):
@@ -78,7 +80,8 @@ async def list_(context: ApiContext, request: Request) -> Json:
 
 async def info(context: ApiContext, request: Request) -> Json:
     """Show a consumer."""
-    return _shown(await _consumer(context, request).info())
+    stream = context.domain.stream(request.stream)
+    return _shown(context, stream, await _consumer(context, request).info())
 
 
 async def delete(context: ApiContext, request: Request) -> Json:
@@ -105,7 +108,8 @@ async def reset(context: ApiContext, request: Request) -> Json:
     asked = request.decode_optional(_RESET_FIELDS, "JSApiConsumerResetRequest")
     consumer = _consumer(context, request)
     start_seq = await context.consumers.reset(consumer, asked.get("seq", 0))
-    return {**_shown(await consumer.info()), "reset_seq": start_seq}
+    stream = context.domain.stream(request.stream)
+    return {**_shown(context, stream, await consumer.info()), "reset_seq": start_seq}
 
 
 async def unpin(context: ApiContext, request: Request) -> Json:
@@ -126,8 +130,12 @@ def _consumer(context: ApiContext, request: Request) -> Consumer:
     return context.consumers.get(context.domain.stream(request.stream), request.consumer)
 
 
-def _shown(info: ConsumerInfo, *, versions: bool = True) -> Json:
+def _shown(context: ApiContext, stream: Stream, info: ConsumerInfo, *, versions: bool = True) -> Json:
     shown = info_json(info)
+    # A single server shows nothing here. A cluster shows who keeps the consumer.
+    cluster = cluster_info(context, info.config.num_replicas or stream.config.num_replicas)
+    if context.cluster_name or "replicas" in cluster:
+        shown["cluster"] = cluster
     if versions:
         metadata = {**info.config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
         shown["config"]["metadata"] = dict(sorted(metadata.items()))

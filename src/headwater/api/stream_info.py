@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from headwater.api.cluster_info import cluster_info
 from headwater.api.context import ApiContext
 from headwater.api.request import API_LEVEL, VERSION
 from headwater.model.stream import StreamConfig, StreamState
@@ -38,8 +39,7 @@ async def stream_info(
         info["domain"] = context.domain_name
     # A single server shows the leader when asked for one stream. A cluster always shows it.
     if cluster or context.cluster_name:
-        named = {"name": context.cluster_name} if context.cluster_name else {}
-        info["cluster"] = {**named, "leader": context.server_name, **_replicas(context, stream.config)}
+        info["cluster"] = cluster_info(context, stream.config.num_replicas)
     await context.upstreams.refresh(stream)
     mirror, sources = context.upstreams.infos(stream)
     if mirror is not None:
@@ -50,25 +50,6 @@ async def stream_info(
         info[EXTENSION] = {"error": stream.failure}
     info["ts"] = format_time(context.clock.now_ns())
     return info
-
-
-def _replicas(context: ApiContext, config: StreamConfig) -> Json:
-    """Return the servers that keep copies of a stream, if it asks for copies and they are known."""
-    peers = context.peers() if config.num_replicas > 1 else []
-    if not peers:
-        return {}
-    return {
-        "replicas": [
-            {
-                "name": peer.name,
-                "current": peer.is_current,
-                "active": peer.active_ns,
-                **({"offline": True} if peer.is_offline else {}),
-                **({"lag": peer.lag} if peer.lag else {}),
-            }
-            for peer in peers
-        ]
-    }
 
 
 def _with_versions(config: StreamConfig) -> dict[str, str]:

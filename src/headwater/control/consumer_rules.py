@@ -56,8 +56,11 @@ def parse_address(subject: str) -> CreateAddress:
     return CreateAddress(stream, rest[0] if rest else "", ".".join(rest[1:]))
 
 
-def check_address(request: CreateRequest, address: CreateAddress) -> CreateRequest:
-    """Return the request with the name of its subject; refuse a request that contradicts its subject."""
+def check_address(request: CreateRequest, address: CreateAddress, most_replicas: int = 1) -> CreateRequest:
+    """Return the request with the name of its subject; refuse a request that contradicts its subject.
+
+    More replicas than `most_replicas` are refused before the stream is looked at, as by nats-server.
+    """
     config = request.config
     if address.stream_name != request.stream_name:
         raise api_error("stream_mismatch")
@@ -76,7 +79,7 @@ def check_address(request: CreateRequest, address: CreateAddress) -> CreateReque
         raise api_error("consumer_multiple_filters_not_allowed")
     if address.filter_subject and address.filter_subject != config.filter_subject:
         raise api_error("consumer_create_filter_subject_mismatch")
-    if config.num_replicas > 1:
+    if config.num_replicas > most_replicas:
         raise api_error("stream_replicas_not_supported")
     return replace(request, config=config)
 

@@ -214,7 +214,7 @@ class Consumers:
 
     async def create(self, stream: Stream, request: CreateRequest, address: CreateAddress) -> ConsumerInfo:
         """Return the info of the consumer that a request asks for, created or changed."""
-        request = check_address(request, address)
+        request = check_address(request, address, self._limits.max_replicas)
         async with self._changing(stream) as consumers:
             config = await self._check(request, consumers)
             known = consumers.get(config.name)
