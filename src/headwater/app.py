@@ -39,6 +39,7 @@ from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
 from headwater.seat import ENGINE, EngineParts, Seat, Server, open_seat, reach_server
 from headwater.settings import Settings
+from headwater.stan.role import waiting_role
 from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
@@ -83,7 +84,7 @@ async def _serve_store(settings: Settings, store: Path, announcements: Announcem
         try:
             lock.take()
         except StoreLockedError:
-            if not settings.standby:
+            if not settings.waits:
                 raise
             async with _waiting_pages(settings, monitor):
                 await lock.wait(lambda owner: announcements.waiting(store, owner))
@@ -150,7 +151,7 @@ async def _open_head(
     )
     try:
         async with AsyncExitStack() as stack:
-            if settings.standby:
+            if settings.waits:
                 await stack.enter_async_context(_waiting_pages(settings, monitor))
             head = await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -231,7 +232,7 @@ async def _waiting_pages(settings: Settings, monitor: EngineMonitor) -> AsyncIte
         for seat in settings.seats or (settings,):
             if seat.stan is None or seat.http_port is None:
                 continue
-            pages = StandbyPages(seat.stan, SystemClock()).pages
+            pages = StandbyPages(seat.stan, SystemClock(), waiting_role(settings)).pages
             if seat.http_port == monitor.port:
                 monitor.pages.add(pages)
                 stack.callback(monitor.pages.remove, pages)

@@ -44,6 +44,7 @@ from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stan.door import opened as opened_stan
 from headwater.stan.monitoring import Monitoring
+from headwater.stan.role import serving_role
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
@@ -247,7 +248,7 @@ async def _open_streaming(
         )
     )
     consumers.on_listeners = door.on_interest
-    return Monitoring(door, parts.clock, "FT_ACTIVE" if settings.standby else "STANDALONE").pages
+    return Monitoring(door, parts.clock, serving_role(settings, parts.store)).pages
 
 
 async def open_pages(
@@ -340,6 +341,7 @@ async def _open_consumers(
         settings.domain or "",
         folder=settings.streams_folder,
         names_domain=settings.ack_format == "v2",
+        limits=AccountLimits.of(settings, parts.copies),
     )
     if leaf is not None:
         leaf.on_interest = consumers.on_interest

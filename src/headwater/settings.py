@@ -336,9 +336,16 @@ class Settings:
         low=0.01,
     )
     stan_clustered: bool = _setting(
-        "Refused: an engine has standbys and no quorum. Exists for configurations of NATS Streaming.",
+        "Engines of one cluster id share one state through the journal: one leads, the others follow and "
+        "take over. Needs journal; like standby, with the states of a NATS Streaming cluster.",
         "NATS Streaming",
         False,
+    )
+    stan_node_id: str | None = _setting(
+        "Id of this engine in a NATS Streaming cluster; without it, one is chosen and kept in the store's "
+        "folder.",
+        "NATS Streaming",
+        pattern=r"[a-zA-Z0-9_-]+",
     )
     stan_hb_interval_s: float = _setting(
         "How often the engine sends a heartbeat to each NATS Streaming client.",
@@ -414,6 +421,11 @@ class Settings:
             raise SettingsError("password and password_file exclude each other: set one of them")
         if (self.user is None) != (self.password is None and self.password_file is None):
             raise SettingsError("user and password belong together: set both or neither")
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the engine waits while another one serves its store."""
+        return self.standby or self.stan_clustered
 
     @property
     def streams_folder(self) -> str:

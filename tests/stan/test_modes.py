@@ -16,7 +16,9 @@ CHANNELS = Path("channels.toml")
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        (Settings(stan="c", stan_clustered=True), "is not supported"),
+        (Settings(stan="c", stan_clustered=True), "stan_clustered requires journal"),
+        (Settings(stan_clustered=True), "stan_clustered requires stan"),
+        (Settings(stan="c", stan_node_id="n1"), "stan_node_id requires stan_clustered"),
         (Settings(stan="c", stan_clustered=True, standby=True), "standby and stan_clustered exclude"),
         (
             Settings(stan="c", stan_clustered=True, stan_partitioning=True, stan_channels=CHANNELS),
@@ -40,6 +42,7 @@ def test_what_excludes_each_other_is_refused(settings: Settings, problem: str) -
         Settings(),
         Settings(standby=True),
         Settings(stan="c", standby=True),
+        Settings(stan="c", stan_clustered=True, stan_node_id="n1", journal="s3://b/j", tables="s3://b/t"),
         Settings(stan="c", stan_partitioning=True, stan_channels=CHANNELS),
     ],
 )

@@ -146,9 +146,9 @@ def open_head(
     _require_cache(settings)
     while True:
         try:
-            return _try_open(settings, epoch, lose, on_owner if settings.standby else None, is_over)
+            return _try_open(settings, epoch, lose, on_owner if settings.waits else None, is_over)
         except JournalError as error:
-            if is_over() or (time.monotonic() > until and not settings.standby):
+            if is_over() or (time.monotonic() > until and not settings.waits):
                 raise
             logger.warning("%s; trying again", error)
             time.sleep(RETRY_S)

@@ -18,7 +18,14 @@ def check_modes(settings: Settings) -> None:
             f"{' and '.join(chosen)} exclude each other: choose one of fault tolerance, partitioning and "
             "clustering"
         )
-    if settings.stan_clustered:
-        raise SettingsError("stan_clustered is not supported: run a second engine with standby instead")
+    if settings.stan_clustered and not (settings.stan or any(seat.stan for seat in settings.seats)):
+        raise SettingsError("stan_clustered requires stan: pass the cluster id with --stan ID")
+    if settings.stan_clustered and settings.journal is None:
+        raise SettingsError(
+            "stan_clustered requires journal: the engines of a cluster share their state through it. On one "
+            "shared folder, use standby instead"
+        )
+    if settings.stan_node_id is not None and not settings.stan_clustered:
+        raise SettingsError("stan_node_id requires stan_clustered")
     if settings.stan_partitioning and settings.stan_channels is None:
         raise SettingsError("stan: no configured channel: stan_partitioning needs stan_channels")

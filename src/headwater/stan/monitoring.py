@@ -18,6 +18,7 @@ from headwater.stan.channel import Channel
 from headwater.stan.clients import Client
 from headwater.stan.door import StanDoor
 from headwater.stan.limits import ChannelLimits
+from headwater.stan.role import STANDALONE, Role
 from headwater.stan.subscription import SharedFlow, StanSubscription
 from headwater.version import VERSION
 
@@ -38,9 +39,9 @@ class _WrongQueryError(Error):
 class Monitoring:
     """The monitoring pages of a running server."""
 
-    def __init__(self, door: StanDoor, clock: Clock, state: str = "STANDALONE") -> None:
+    def __init__(self, door: StanDoor, clock: Clock, role: Role = STANDALONE) -> None:
         self._door = door
-        self._state = state
+        self._role = role
         self._clock = clock
 
     @property
@@ -60,7 +61,8 @@ class Monitoring:
 
     async def _is_active(self, query: Query) -> Answer:
         """Answer as the server that is active; `stan.standby` answers for one that waits."""
-        return 200, "text/plain; charset=utf-8", b""
+        # This page is about fault tolerance. In a cluster, `role` in serverz names the leader.
+        return 204 if self._role.role else 200, "text/plain; charset=utf-8", b""
 
     def _envelope(self) -> Json:
         now = format_time(self._clock.now_ns())
@@ -79,7 +81,7 @@ class Monitoring:
         return {
             "cluster_id": door.cluster_id,
             "server_id": door.server_id,
-            **process(self._state, door.started_ns, now_ns),
+            **process(self._role, door.started_ns, now_ns),
             "clients": len(door.clients),
             "subscriptions": sum(channel.subs_count for channel in channels),
             "channels": len(channels),
@@ -180,12 +182,14 @@ def index(pages: Iterable[str]) -> Answer:
     return 200, "text/html; charset=utf-8", f"<html><body>\n{links}</body></html>\n".encode()
 
 
-def process(state: str, started_ns: int, now_ns: int) -> Json:
+def process(role: Role, started_ns: int, now_ns: int) -> Json:
     """Return the part of serverz that describes the process."""
+    clustered = {"role": role.role, "node_id": role.node_id} if role.role else {}
     return {
         "version": VERSION,
         "go": f"python{platform.python_version()}",
-        "state": state,
+        "state": role.state,
+        **clustered,
         "now": format_time(now_ns),
         "start_time": format_time(started_ns),
         "uptime": uptime((now_ns - started_ns) // SECOND),
