@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import nats
 import pytest
 
 from headwater.bus.options import ConnectOptions
+from headwater.journal import shipper
 from headwater.journal.head_journal import JournalError, UnfitJournalError
 from headwater.journal.jetstream_journal import JetStreamJournal, JetStreamPlace
 from journal_cluster import JournalCluster, journal_cluster
@@ -103,3 +108,61 @@ def test_two_journals_of_one_cluster_do_not_mix(journal_servers: JournalCluster)
     assert (one.get(1), other.get(1)) == (b"one", b"other")
     one.close()
     other.close()
+
+
+def test_a_full_stream_is_trimmed_and_takes_records_again(tmp_path: Path) -> None:
+    with journal_cluster(size=1) as single:
+        place = single.place("LAKE", is_lenient=True)
+        head = Head(jetstream_journal(place), tmp_path / "a")
+        asyncio.run(changed(place, "STREAM.UPDATE", {"max_bytes": 1 << 20}))
+        for number in range(30):
+            head.disk.write_atomic(head.store / "x", bytes([number]) * 100_000)
+        assert not head.lost
+        head.shipper.close()
+        assert Head(jetstream_journal(place), tmp_path / "b").files()["x"] == bytes([29]) * 100_000
+
+
+def test_a_stream_that_was_purged_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipper, "LOOK_S", 0.02)
+    with journal_cluster(size=1) as single:
+        place = single.place("LAKE", is_lenient=True)
+        head = Head(jetstream_journal(place), tmp_path / "a")
+        for name in ("x", "y"):
+            head.disk.write_atomic(head.store / name, name.encode())
+        asyncio.run(changed(place, "STREAM.PURGE", {}))
+
+        journal = jetstream_journal(place)
+        found: list[Head] = []
+        eventually(lambda: found.append(Head(journal, tmp_path / "b")))
+        assert found[0].files() == {"x": b"x", "y": b"y"}
+
+
+def test_a_stream_that_was_deleted_is_not_replaced_by_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with journal_cluster(size=1) as single:
+        place = single.place("LAKE", is_lenient=True)
+        head = Head(jetstream_journal(place), tmp_path / "a")
+        head.disk.write_atomic(head.store / "x", b"1")
+        asyncio.run(changed(place, "STREAM.DELETE", {}))
+        with pytest.raises(UnfitJournalError, match="the stream HEADWATER_JOURNAL_LAKE does not exist"):
+            JetStreamJournal(replace(place, is_known=True))
+        monkeypatch.setattr(shipper, "PATIENCE_S", 0.5)
+        with pytest.raises(JournalError):
+            head.disk.write_atomic(head.store / "x", b"2")
+        jetstream_journal(place).close()  # somebody creates the stream
+        monkeypatch.setattr(shipper, "PATIENCE_S", 20)
+        with pytest.raises(JournalError, match=r"its last record is 0, but [0-9]+ was written"):
+            head.disk.write_atomic(head.store / "x", b"3")
+
+
+async def changed(place: JetStreamPlace, request: str, change: dict[str, Any]) -> None:
+    """Do to the stream of a journal what its administrator may do."""
+    client = await nats.connect(place.options.servers[0])
+    try:
+        found = json.loads((await client.request(f"$JS.API.STREAM.INFO.{place.stream}", timeout=60)).data)
+        body = {**found["config"], **change} if change else {}
+        answer = await client.request(f"$JS.API.{request}.{place.stream}", json.dumps(body).encode(), 60)
+        assert "error" not in json.loads(answer.data), answer.data
+    finally:
+        await client.close()

@@ -109,6 +109,39 @@ def test_the_journal_stays_small_and_the_store_is_whole(
     copy.shipper.close()
 
 
+def test_files_whose_records_someone_removed_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipping, "BEAT_S", 0.02)
+    monkeypatch.setattr(shipping, "LOOK_S", 0.02)
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    for name in ("x", "y"):
+        head.disk.write_atomic(head.store / name, name.encode())
+    records = tmp_path / "journal" / "records"
+    for record in sorted(records.iterdir())[:-1]:
+        record.unlink()  # as a rule that expires old objects does
+    removed = len(list(records.iterdir()))
+    (tmp_path / "b").mkdir()
+    eventually(lambda: _require(len(list(records.iterdir())) > removed + 2))
+    eventually(lambda: _require(_is_whole(tmp_path / "journal")))
+    assert Head(folder_journal(tmp_path / "journal"), tmp_path / "b").files() == {"x": b"x", "y": b"y"}
+
+
+def _is_whole(path: Path) -> bool:
+    journal = folder_journal(path)
+    last = journal.last()
+    floor = decode(journal.get(last) or b"", "", last).floor
+    return all(journal.get(position) is not None for position in range(floor, last + 1))
+
+
+def test_an_engine_that_ended_is_not_leased(tmp_path: Path) -> None:
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    head.disk.write_atomic(head.store / "x", b"1")
+    assert head.shipper.is_leased
+    head.shipper.close()
+    assert not head.shipper.is_leased
+
+
 def _require(holds: bool) -> None:
     if not holds:
         raise DiskError(Path("later"), "see", 5)

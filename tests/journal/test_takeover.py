@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from headwater.errors import StoreLockedError
 from headwater.journal import shipper, takeover
+from headwater.journal.appender import DeposedError
 from headwater.journal.head_journal import HeadJournal, JournalError, UnfitJournalError
-from headwater.journal.record import decode
-from headwater.journal.takeover import Takeover
-from journals import Head, eventually, folder_journal, taken_over
+from headwater.journal.object_journal import ObjectJournal
+from headwater.journal.record import RecordKind, decode
+from headwater.journal.takeover import TakenOver, Takeover
+from journals import Head, eventually, folder, folder_journal, taken_over
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +94,76 @@ def test_a_lost_record_is_not_overlooked(tmp_path: Path) -> None:
     (tmp_path / "journal" / "records" / f"{needed:020d}").unlink()
     with pytest.raises(JournalError, match=f"position {needed} is missing"):
         taken_over(folder_journal(tmp_path / "journal"), _made(tmp_path / "b"))
+
+
+class HeldUpJournal(ObjectJournal):
+    """A journal to which an engine appends late, as when it was stopped just before."""
+
+    meanwhile: Callable[[], None] = staticmethod(lambda: None)
+
+    def append(self, position: int, record: bytes) -> None:
+        """Append once that has happened which happens meanwhile."""
+        self.meanwhile()
+        super().append(position, record)
+
+
+def trimmed(head: Head, position: int) -> None:
+    """Return once the owner has removed the record at a position."""
+
+    def write() -> None:
+        head.disk.write_atomic(head.store / "x", b"more")
+        _require(folder_journal(head.store.parent / "journal").get(position) is None)
+
+    eventually(write)
+
+
+def test_a_standby_that_is_held_up_takes_over_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipper, "TRIM_RECORDS", 4)
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    journal = HeldUpJournal(folder(tmp_path / "journal"))
+    standby = attempt(journal, tmp_path / "b")
+    next_position = journal.last() + 1
+    journal.meanwhile = lambda: trimmed(head, next_position)
+    assert standby.take_now() is None
+    head.disk.write_atomic(head.store / "x", b"last")
+    assert not head.lost
+    head.shipper.close()
+    assert Head(folder_journal(tmp_path / "journal"), tmp_path / "c").files()["x"] == b"last"
+
+
+def test_the_first_of_three_owners_is_deposed_however_late_it_appends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipper, "TRIM_RECORDS", 4)
+    first = taken_over(folder_journal(tmp_path / "journal"), _made(tmp_path / "a"))
+    for name in ("b", "c", "d"):
+        head = Head(folder_journal(tmp_path / "journal"), tmp_path / name)
+        trimmed(head, head.appender.last + 1)
+        head.shipper.close()
+    with pytest.raises(DeposedError):
+        first.appender.append(RecordKind.CHANGES, (), 1)
+
+
+def test_of_standbys_that_race_one_takes_over(tmp_path: Path) -> None:
+    Head(folder_journal(tmp_path / "journal"), tmp_path / "a").shipper.close()
+    standbys = [attempt(folder_journal(tmp_path / "journal"), tmp_path / f"{n}") for n in range(6)]
+    start = threading.Barrier(len(standbys))
+
+    def race(standby: Takeover) -> TakenOver | None:
+        start.wait(60)
+        return standby.take_now()
+
+    with ThreadPoolExecutor(len(standbys)) as threads:
+        taken = [each for each in threads.map(race, standbys) if each is not None]
+    # One that comes later takes over from the winner, which finds that out with its next append.
+    owners = {each.appender.epoch for each in taken}
+    assert len(owners) == len(taken) >= 1
+    *deposed, _ = sorted(taken, key=lambda each: each.appender.epoch)
+    for each in deposed:
+        with pytest.raises(DeposedError):
+            each.appender.append(RecordKind.CHANGES, (), 1)
 
 
 def _made(path: Path) -> Path:

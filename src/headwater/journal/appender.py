@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from headwater.backoff import Backoff
 from headwater.errors import CorruptionError, DiskError
-from headwater.journal.head_journal import HeadJournal, PositionTakenError
+from headwater.journal.head_journal import HeadJournal, JournalError, PositionTakenError
 from headwater.journal.record import ChangePiece, Record, RecordKind, decode
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,14 @@ class Appender:
         """Return whether our record is at its position, False if nothing is there; raise if another is."""
         position = self.last + 1
         found = self._journal.get(position)
-        if found is None and self._journal.last(self.last) >= position:
+        last = self._journal.last(self.last) if found is None else position
+        if last < self.last:
+            raise JournalError(
+                self._journal.address,
+                "append to",
+                f"its last record is {last}, but {self.last} was written: it was deleted or replaced",
+            )
+        if found is None and last >= position:
             # It may have arrived between both requests. If not, another engine wrote it and trimmed it.
             found = self._journal.get(position) or b""
         if found is None:

@@ -16,11 +16,13 @@ class JournalError(DiskError):
     It is a DiskError, because the callers that can retry treat both alike.
     """
 
-    def __init__(self, address: str, operation: str, reason: str) -> None:
+    def __init__(self, address: str, operation: str, reason: str, *, is_answer: bool = False) -> None:
+        """With `is_answer` the journal answered that it refuses; otherwise it may not have been reached."""
         Error.__init__(self, f"cannot {operation} the journal {address}: {reason}")
         self.path = Path(address)
         self.operation = operation
         self.errno = EIO
+        self.is_answer = is_answer
 
 
 class PositionTakenError(Exception):
@@ -84,7 +86,10 @@ class HeadJournal(Protocol):
         ...
 
     def trim(self, below: int, keep: Collection[int]) -> None:
-        """Remove the records below a position that are not in `keep`; one that stays does no harm."""
+        """Remove the records below a position that are not in `keep`; one that stays does no harm.
+
+        Where an append is refused only by the record at its position, no record of a take-over is removed.
+        """
         ...
 
     def close(self) -> None:

@@ -51,6 +51,8 @@ class JetStreamPlace:
     name: str
     is_lenient: bool = False
     """Accept fewer replicas, and servers that do not sync each write."""
+    is_known: bool = False
+    """Whether the journal was seen before, so that a stream that is missing was deleted."""
 
     @property
     def stream(self) -> str:
@@ -142,7 +144,9 @@ class JetStreamJournal:
             raise JournalError(self.address, operation, "no JetStream answers there") from None
         except DeniedError as error:
             raise JournalError(self.address, operation, str(error)) from None
-        except (BusError, OSError, _AnswerError) as error:
+        except _AnswerError as error:
+            raise JournalError(self.address, operation, str(error), is_answer=True) from None
+        except (BusError, OSError) as error:
             raise JournalError(self.address, operation, str(error).partition("\n")[0]) from None
 
     async def _open(self) -> None:
@@ -159,6 +163,11 @@ class JetStreamJournal:
         except _AnswerError as error:
             if error.err_code != NO_STREAM:
                 raise
+            if self._place.is_known:
+                raise UnfitJournalError(
+                    f"the journal {self.address} is gone: the stream {self._place.stream} does not exist, "
+                    "but this directory belongs to it: check the address, or restore the stream"
+                ) from None
             await self._require_sync()
             info = await self._create()
         else:

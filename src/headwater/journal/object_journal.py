@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+from headwater.errors import CorruptionError
 from headwater.journal.head_journal import JournalError, JournalPeer, PositionTakenError
+from headwater.journal.record import RecordKind, decode
 from headwater.objects import preflight
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
@@ -17,6 +19,8 @@ COPIES = 1
 READERS = 16
 _AWAY = frozenset({Problem.UNREACHABLE, Problem.THROTTLED, Problem.FAILED})
 """Problems that may pass, so that opening is tried again."""
+EXAMINED = 64
+"""How many records of earlier engines a trim reads at most to see what they are."""
 
 
 class ObjectJournal:
@@ -32,6 +36,10 @@ class ObjectJournal:
                 raise self._error("open", error) from error
             raise
         self._threads = ThreadPoolExecutor(READERS, "journal")
+        self._read_from = 1
+        """Records below this position were not read here: they may be those of take-overs."""
+        self._takeovers: set[int] = set()
+        """Those that were found to be."""
 
     @property
     def address(self) -> str:
@@ -71,6 +79,7 @@ class ObjectJournal:
         return found
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
+        self._read_from = first
         positions = iter(range(first, last + 1))
         while chunk := list(islice(positions, 4 * READERS)):
             for position, record in zip(chunk, self._threads.map(self.get, chunk), strict=True):
@@ -80,10 +89,27 @@ class ObjectJournal:
 
     def trim(self, below: int, keep: Collection[int]) -> None:
         try:
-            gone = [n for n in self._positions() if n < below and n not in keep]
+            found = [n for n in self._positions() if n < below and n not in keep]
+            gone = [n for n in found if n >= self._read_from]
+            gone += self._leftovers([n for n in found if n < self._read_from])
             list(self._threads.map(lambda position: self._objects.delete(_key(position)), gone))
         except ObjectError as error:
             raise self._error("trim", error) from error
+
+    def _leftovers(self, found: list[int]) -> list[int]:
+        """Return which of these an earlier engine left by accident; the others are records of take-overs."""
+        unknown = [position for position in found if position not in self._takeovers][-EXAMINED:]
+        records = dict(zip(unknown, self._threads.map(self.get, unknown), strict=True))
+        self._takeovers |= {
+            position for position, record in records.items() if self._is_kept(position, record)
+        }
+        return [position for position in unknown if position not in self._takeovers]
+
+    def _is_kept(self, position: int, record: bytes | None) -> bool:
+        try:
+            return decode(record or b"", self.address, position).kind == RecordKind.TAKEOVER
+        except CorruptionError:
+            return False
 
     def close(self) -> None:
         self._threads.shutdown()

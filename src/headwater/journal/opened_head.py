@@ -117,7 +117,8 @@ def open_journal(settings: Settings) -> HeadJournal:
         tls_cert=str(settings.tls_cert or ""),
         tls_key=str(settings.tls_key or ""),
     )
-    return JetStreamJournal(JetStreamPlace(options, name, settings.journal_lenient))
+    is_known = settings.store is not None and read_mark(settings.store) is not None
+    return JetStreamJournal(JetStreamPlace(options, name, settings.journal_lenient, is_known))
 
 
 def servers_of(address: str) -> tuple[tuple[str, ...], str]:

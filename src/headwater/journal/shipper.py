@@ -41,6 +41,8 @@ SLACK_BYTES, SLACK_RECORDS = 32 << 20, 4000
 REWRITES = 64
 """How many files are written again at a time."""
 MOST_PIECES = 4096
+LOOK_S = 30.0
+"""How often it is checked that nobody removed the oldest record that is needed."""
 PEERS_S = 2.0
 """How often the journal is asked which servers keep its copies."""
 PIECE_OVERHEAD = 48
@@ -94,6 +96,8 @@ class Shipper:
         """The servers with copies of the journal, as they were a few seconds ago."""
         self._asked_at = 0.0
         """When the servers were last asked for their copies, by the monotonic clock."""
+        self._looked_at = _now_s()
+        """When the record at the floor was last looked for."""
         self.rewrite: Callable[[str], bool] = lambda path: False
         """Queues the whole content of a file, if the file still exists."""
         self._thread = threading.Thread(target=self._run, name="journal shipper", daemon=True)
@@ -101,7 +105,7 @@ class Shipper:
     @property
     def is_leased(self) -> bool:
         """Return whether no other engine can have taken over yet, because it would still wait for silence."""
-        return time.monotonic() < self._leased_until
+        return _now_s() < self._leased_until
 
     def start(self) -> None:
         """Ship from now on."""
@@ -149,6 +153,7 @@ class Shipper:
                 self._ship(RecordKind.CHANGES, pieces)
                 self._tidy()
                 self._look_at_peers()
+                self._look_at_floor()
             if not self._queue:
                 self._ship(RecordKind.CLOSED, ())
         except JournalFencedError as error:
@@ -160,6 +165,7 @@ class Shipper:
             self._lose(f"the journal shipper failed: {error!r}")
 
     def _lose(self, reason: str) -> None:
+        self._leased_until = 0.0
         fenced = self._on_fenced(reason)
         with self._changed:
             self._fenced = fenced
@@ -181,12 +187,13 @@ class Shipper:
             return tuple(taken)
 
     def _ship(self, kind: RecordKind, pieces: tuple[ChangePiece, ...]) -> None:
-        began, position = time.monotonic(), self._appender.last + 1
+        began, position = _now_s(), self._appender.last + 1
         floor = min(self._contents.floor(position), position)
         size = self._appender.append(kind, pieces, floor, self._is_over)
         if self._error is not None:
             logger.info("the journal %s works again", self._journal.address)
-        self._leased_until = began + LEASE_S
+        # After a last record another engine takes over at once.
+        self._leased_until = began + LEASE_S if kind != RecordKind.CLOSED else 0.0
         self._floor = floor
         self._records[position] = size
         self._bytes += size
@@ -201,13 +208,16 @@ class Shipper:
         if self._error is None:
             logger.error("%s; nothing is acknowledged until it works again", error)
         self._error = error
+        if isinstance(error, JournalError) and error.is_answer:
+            # It may be full, and records that are not needed any more may be why.
+            self._count_dead()
+            if self._dead:
+                self._trim()
         return self._closing
 
     def _tidy(self) -> None:
         """Remove records that are not needed, and write old files again if they keep too many of those."""
-        while self._records and (first := next(iter(self._records))) < self._floor:
-            self._dead_bytes += self._records.pop(first)
-            self._dead += 1
+        self._count_dead()
         if self._dead >= TRIM_RECORDS or self._dead_bytes >= TRIM_BYTES:
             self._trim()
         is_large = self._bytes > 2 * self._contents.live_bytes + SLACK_BYTES
@@ -216,6 +226,27 @@ class Shipper:
             for path in self._contents.oldest(REWRITES):
                 self.rewrite(path)
             self._rewritten = self._queued
+
+    def _count_dead(self) -> None:
+        while self._records and (first := next(iter(self._records))) < self._floor:
+            self._dead_bytes += self._records.pop(first)
+            self._dead += 1
+
+    def _look_at_floor(self) -> None:
+        """Write all files again if someone removed records that are needed: the files have everything."""
+        if _now_s() - self._looked_at < LOOK_S or self._shipped < self._rewritten:
+            return
+        self._looked_at = _now_s()
+        with suppress(DiskError):
+            if self._journal.get(self._floor) is None:
+                logger.error(
+                    "record %d of the journal %s was removed by someone; all files are written again",
+                    self._floor,
+                    self._journal.address,
+                )
+                for path in self._contents.names():
+                    self.rewrite(path)
+                self._rewritten = self._queued
 
     def _look_at_peers(self) -> None:
         if time.monotonic() - self._asked_at >= PEERS_S:
@@ -231,6 +262,11 @@ class Shipper:
             return
         self._bytes -= self._dead_bytes
         self._dead = self._dead_bytes = 0
+
+
+def _now_s() -> float:
+    """Return a time that also passes while the machine is suspended, which no lease outlives."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def _size(piece: ChangePiece) -> int:

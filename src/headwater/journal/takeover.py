@@ -95,9 +95,16 @@ class Takeover:
             last, owner = newer, record.owner.removeprefix("process ")
             if on_owner is None or self._is_over():
                 raise StoreLockedError(self._store, owner)
+            self._remember(record)
             if owner != known:
                 on_owner(owner)
             known = owner
+
+    def _remember(self, record: Record) -> None:
+        """Keep which journal this is: if it is empty or gone later, it is not a new one."""
+        if not self._expected:
+            self._mark(record.journal)
+            self._expected = record.journal
 
     def _later(self, last: int) -> int:
         """Return a later position than this one, or the same after a while of silence."""
@@ -120,9 +127,8 @@ class Takeover:
     def _record(self, position: int) -> Record:
         found = self._journal.get(position)
         if found is None:
-            raise CorruptionError(
-                self._journal.address, position, "the last record of the journal is missing"
-            )
+            # Not final: an owner that is alive appends the next one.
+            raise JournalError(self._journal.address, "read", f"its last record, {position}, is missing")
         return decode(found, self._journal.address, position)
 
     def take_now(self) -> TakenOver | None:
@@ -149,6 +155,10 @@ class Takeover:
             records[last + 1] = appender.append(RecordKind.TAKEOVER, (), floor)
         except JournalFencedError as error:
             logger.info("another engine took over first: %s", error.owner)
+            return None
+        if self._journal.last() > last + 1:
+            # We were held up: others appended at our position and beyond, and trimmed it before we did.
+            logger.info("another engine was faster, and took our position long ago")
             return None
         self._mark(journal_id)
         rebuilding.contents.abandon()
