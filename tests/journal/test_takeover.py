@@ -11,7 +11,7 @@ import pytest
 
 from headwater.errors import StoreLockedError
 from headwater.journal import shipper, takeover
-from headwater.journal.appender import DeposedError
+from headwater.journal.appender import JournalFencedError
 from headwater.journal.head_journal import HeadJournal, JournalError, UnfitJournalError
 from headwater.journal.object_journal import ObjectJournal
 from headwater.journal.record import RecordKind, decode
@@ -142,7 +142,7 @@ def test_the_first_of_three_owners_is_deposed_however_late_it_appends(
         head = Head(folder_journal(tmp_path / "journal"), tmp_path / name)
         trimmed(head, head.appender.last + 1)
         head.shipper.close()
-    with pytest.raises(DeposedError):
+    with pytest.raises(JournalFencedError):
         first.appender.append(RecordKind.CHANGES, (), 1)
 
 
@@ -162,7 +162,7 @@ def test_of_standbys_that_race_one_takes_over(tmp_path: Path) -> None:
     assert len(owners) == len(taken) >= 1
     *deposed, _ = sorted(taken, key=lambda each: each.appender.epoch)
     for each in deposed:
-        with pytest.raises(DeposedError):
+        with pytest.raises(JournalFencedError):
             each.appender.append(RecordKind.CHANGES, (), 1)
 
 

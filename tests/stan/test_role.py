@@ -81,7 +81,7 @@ async def test_the_follower_of_a_cluster_takes_over_state_and_clients(tmp_path: 
 
 async def shown(running: RunningEngine) -> tuple[str, str, str, int]:
     """Return state, role and node id as serverz shows them, and the status of isFTActive."""
-    where = re.findall(r"pages are served on (http://\S+)", running.log)[-1]
+    where = re.findall(r"monitoring on (http://\S+)", running.log)[-1]
 
     def read() -> tuple[str, str, str, int]:
         with urlopen(f"{where}/streaming/serverz", timeout=60) as answer:

@@ -42,7 +42,7 @@ REWRITES = 64
 """How many files are written again at a time."""
 MOST_PIECES = 4096
 LOOK_S = 30.0
-"""How often it is checked that nobody removed the oldest record that is needed."""
+"""How often it is checked that the oldest record that is needed is still there."""
 PEERS_S = 2.0
 """How often the journal is asked which servers keep its copies."""
 PIECE_OVERHEAD = 48
