@@ -16,7 +16,7 @@ from headwater.bus.options import ConnectOptions
 from headwater.model.message import Message
 from headwater.replication.proof import Prover, UnprovenError
 from headwater.replication.work import (
-    Question,
+    PlanRequest,
     Receipt,
     Work,
     commit_subject,
@@ -52,23 +52,23 @@ class Copier:
 
     async def asked(self, under_way: Sequence[str] = (), name: str = "copier") -> tuple[Work, ...]:
         """Return what there is to copy besides what is under way."""
-        question = encode(Question(name=name, under_way=tuple(under_way), slots=self.slots))
-        return decode_plan(await self._ask(plan_subject(self._store_id).encode(), question)).works
+        request = encode(PlanRequest(name=name, under_way=tuple(under_way), slots=self.slots))
+        return decode_plan(await self._ask(plan_subject(self._store_id).encode(), request)).works
 
     async def hand_in(self, receipts: list[Receipt]) -> int:
         subject = commit_subject(self._store_id).encode()
         return sum(decode_committed(await self._ask(subject, encode(receipts))).taken)
 
     async def _ask(self, subject: bytes, body: bytes) -> bytes:
-        """Return the answer to a question, asked a second time if the engine's run was not known."""
+        """Return the answer to a request, asked a second time if the engine's run was not known."""
         for is_last in (False, True):
             asked: list[bytes] = []
 
-            def question(reply: bytes, asked: list[bytes] = asked) -> bytes:
-                asked.append(self._prover.question(subject, reply, body))
+            def request(reply: bytes, asked: list[bytes] = asked) -> bytes:
+                asked.append(self._prover.request(subject, reply, body))
                 return asked[0]
 
-            frame = await self._connection.request(subject, question, 20)
+            frame = await self._connection.request(subject, request, 20)
             try:
                 return self._prover.answer(asked[0], frame[3])
             except UnprovenError as error:

@@ -13,7 +13,7 @@ from doors import Door, connected
 from headwater.bus.connection import Connection
 from headwater.replication.proof import Prover, UnprovenError
 from headwater.replication.work import (
-    Question,
+    PlanRequest,
     Receipt,
     Work,
     commit_subject,
@@ -41,17 +41,17 @@ class Stranger:
         self.items.clear()
 
     async def ask(self, subject: bytes, body: bytes) -> bytes:
-        """Return what is answered to a question without proof, and to one with a proof of another secret."""
+        """Return what is answered to a request without proof, and to one with a proof of another secret."""
         prover = Prover(lambda: b"guessed")
         answers = []
         for _ in range(2):
             asked: list[bytes] = []
 
-            def question(reply: bytes, asked: list[bytes] = asked) -> bytes:
-                asked.append(prover.question(subject, reply, body))
+            def request(reply: bytes, asked: list[bytes] = asked) -> bytes:
+                asked.append(prover.request(subject, reply, body))
                 return asked[0]
 
-            answers.append((await self.connection.request(subject, question, 20))[3])
+            answers.append((await self.connection.request(subject, request, 20))[3])
             with pytest.raises(UnprovenError):
                 prover.answer(asked[0], answers[-1])
         plain = (await self.connection.request(subject, body, 20))[3]
@@ -87,13 +87,13 @@ def receipt_of(work: Work, **changes: object) -> Receipt:
     return Receipt(**{**fields, "through": work.stop_seq, "rows": 5, **changes})  # type: ignore[arg-type]
 
 
-async def test_a_strangers_question_is_refused_and_takes_no_lease(
+async def test_a_strangers_request_is_refused_and_takes_no_lease(
     scene: tuple[Door, Copier, Stranger],
 ) -> None:
     door, copier, stranger = scene
     works = await copier.asked()
     assert len(works) == 1
-    answer = await stranger.ask(stranger.plan, encode(Question(name="copier")))
+    answer = await stranger.ask(stranger.plan, encode(PlanRequest(name="copier")))
     assert b"o 0" not in answer
     assert len(answer) == 17
     # The replicator's work is still its own: it is neither given to another nor taken back.

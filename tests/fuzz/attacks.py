@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from google.protobuf.descriptor import FieldDescriptor
 
 from headwater.api.endpoints import ENDPOINTS
-from headwater.replication.work import Question, Receipt, encode
+from headwater.replication.work import PlanRequest, Receipt, encode
 from headwater.wire import stan_messages as stan
 
 T = TypeVar("T")
@@ -278,7 +278,7 @@ class Attacks:
             (6, self._pull),
             (3, self._transfer),
             (4, self._receipt),
-            (3, self._question),
+            (3, self._plan_request),
             (20, self._streaming),
         ]
         self._weights = [weight for weight, _ in makers]
@@ -401,11 +401,11 @@ class Attacks:
         subject = f"$HEADWATER.{self._store_id}.REPLICATION.COMMIT"
         return Attack("receipt", subject.encode(), b"", self._mutated(encode([receipt])), internal=True)
 
-    def _question(self) -> Attack:
+    def _plan_request(self) -> Attack:
         slots = self._random.choice((0, 1, -1, 2**31))
-        question = Question(name=self._text()[:100], under_way=("a", self._text()[:50]), slots=slots)
+        request = PlanRequest(name=self._text()[:100], under_way=("a", self._text()[:50]), slots=slots)
         subject = f"$HEADWATER.{self._store_id}.REPLICATION.PLAN"
-        return Attack("plan", subject.encode(), b"", self._mutated(encode(question)), internal=True)
+        return Attack("plan", subject.encode(), b"", self._mutated(encode(request)), internal=True)
 
     def _stream(self) -> str:
         return self._pick(STREAMS if self._random.random() < 0.9 else NASTY_NAMES)

@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 
 from engines import READY_WORDS, RunningEngine
 from headwater.replication.proof import Prover
-from headwater.replication.work import Question, Receipt, commit_subject, encode, plan_subject
+from headwater.replication.work import PlanRequest, Receipt, commit_subject, encode, plan_subject
 from interop.copying import replicating
 from servers import nats_server
 from waits import until
@@ -76,15 +76,17 @@ async def test_a_tenant_s_forged_receipts_touch_no_account_s_store(tmp_path: Pat
                 forged = Receipt(
                     work="w", target="S", upstream="O > >", expected=b"", rows=1, through=9, path=str(target)
                 )
-                for body in (encode([forged]), prover.question(subject.encode(), b"mine", encode([forged]))):
+                for body in (encode([forged]), prover.request(subject.encode(), b"mine", encode([forged]))):
                     await ann.publish(subject, body, reply="mine")
         for message in asked:
             for place in ("ACME", "LAKE"):
                 subject = f"$HEADWATER.{store_id}.REPLICATION.{message.subject.split('.')[3]}.{place}"
                 await ann.publish(subject, message.data, reply="mine")
         with pytest.raises((nats.errors.NoRespondersError, asyncio.TimeoutError)):
-            await ann.request(plan_subject(store_id, "LAKE"), encode(Question(name="ann")), timeout=1)
-        refused = await ann.request(plan_subject(store_id, "ACME"), encode(Question(name="ann")), timeout=60)
+            await ann.request(plan_subject(store_id, "LAKE"), encode(PlanRequest(name="ann")), timeout=1)
+        refused = await ann.request(
+            plan_subject(store_id, "ACME"), encode(PlanRequest(name="ann")), timeout=60
+        )
         assert len(refused.data) == 17
         assert (running.store / "catalog.db").exists()
         assert {path: path.stat().st_ino for path in before} == before

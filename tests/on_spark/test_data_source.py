@@ -46,13 +46,13 @@ async def test_sql_is_asked_over_a_stream_of_files_and_what_is_not_folded_yet(
         )
         assert rows == [(seq, bytearray(b"%d" % (seq - 1)), [str(seq - 1)]) for seq in range(1, 7)]
 
-        def question() -> list[Any]:
+        def request() -> list[Any]:
             narrow = spark.read.format("headwater").schema("seq BIGINT, subject STRING")
             narrow.options(server=site.url).load(str(folder)).createOrReplaceTempView("orders")
             asked = "SELECT subject, count(*), max(seq) FROM orders GROUP BY subject ORDER BY subject"
             return [tuple(row) for row in spark.sql(asked).collect()]
 
-        assert await asyncio.to_thread(question) == [("orders.new", 3, 6), ("orders.paid", 3, 5)]
+        assert await asyncio.to_thread(request) == [("orders.new", 3, 6), ("orders.paid", 3, 5)]
 
 
 async def test_a_query_follows_a_stream_in_micro_batches_and_continues_after_a_stop(

@@ -18,7 +18,7 @@ from headwater.replication.work import (
     Receipt,
     Work,
     commit_subject,
-    decode_question,
+    decode_plan_request,
     decode_receipts,
     encode,
     plan_subject,
@@ -78,16 +78,16 @@ class FakeEngine:
         proofs = ProofCheck(SECRET)
 
         async def answer(message: Msg, body_for: Callable[[bytes], Awaitable[bytes]]) -> None:
-            proven = proofs.question(message.subject.encode(), message.reply.encode(), message.data)
+            proven = proofs.request(message.subject.encode(), message.reply.encode(), message.data)
             if proven is None:
                 await message.respond(proofs.refusal)
             else:
                 await message.respond(proofs.answer(proven, await body_for(proven.body)))
 
         async def plan(body: bytes) -> bytes:
-            question = decode_question(body)
-            self.reported_slots.add((question.slots, question.task_bytes))
-            return encode(await self.plan(question.under_way))
+            request = decode_plan_request(body)
+            self.reported_slots.add((request.slots, request.task_bytes))
+            return encode(await self.plan(request.under_way))
 
         async def commit(body: bytes) -> bytes:
             return encode(await self.commit(decode_receipts(body)))

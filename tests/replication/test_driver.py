@@ -148,7 +148,7 @@ def test_there_is_room_for_one_round_of_tails_and_a_few_long_ones() -> None:
     assert not has_room([long, short])
 
 
-async def test_a_cluster_that_is_lost_ends_the_driving_while_a_question_is_open() -> None:
+async def test_a_cluster_that_is_lost_ends_the_driving_while_a_request_is_open() -> None:
     class Lost(Inline):
         def run(self, works: Sequence[Work]) -> list[Receipt]:
             raise Error("Spark has ended")

@@ -21,7 +21,7 @@ from headwater.replication.work import (
     Committed,
     Plan,
     Receipt,
-    decode_question,
+    decode_plan_request,
     encode,
     plan_subject,
 )
@@ -109,7 +109,7 @@ async def test_an_engine_that_says_nothing_or_nonsense_is_away() -> None:
         await client.close()
 
 
-async def test_a_lost_connection_ends_the_question_that_waits_for_an_answer() -> None:
+async def test_a_lost_connection_ends_the_request_that_waits_for_an_answer() -> None:
     async with nats_server() as server:
         client = await nats.connect(server.client_url)
         connection = await connected(server.client_url)
@@ -144,9 +144,9 @@ async def test_a_replicator_asks_under_one_name() -> None:
             proofs = ProofCheck(SECRET)
             await asked.respond(proofs.refusal)  # so that the run is known
             asked = await heard.next_msg(timeout=10)
-            proven = proofs.question(asked.subject.encode(), asked.reply.encode(), asked.data)
+            proven = proofs.request(asked.subject.encode(), asked.reply.encode(), asked.data)
             assert proven is not None
-            names.append(decode_question(proven.body).name)
+            names.append(decode_plan_request(proven.body).name)
             await asked.respond(proofs.answer(proven, encode(Plan())))
             assert await asking == Plan()
         await connection.close()

@@ -11,13 +11,13 @@ from headwater.replication.work import (
     FileRange,
     NatsOrigin,
     Plan,
-    Question,
+    PlanRequest,
     Receipt,
     Work,
     commit_subject,
     decode_committed,
     decode_plan,
-    decode_question,
+    decode_plan_request,
     decode_receipts,
     encode,
     plan_subject,
@@ -71,10 +71,12 @@ def test_each_store_has_subjects_of_its_own() -> None:
     assert plan_subject("one") != commit_subject("one")
 
 
-def test_a_question_is_decoded_and_without_slots_it_means_two() -> None:
-    question = Question(name="one", under_way=("a", "b"), slots=16)
-    assert decode_question(encode(question)) == question
-    assert decode_question(msgspec.msgpack.encode({"name": "before"})) == Question(name="before", slots=2)
+def test_a_request_is_decoded_and_without_slots_it_means_two() -> None:
+    request = PlanRequest(name="one", under_way=("a", "b"), slots=16)
+    assert decode_plan_request(encode(request)) == request
+    assert decode_plan_request(msgspec.msgpack.encode({"name": "before"})) == PlanRequest(
+        name="before", slots=2
+    )
 
 
 def test_a_piece_of_work_knows_about_how_much_of_a_plan_it_takes() -> None:
@@ -96,6 +98,6 @@ def test_so_does_a_file_wherever_it_lies_and_came_from(name: str) -> None:
 
 def test_a_text_that_is_no_utf_8_is_a_decoding_error_like_any_other() -> None:
     with pytest.raises(msgspec.DecodeError):
-        decode_question(b"\x81\xa4name\xa1\xff")
+        decode_plan_request(b"\x81\xa4name\xa1\xff")
     with pytest.raises(msgspec.DecodeError):
         decode_receipts(b"\x91\x81\xa4work\xa1\xff")

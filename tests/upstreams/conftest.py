@@ -9,5 +9,5 @@ from control.copiers import be_impatient
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer questions for work soon when there is none, so that tests do not wait."""
+    """Answer requests for work soon when there is none, so that tests do not wait."""
     be_impatient(monkeypatch)

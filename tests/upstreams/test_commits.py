@@ -54,12 +54,12 @@ async def test_nothing_is_planned_for_an_upstream_whose_receipt_is_being_committ
         take = receipts.take
         planned: list[Work] = []
 
-        async def take_with_a_question_meanwhile(upstream: Upstream, receipt: Receipt, at: CursorAt) -> int:
+        async def take_with_a_request_meanwhile(upstream: Upstream, receipt: Receipt, at: CursorAt) -> int:
             planned.extend(await copier.asked([receipt.work]))
             return await take(upstream, receipt, at)
 
         monkeypatch.setattr("headwater.upstreams.upstreams.IDLE_S", 0.05)
-        monkeypatch.setattr(receipts, "take", take_with_a_question_meanwhile)
+        monkeypatch.setattr(receipts, "take", take_with_a_request_meanwhile)
         await copier.until(count_is(door, "S", 5))
         assert planned == []
 

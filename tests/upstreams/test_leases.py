@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from headwater.model.upstream import StreamSource
-from headwater.replication.work import Question, Work
+from headwater.replication.work import PlanRequest, Work
 from headwater.stream.stream import Stream
 from headwater.upstreams import leases
 from headwater.upstreams.leases import NOTHING, Leases, Planned
@@ -35,7 +35,7 @@ def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
     works, lost, kept = Leases(single=True), an_upstream(), an_upstream()
     works.grant(lost, planned("a", "b"), 1)
     works.grant(kept, planned("c"), 1)
-    works.renew(Question(name="anybody", under_way=("c",)))
+    works.renew(PlanRequest(name="anybody", under_way=("c",)))
     assert (lost.open_ranges, lost.leased_until_ns) == (0, 0)
     assert kept.open_ranges == 1
     assert kept.leased_until_ns > 5
@@ -43,18 +43,18 @@ def test_what_a_single_replicator_does_not_know_of_is_taken_back() -> None:
 
 def test_one_of_several_replicators_speaks_for_itself_alone() -> None:
     works, upstream = Leases(single=False), an_upstream()
-    works.renew(Question(name="one"))
+    works.renew(PlanRequest(name="one"))
     works.grant(upstream, planned("a"), 1)
-    works.renew(Question(name="another"))
+    works.renew(PlanRequest(name="another"))
     assert upstream.open_ranges == 1
-    works.renew(Question(name="another"))
+    works.renew(PlanRequest(name="another"))
     assert upstream.open_ranges == 0
 
 
 def test_a_piece_that_was_taken_back_is_known_but_awaited_no_more() -> None:
     works, upstream = Leases(single=True), an_upstream()
     works.grant(upstream, planned("early"), 1)
-    works.renew(Question(name=""))
+    works.renew(PlanRequest(name=""))
     works.grant(upstream, planned("again"), 3)
     assert works.identities["early"] == "origin"
     assert works.returned(upstream, ["early"]) == 0

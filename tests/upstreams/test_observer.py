@@ -64,7 +64,7 @@ async def test_lag_and_a_stall_are_seen_without_a_replicator(
 
 
 class Odd:
-    """Answers every question with the same bytes, as something might that is no JetStream."""
+    """Answers every request with the same bytes, as something might that is no JetStream."""
 
     def __init__(self, connection: Connection, data: bytes) -> None:
         self.items: list[Frame] = []

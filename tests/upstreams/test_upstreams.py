@@ -203,7 +203,7 @@ async def test_removing_a_source_and_adding_another_leaves_the_rest_alone(tmp_pa
         await copier.until(count_is(door, "S", 10))
 
 
-async def test_what_the_engine_itself_was_made_to_send_is_no_question_of_a_replicator(tmp_path: Path) -> None:
+async def test_what_the_engine_itself_was_made_to_send_is_no_request_of_a_replicator(tmp_path: Path) -> None:
     async with copying(tmp_path) as (door, copier):
         await create(door, name="O", subjects=["o"])
         await publish(door, "o", 5)

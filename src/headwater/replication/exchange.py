@@ -16,7 +16,7 @@ from headwater.replication.work import (
     EXCHANGE_BYTES,
     Committed,
     Plan,
-    Question,
+    PlanRequest,
     Receipt,
     commit_subject,
     decode_committed,
@@ -66,12 +66,12 @@ class Exchange:
         self._name = unique_id()
         """This replicator's name, new at each start."""
         self._asking: set[asyncio.Task[Frame]] = set()
-        """Questions without an answer yet."""
+        """Requests without an answer yet."""
         self._why = ""
-        """Why open questions were interrupted."""
+        """Why open requests were interrupted."""
 
     def interrupt(self, why: str = "the connection broke") -> None:
-        """Give up the open questions: for this reason there will be no answer."""
+        """Give up the open requests: for this reason there will be no answer."""
         self._why = why
         for asking in self._asking:
             asking.cancel()
@@ -79,13 +79,13 @@ class Exchange:
     async def plan(self, under_way: Collection[str] = ()) -> Plan:
         """Return the ranges to copy, once there are some or the engine has waited for a while.
 
-        The question names the ranges in progress. Others that were handed out are lost, and are planned
+        The request names the ranges in progress. Others that were handed out are lost, and are planned
         again.
         """
-        question = Question(
+        request = PlanRequest(
             name=self._name, under_way=tuple(under_way), slots=self._slots, task_bytes=self._task_bytes()
         )
-        return _decoded(decode_plan, await self._ask(self._plan, encode(question), PLAN_WAIT_S))
+        return _decoded(decode_plan, await self._ask(self._plan, encode(request), PLAN_WAIT_S))
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Return the engine's results for receipts that fit into one message."""
@@ -94,7 +94,7 @@ class Exchange:
         )
 
     async def _ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
-        """Return the answer's body; ask again if the question had an outdated run of the engine."""
+        """Return the answer's body; ask again if the request had an outdated run of the engine."""
         try:
             try:
                 return self._prover.answer(*await self._exchanged(subject, body, wait_s))
@@ -106,17 +106,16 @@ class Exchange:
             raise EngineUnreachableError(f"{subject}: {error}") from None
 
     async def _exchanged(self, subject: str, body: bytes, wait_s: float) -> tuple[bytes, bytes]:
-        """Return a question as it was sent, and its answer."""
+        """Return a request as it was sent, and its answer."""
         if not self._connection.connected:
             raise EngineUnreachableError("not connected to its nats-server")
         asked: list[bytes] = []
 
-        def question(reply: bytes) -> bytes:
-            asked.append(self._prover.question(subject.encode(), reply, body))
+        def request(reply: bytes) -> bytes:
+            asked.append(self._prover.request(subject.encode(), reply, body))
             return asked[0]
 
-        request = self._connection.request(subject.encode(), question, wait_s)
-        asking = asyncio.create_task(request)
+        asking = asyncio.create_task(self._connection.request(subject.encode(), request, wait_s))
         self._asking.add(asking)
         try:
             await asyncio.wait({asking})

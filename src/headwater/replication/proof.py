@@ -1,15 +1,15 @@
-"""Proof that a question or an answer comes from a peer that knows a store's secret, and that it is new.
+"""Proof that a request or an answer comes from a peer that knows a store's secret, and that it is new.
 
-    question = version | MAC | run of the engine | sender | count | body
+    request = version | MAC | run of the engine | sender | count | body
     answer   = version | MAC | body
     refusal  = 0       | run of the engine
 
-The MAC of a question covers its subject and its reply subject, so that no third party can redirect the
-answer. A sender numbers its questions, and the engine accepts each number once. The run is random at each
-start of an engine, so that questions from before the start are refused. A replicator learns the run from a
-refusal. A refusal needs no proof, since a question with a false run is worthless to the real engine.
+The MAC of a request covers its subject and its reply subject, so that no third party can redirect the
+answer. A sender numbers its requests, and the engine accepts each number once. The run is random at each
+start of an engine, so that requests from before the start are refused. A replicator learns the run from a
+refusal. A refusal needs no proof, since a request with a false run is worthless to the real engine.
 
-The MAC of an answer covers the question's MAC, so that an answer fits one question only. A MAC encrypts
+The MAC of an answer covers the request's MAC, so that an answer fits one request only. A MAC encrypts
 nothing.
 """
 
@@ -33,7 +33,7 @@ _HEAD = len(VERSION) + _MAC + _RUN + _SENDER + _COUNT
 SENDERS = 1_000
 """How many senders are remembered."""
 WINDOW = 1_000
-"""How many later questions of the same sender may arrive before a question."""
+"""How many later requests of the same sender may arrive before a request."""
 
 
 class UnprovenError(Error):
@@ -44,42 +44,42 @@ class UnprovenError(Error):
     def __init__(self, problem: str, *, is_refusal: bool = False) -> None:
         super().__init__(problem)
         self.is_refusal = is_refusal
-        """Whether the question may be asked again at once, because the engine's run is known now."""
+        """Whether the request may be sent again at once, because the engine's run is known now."""
 
 
 class Prover:
-    """The asking side; the secret is read for each question, since the engine may have a new one."""
+    """The asking side; the secret is read for each request, since the engine may have a new one."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret
         self._run = bytes(_RUN)
         """The engine's run as far as it is known."""
         self._sender = secrets.token_bytes(_SENDER)
-        """A random name, so that the engine can count our questions."""
+        """A random name, so that the engine can count our requests."""
         self._count = 0
-        """The number of the last question; each is accepted once."""
+        """The number of the last request; each is accepted once."""
 
-    def question(self, subject: bytes, reply: bytes, body: bytes) -> bytes:
-        """Return a question as it is sent, to be answered on `reply`."""
+    def request(self, subject: bytes, reply: bytes, body: bytes) -> bytes:
+        """Return a request as it is sent, to be answered on `reply`."""
         self._count += 1
         plain = self._run + self._sender + self._count.to_bytes(_COUNT) + body
         return VERSION + _mac(self._secret(), b"question", subject, reply, plain) + plain
 
-    def answer(self, question: bytes, answer: bytes) -> bytes:
-        """Return the body of the answer to a question."""
+    def answer(self, request: bytes, answer: bytes) -> bytes:
+        """Return the body of the answer to a request."""
         if answer[:1] == _REFUSED and len(answer) == len(_REFUSED) + _RUN:
             is_new = answer[1:] != self._run
             self._run = answer[1:]
             raise UnprovenError("the engine refuses the request: its secret differs", is_refusal=is_new)
         head, body = answer[: 1 + _MAC], answer[1 + _MAC :]
-        mac = _mac(self._secret(), b"answer", _mac_of(question), body)
+        mac = _mac(self._secret(), b"answer", _mac_of(request), body)
         if not hmac.compare_digest(head, VERSION + mac):
             raise UnprovenError("the answer lacks a valid proof of the engine's secret")
         return body
 
 
 class Proven(NamedTuple):
-    """A question that was proven to be a replicator's, and new."""
+    """A request that was proven to be a replicator's, and new."""
 
     body: bytes
     mac: bytes
@@ -87,18 +87,18 @@ class Proven(NamedTuple):
 
 
 class ProofCheck:
-    """The engine's side: accepts each question once, and only with a proof of the secret."""
+    """The engine's side: accepts each request once, and only with a proof of the secret."""
 
     def __init__(self, secret: bytes) -> None:
-        # Without a secret no question can be proven: none is accepted.
+        # Without a secret no request can be proven: none is accepted.
         self._secret = secret or secrets.token_bytes(_MAC)
         self._run = secrets.token_bytes(_RUN)
-        """Random at each start: questions to an earlier run are refused."""
+        """Random at each start: requests to an earlier run are refused."""
         self._seen: OrderedDict[bytes, set[int]] = OrderedDict()
-        """The numbers of each sender's latest questions."""
+        """The numbers of each sender's latest requests."""
 
-    def question(self, subject: bytes, reply: bytes, data: bytes) -> Proven | None:
-        """Return a proven question, or None."""
+    def request(self, subject: bytes, reply: bytes, data: bytes) -> Proven | None:
+        """Return a proven request, or None."""
         if len(data) < _HEAD or data[:1] != VERSION:
             return None
         mac, plain = _mac_of(data), data[1 + _MAC :]
@@ -110,13 +110,13 @@ class ProofCheck:
             return None
         return Proven(plain[_RUN + _SENDER + _COUNT :], mac)
 
-    def answer(self, question: Proven, body: bytes) -> bytes:
+    def answer(self, request: Proven, body: bytes) -> bytes:
         """Return an answer as it is sent."""
-        return VERSION + _mac(self._secret, b"answer", question.mac, body) + body
+        return VERSION + _mac(self._secret, b"answer", request.mac, body) + body
 
     @property
     def refusal(self) -> bytes:
-        """Return the answer to an unproven question."""
+        """Return the answer to an unproven request."""
         return _REFUSED + self._run
 
     def _is_new(self, sender: bytes, count: int) -> bool:
@@ -132,8 +132,8 @@ class ProofCheck:
         return True
 
 
-def _mac_of(question: bytes) -> bytes:
-    return question[1 : 1 + _MAC]
+def _mac_of(request: bytes) -> bytes:
+    return request[1 : 1 + _MAC]
 
 
 def _mac(secret: bytes, *parts: bytes) -> bytes:

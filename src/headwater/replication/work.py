@@ -166,7 +166,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a replicator sends when it asks for a plan."""
 
     name: str
@@ -196,7 +196,7 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(value: Question | Plan | Committed | list[Receipt]) -> bytes:
+def encode(value: PlanRequest | Plan | Committed | list[Receipt]) -> bytes:
     """Return a value as bytes."""
     return _encoder.encode(value)
 
@@ -214,7 +214,7 @@ def _decoder(kind: type[T]) -> Callable[[bytes], T]:
     return read
 
 
-decode_question = _decoder(Question)
+decode_plan_request = _decoder(PlanRequest)
 decode_plan = _decoder(Plan)
 decode_receipts = _decoder(list[Receipt])
 decode_adopted = _decoder(tuple[Adopted, ...])

@@ -1,8 +1,8 @@
 """One read of a stream by Spark: the stream, and the pieces to read.
 
-What is read is planned at one moment: the engine's word on which sequences live, then the table's files, then
-ranges of what no file holds yet, asked of the API. A message that is folded in between is in a file that is
-listed later than the word was given, so that none is missed and none read twice.
+A read is planned in this order: ask the engine which sequences are live, list the table's files, then plan
+ranges of sequences that are in no file, to be read through the API. A message that is folded in between is in
+a file that is listed afterwards, so that no message is missed or read twice.
 """
 
 from __future__ import annotations

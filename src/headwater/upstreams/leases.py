@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic_ns
 from weakref import ReferenceType, ref
 
-from headwater.replication.work import Question, Work
+from headwater.replication.work import PlanRequest, Work
 from headwater.upstreams.upstream import Upstream
 
 REMEMBERED = 10_000
@@ -80,17 +80,17 @@ class Leases:
         """Return whether a replicator may be copying an upstream."""
         return upstream.leased_until_ns > self._steady_ns()
 
-    def renew(self, question: Question) -> None:
+    def renew(self, request: PlanRequest) -> None:
         """Revoke the leases that the asking replicator does not know: it never got them, or was restarted."""
-        known = {self._given[work] for work in question.under_way if work in self._given}
+        known = {self._given[work] for work in request.under_way if work in self._given}
         for upstream in known:
             upstream.lease(self._steady_ns())
-        if question.name == self.asker or self._single:
+        if request.name == self.asker or self._single:
             for work, upstream in list(self._given.items()):
                 if upstream not in known:
                     upstream.revoke()
                     del self._given[work]
-        self.asker = question.name
+        self.asker = request.name
 
     def returned(self, upstream: Upstream, works: Collection[str]) -> int:
         """Forget ranges; return how many of them the upstream still waits for."""

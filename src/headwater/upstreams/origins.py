@@ -12,7 +12,7 @@ from headwater.model.cursor import Cursor
 from headwater.model.gaps import PURGE, RETENTION
 from headwater.model.times import format_time, parse_time
 from headwater.model.upstream import StreamSource, hash8
-from headwater.replication.worker.lost_end import is_lost, lost_end, question_after
+from headwater.replication.worker.lost_end import is_lost, lost_end, query_after
 from headwater.upstreams.origin_by_consumers import (
     OriginUnansweredError,
     answer_of,
@@ -102,9 +102,9 @@ class Origins:
         if source.external is None or not cursor.ts or 0 < extent.last_ts <= cursor.ts:
             return 0
         subject, is_known = f"{prefix(source)}.STREAM.MSG.GET.{source.name}", False
-        for question in ({"seq": cursor.seq}, question_after(cursor.ts)):
+        for query in ({"seq": cursor.seq}, query_after(cursor.ts)):
             try:
-                message = (await self.ask(subject, question))["message"]
+                message = (await self.ask(subject, query))["message"]
             except OriginUnansweredError:
                 return 0
             except ApiError as error:
@@ -113,7 +113,7 @@ class Origins:
                 continue
             if not is_lost(cursor, message):
                 return 0
-            if "start_time" in question:
+            if "start_time" in query:
                 return int(message["seq"])
             is_known = True
         return await self._found_lost(source, cursor, extent) if is_known else 0
@@ -123,7 +123,7 @@ class Origins:
         if extent.retention != "limits":
             raise api_error("stream_general_error", err=lost_end(source.name))
         deliver = source.external.deliver if source.external else ""
-        after = question_after(cursor.ts)["start_time"]
+        after = query_after(cursor.ts)["start_time"]
         return await seq_at(self._connection, prefix(source), source.name, deliver or "_INBOX", after)
 
     async def seq_at(self, source: StreamSource, extent: OriginRange) -> int:

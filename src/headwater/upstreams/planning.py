@@ -8,7 +8,7 @@ import msgspec
 
 from headwater.clock import Clock
 from headwater.control.domain import Domain
-from headwater.replication.work import EXCHANGE_BYTES, NatsOrigin, Question, Work
+from headwater.replication.work import EXCHANGE_BYTES, NatsOrigin, PlanRequest, Work
 from headwater.upstreams.durables import Durables
 from headwater.upstreams.leases import NOTHING, Leases, Planned
 from headwater.upstreams.observer import UpstreamObserver
@@ -26,7 +26,7 @@ PLANS = 5
 
 
 class Planning:
-    """Answers a replicator's question for work, and leases what it hands out."""
+    """Answers a replicator's request for work, and leases what it hands out."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class Planning:
         self._leases = leases
         self._clock = clock
 
-    async def plan(self, question: Question) -> list[Work]:
+    async def plan(self, request: PlanRequest) -> list[Work]:
         """Return the work that there is; no two plans are made at once."""
         async with self._observer.planning:
-            return await self._plan(question)
+            return await self._plan(request)
 
-    async def _plan(self, question: Question) -> list[Work]:
+    async def _plan(self, request: PlanRequest) -> list[Work]:
         """Return the work that there is, as much as fits a message and the slots read within seconds."""
         works: list[Work] = []
         size = read_bytes = 0
@@ -64,11 +64,11 @@ class Planning:
         due.sort(key=lambda upstream: upstream.handed_ns)
         # Remote origins are asked at the same time: one that does not answer must not delay the others.
         remote = [u for u in due if u.source.external is not None]
-        asked = await asyncio.gather(*(self._planned(upstream, now_ns, question) for upstream in remote))
+        asked = await asyncio.gather(*(self._planned(upstream, now_ns, request) for upstream in remote))
         found = dict(zip(remote, asked, strict=True))
         for upstream in due:
-            planned = found.get(upstream) or await self._planned(upstream, now_ns, question)
-            if planned.read_bytes and read_bytes > question.slots * SLOT_BYTES:
+            planned = found.get(upstream) or await self._planned(upstream, now_ns, request)
+            if planned.read_bytes and read_bytes > request.slots * SLOT_BYTES:
                 continue
             size += planned.exchange_bytes
             if works and size > EXCHANGE_BYTES:
@@ -79,22 +79,22 @@ class Planning:
             works += planned.works
         return works
 
-    async def _planned(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
+    async def _planned(self, upstream: Upstream, now_ns: int, request: PlanRequest) -> Planned:
         """Return the next ranges of an upstream; errors are shown, not raised."""
         with self._observer.showing(upstream, now_ns):
             if upstream.source.external is None:
-                return await self._planned_local(upstream, now_ns, question)
+                return await self._planned_local(upstream, now_ns, request)
             return await self._planned_remote(upstream, now_ns)
         return NOTHING
 
-    async def _planned_local(self, upstream: Upstream, now_ns: int, question: Question) -> Planned:
+    async def _planned_local(self, upstream: Upstream, now_ns: int, request: PlanRequest) -> Planned:
         for _ in range(PLANS):
             extent, start_seq = await self._observer.look(upstream, now_ns, planning=True)
             if start_seq > extent.last_seq:
                 return NOTHING
             origin = self._domain.stream(upstream.source.name)
             works = await plan_local(
-                upstream, origin, extent, start_seq, question.slots, now_ns, question.task_bytes
+                upstream, origin, extent, start_seq, request.slots, now_ns, request.task_bytes
             )
             if not (extent.takes_out and origin.reading.first_seq > start_seq):
                 break

@@ -1,7 +1,7 @@
 """The upstreams of an account's streams: planned, handed to the replicator, committed, watched.
 
 1. A replicator asks for work. Every upstream that has something to copy contributes a range; if none has, the
-   question waits.
+   request waits.
 2. Spark tasks copy the ranges. Each returns as a receipt.
 3. A receipt enters its target with the cursor it was planned from, or not at all.
 
@@ -26,9 +26,9 @@ from headwater.replication.proof import ProofCheck, Proven
 from headwater.replication.work import (
     NatsOrigin,
     Plan,
-    Question,
+    PlanRequest,
     commit_subject,
-    decode_question,
+    decode_plan_request,
     encode,
     plan_subject,
 )
@@ -51,11 +51,11 @@ from headwater.wire.frames import Frame
 logger = logging.getLogger(__name__)
 
 IDLE_S = 2.0
-"""How long a replicator's question waits for work."""
+"""How long a replicator's request waits for work."""
 SETTLE_S = 0.02
 """How long to wait so that messages that arrive together go into one plan."""
 WATCH_S = 2.0
-"""How often upstreams are checked without a replicator's question."""
+"""How often upstreams are checked without a replicator's request."""
 FRESH_NS = 100_000_000
 """Stream info uses the state of local origins if it is not older than this."""
 SWEEP_NS = 600_000_000_000
@@ -63,20 +63,20 @@ SWEEP_NS = 600_000_000_000
 CLOSE_S = 5.0
 """How long a stopping engine waits for receipts that are being committed."""
 _LOGGED_COUNTS = {10, 100, 1_000, 10_000}
-"""After how many unproven questions the log has a warning."""
+"""After how many unproven requests the log has a warning."""
 AT_ONCE = 64
 """How many upstreams are checked at the same time."""
 
 
-class _Questions:
-    """A sink for the questions of replicators."""
+class _Requests:
+    """A sink for the requests of replicators."""
 
     def __init__(self, answer: Callable[[Frame], None]) -> None:
         self.items: list[Frame] = []
         self._answer = answer
 
     def flush(self) -> None:
-        """Pass each question on."""
+        """Pass each request on."""
         items, self.items[:] = list(self.items), []
         for frame in items:
             self._answer(frame)
@@ -100,7 +100,7 @@ class Upstreams:
         """Answer replicators that prove the secret; without a secret, answer none."""
         self._proofs = ProofCheck(secret)
         self._unproven = 0
-        """How many questions did not prove the secret."""
+        """How many requests did not prove the secret."""
         self._seat = seat
         self._connection = connection
         self._clock = clock
@@ -117,7 +117,7 @@ class Upstreams:
         self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock)
         self._sweep = StagingSweep(lambda work: work in self._leases.identities)
         self._sids: list[bytes] = []
-        """Our subscriptions to the questions of replicators."""
+        """Our subscriptions to the requests of replicators."""
         self._watching: asyncio.Task[None] | None = None
         """Checks the upstreams from time to time, whether a replicator asks or not."""
         self._pending = PendingUpstreams()
@@ -150,8 +150,8 @@ class Upstreams:
         plan = plan_subject(self._store_id, self._seat)
         commit = commit_subject(self._store_id, self._seat)
         self._sids = [
-            self._connection.subscribe(plan.encode(), _Questions(self._plan_for)),
-            self._connection.subscribe(commit.encode(), _Questions(self._commit_for)),
+            self._connection.subscribe(plan.encode(), _Requests(self._plan_for)),
+            self._connection.subscribe(commit.encode(), _Requests(self._commit_for)),
         ]
         self._watching = asyncio.create_task(self._watch(), name="watch upstreams")
 
@@ -254,13 +254,13 @@ class Upstreams:
         if proven is None:
             return
         try:
-            question = decode_question(proven.body)
+            request = decode_plan_request(proven.body)
         except msgspec.DecodeError as error:
-            logger.warning("cannot decode a replicator's question: %s", error)
+            logger.warning("cannot decode a replicator's request: %s", error)
             return
-        self._leases.renew(question)
-        question = msgspec.structs.replace(question, slots=max(question.slots, 1))
-        self._begin("plan", self._answer_plan(frame[1], proven, question))
+        self._leases.renew(request)
+        request = msgspec.structs.replace(request, slots=max(request.slots, 1))
+        self._begin("plan", self._answer_plan(frame[1], proven, request))
 
     def _commit_for(self, frame: Frame) -> None:
         proven = self._proven(frame)
@@ -268,28 +268,30 @@ class Upstreams:
             self._begin("commit", self._answer_commit(frame[1], proven))
 
     def _proven(self, frame: Frame) -> Proven | None:
-        """Return a proven question of a replicator; others are refused and change nothing."""
+        """Return a proven request of a replicator; others are refused and change nothing."""
         if not _is_asked(frame):
             return None
-        proven = self._proofs.question(frame[0], frame[1], frame[3])
+        proven = self._proofs.request(frame[0], frame[1], frame[3])
         if proven is None:
             self._unproven += 1
-            # A replicator's first question is refused, too: from the refusal it learns the engine's run.
+            # A replicator's first request is refused, too: from the refusal it learns the engine's run.
             level = logging.WARNING if self._unproven in _LOGGED_COUNTS else logging.DEBUG
-            logger.log(level, "%d questions on %s did not prove the secret", self._unproven, frame[0])
+            logger.log(
+                level, "refused %d requests on %s, which did not prove the secret", self._unproven, frame[0]
+            )
             self._connection.publish(frame[1], self._proofs.refusal)
         return proven
 
     def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks.start(work, name)
 
-    async def _answer_plan(self, reply: bytes, proven: Proven, question: Question) -> None:
+    async def _answer_plan(self, reply: bytes, proven: Proven, request: PlanRequest) -> None:
         """Answer with the work that there is, as soon as there is some or after a while."""
         deadline = asyncio.get_running_loop().time() + IDLE_S
         while True:
             self._pending.grown.clear()
             self._pending.is_new = False
-            works = await self._planning.plan(question)
+            works = await self._planning.plan(request)
             left_s = deadline - asyncio.get_running_loop().time()
             if works or left_s <= 0:
                 break

@@ -11,7 +11,7 @@ from headwater.model.cursor import Cursor
 from headwater.model.times import format_time
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient, NoResponderError
-from headwater.replication.worker.lost_end import check_covered, is_lost, question_after
+from headwater.replication.worker.lost_end import check_covered, is_lost, query_after
 
 SECOND = 1_000_000_000
 COPIED = Cursor("origin", 10, 100 * SECOND)
@@ -58,7 +58,7 @@ def test_an_origin_is_asked_for_the_last_copied_message_and_then_by_time() -> No
     check({"err_code": 10037}, shown(1, 1))  # behind the last one, nats-server shows the first one
     check({"err_code": 10037}, {"err_code": 10003})
     check(NoResponderError("not exported"))
-    assert question_after(100 * SECOND) == {"start_time": "1970-01-01T00:01:40.000000001Z"}
+    assert query_after(100 * SECOND) == {"start_time": "1970-01-01T00:01:40.000000001Z"}
 
 
 def test_an_origin_that_lost_its_end_is_refused() -> None:

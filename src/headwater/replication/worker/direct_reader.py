@@ -43,7 +43,7 @@ class DirectReader:
         self._messages_left = origin.max_messages
         """How many more messages the plan allows."""
         self._inbox: TaskInbox | None = None
-        """Where answers arrive; None until the first question."""
+        """Where answers arrive; None until the first request."""
 
     def read(self, start_seq: int, stop_seq: int) -> Iterator[Rows]:
         """Yield messages in order until the responder has no more, or the end of the range is passed."""

@@ -20,7 +20,7 @@ def lost_end(stream: str) -> str:
     return f"stream {stream!r} has lost its last messages and reused their sequences for others"
 
 
-def question_after(ts: int) -> dict[str, Any]:
+def query_after(ts: int) -> dict[str, Any]:
     """Return the request for a stream's first message that is later than a time."""
     return {"start_time": format_time(ts + 1)}
 
@@ -40,9 +40,9 @@ def check_covered(client: BlockingClient, origin: NatsOrigin) -> None:
     if not cursor.ts:
         return
     subject = f"{origin.api_prefix}.STREAM.MSG.GET.{origin.stream}"
-    for question in ({"seq": cursor.seq}, question_after(cursor.ts)):
+    for query in ({"seq": cursor.seq}, query_after(cursor.ts)):
         try:
-            answer = client.request(subject, question)
+            answer = client.request(subject, query)
         except NoResponderError:
             return
         if "error" in answer:
