@@ -165,6 +165,7 @@ class Model:
 
     def reconfigure(self, config: StreamConfig) -> None:
         self.config = config
+        self._hold_limits()
         self.enforce()
 
     def enforce(self) -> None:

@@ -38,7 +38,7 @@ async def test_a_change_to_interest_that_has_removed_messages_is_not_refused(
 ) -> None:
     """The disk fails after the first removal, which another client's publish has made durable by then."""
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
-    monkeypatch.setattr(stream_module, "RELEASE_FIRST_S", 0.001)
+    monkeypatch.setattr(stream_module, "REMOVE_FIRST_S", 0.001)
     removals = release.removals
 
     async def beside_others(*args: Any) -> AsyncIterator[Removal]:

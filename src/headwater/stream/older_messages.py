@@ -24,6 +24,7 @@ from pyroaring import BitMap64
 
 from headwater.model import headers as header_block
 from headwater.model.subject import Filter
+from headwater.stream.publishing.counter import INCREMENT, CounterTotals
 from headwater.stream.reader import Reader
 from headwater.stream.store import Store
 from headwater.stream.subjects import Located
@@ -77,19 +78,19 @@ class OlderMessages:
         stored_subject: Callable[[bytes], bytes],
         apply: Callable[[Sequence[Frame]], None],
         promise: Callable[[], asyncio.Future[None]],
-        knows_total: Callable[[bytes], bool] = lambda subject: True,
+        counters: Callable[[], CounterTotals | None] = lambda: None,
     ) -> None:
         """Pass publishes to `apply`; `promise` then says whether they become durable.
 
-        `stored_subject` returns the subject that a published message is stored under, `knows_total` whether
-        a counter needs nothing to be read.
+        `stored_subject` returns the subject that a published message is stored under, `counters` the totals
+        that increments are added to.
         """
         self._store = store
         self._reader = Reader(store)
         self._stored_subject = stored_subject
         self._apply = apply
         self._promise = promise
-        self._knows_total = knows_total
+        self._counters = counters
         self._held: deque[Held] = deque()
         """Publishes held back, in the order of their arrival."""
         self._task: asyncio.Task[None] | None = None
@@ -106,7 +107,7 @@ class OlderMessages:
         """Return whether these publishes are held back: they are offered by themselves later."""
         if self._task is None:
             stored = self._stored(items)
-            if not (self._wanted(stored) or self._stale(stored) or self._totals(stored)):
+            if not (self._wanted(stored) or self._stale(stored) or self._uncounted(stored)):
                 return False
         self._held.append(Held(items, []))
         self.nbytes += _nbytes(items)
@@ -190,8 +191,8 @@ class OlderMessages:
         try:
             for subject in self._stale(messages):
                 await self._reader.last_on(subject)
-            for seq in self._totals(messages):
-                await self._store.view.run_at(seq)
+            if (counters := self._counters()) is not None:
+                await counters.learn(_incremented(messages))
         except Exception as error:
             logger.warning(
                 "stream %s: looking up the newest messages failed: %s", self._store.config.name, error
@@ -212,13 +213,10 @@ class OlderMessages:
                 found |= _among(stale, header_block.get(headers, _SCHEDULER) or b"")
         return found
 
-    def _totals(self, messages: Sequence[StoredUnder]) -> set[int]:
-        """Return the messages with the totals of counters that are in a bucket, and not in memory."""
-        if not (self._store.config.allow_msg_counter and self._store.table.is_remote):
-            return set()
-        last, view = self._store.ledger.subjects.last, self._store.view
-        unknown = {subject for subject, _ in messages if subject in last and not self._knows_total(subject)}
-        return {last[subject] for subject in unknown if view.must_fetch(last[subject])}
+    def _uncounted(self, messages: Sequence[StoredUnder]) -> bool:
+        """Return whether these messages add to totals that must be read from a file."""
+        counters = self._counters()
+        return counters is not None and bool(counters.unknown(_incremented(messages)))
 
     async def _find(self, wanted: Mapping[bytes, int]) -> bool:
         """Record in the index where these messages are; return whether that could be read."""
@@ -350,6 +348,11 @@ def _among(stale: Set[bytes], pattern: bytes) -> set[bytes]:
     if b"*" in pattern or b">" in pattern:
         return set(Filter(pattern.decode(errors="replace")).among(stale))
     return {pattern} if pattern in stale else set()
+
+
+def _incremented(messages: Sequence[StoredUnder]) -> set[bytes]:
+    """Return the subjects of counters that these messages add to."""
+    return {subject for subject, headers in messages if INCREMENT in headers}
 
 
 def _nbytes(items: Sequence[Frame]) -> int:

@@ -190,7 +190,8 @@ class Sequencer:
         Let others run before you call it again.
         """
         limit = self._config.max_msgs_per_subject
-        if limit > 0:
+        if limit > 0 and self._store.table.is_remote:
+            # Otherwise `StreamRetention.limit_subjects` does it.
             over = [s for s, count in self._ledger.subjects.count.items() if count > limit]
             self.enforce_on(over)
         return self.enforce_totals()

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from headwater.background_tasks import BackgroundTasks
 from headwater.backoff import Backoff
-from headwater.errors import DiskError, Error, api_error
+from headwater.errors import CorruptionError, DiskError, Error, api_error
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
@@ -41,8 +42,11 @@ from headwater.wire.pub_ack import PubAcks
 
 logger = logging.getLogger(__name__)
 
-RELEASE_FIRST_S = 0.5
-RELEASE_MOST_S = 30.0
+REMOVE_FIRST_S = 0.5
+REMOVE_MOST_S = 30.0
+
+Rule = Callable[[], Awaitable[None]]
+"""Removes what the config does not keep."""
 
 
 class Stream:
@@ -89,7 +93,10 @@ class Stream:
         """Return the stream that is stored in this directory; create it if there is none."""
         loop = asyncio.get_running_loop()
         store = await loop.run_in_executor(services.work_executor, Store, directory, config, services)
-        return cls(config, created_ns, store)
+        stream = cls(config, created_ns, store)
+        if config.max_msgs_per_subject > 0:
+            await stream._remove_by(stream.retention.limit_subjects)
+        return stream
 
     @property
     def name(self) -> str:
@@ -130,8 +137,11 @@ class Stream:
             raise
         if is_over or self._late_limits.is_busy:
             await self._enforce()
+        limit, old_limit = config.max_msgs_per_subject, old.max_msgs_per_subject
+        if limit > 0 and not 0 < old_limit <= limit:
+            await self._remove_by(self.retention.limit_subjects)
         if config.retention == Retention.INTEREST != old.retention:
-            await self._release()
+            await self._remove_by(self.retention.drop_unneeded)
 
     async def _enforce(self) -> None:
         """Remove the rest of what exceeds lowered limits.
@@ -147,26 +157,28 @@ class Stream:
         except Error as error:
             logger.warning("stream %s: its limits are not enforced yet: %s", self.name, error)
 
-    async def _release(self) -> None:
-        """Remove what no consumer and no copy needs; what cannot be removed now is tried again."""
-        if not await self._has_released():
-            self._tasks.start(self._keep_releasing(), f"release {self.name}")
+    async def _remove_by(self, rule: Rule) -> None:
+        """Remove what a rule of the config does not keep; what cannot be removed now is tried again."""
+        if not await self._has_removed(rule):
+            self._tasks.start(self._keep_removing(rule), f"remove from {self.name}")
 
-    async def _keep_releasing(self) -> None:
-        """Try until it is done, or the retention is another."""
-        waits = Backoff(RELEASE_FIRST_S, RELEASE_MOST_S)
-        while self.config.retention == Retention.INTEREST:
+    async def _keep_removing(self, rule: Rule) -> None:
+        """Try until it is done. A rule that is not in the config any more removes nothing."""
+        waits = Backoff(REMOVE_FIRST_S, REMOVE_MOST_S)
+        while True:
             await asyncio.sleep(waits.next_s())
-            if await self._has_released():
+            if await self._has_removed(rule):
                 return
 
-    async def _has_released(self) -> bool:
-        """Remove what no consumer and no copy needs; return whether the disk accepted it."""
+    async def _has_removed(self, rule: Rule) -> bool:
+        """Remove what a rule does not keep; return whether it is done, as far as it can be."""
         try:
-            await self.retention.drop_unneeded()
+            await rule()
             await self.publishing.settled()
+        except CorruptionError as error:
+            logger.error("stream %s: cannot enforce its limits: %s", self.name, error)
         except Error as error:
-            logger.warning("stream %s: cannot remove what no consumer needs yet: %s", self.name, error)
+            logger.warning("stream %s: cannot remove what its config does not keep: %s", self.name, error)
             return False
         return True
 

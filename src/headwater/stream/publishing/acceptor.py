@@ -58,7 +58,8 @@ class Acceptor:
         self._admission = Admission(config, self._ledger, self.sequencer.last_of, store.services.client_limit)
         self._room = AccountRoom(config.storage, self._ledger, store.services.free_bytes)
         self._transform = _transform(config)
-        self._counters = CounterTotals(store) if config.allow_msg_counter else None
+        self.counters = CounterTotals(store) if config.allow_msg_counter else None
+        """The totals of a counter stream."""
         limited = config.max_msgs > 0 or config.max_bytes > 0
         self._is_plain = not (
             config.sealed
@@ -66,7 +67,7 @@ class Acceptor:
             or (config.discard == Discard.NEW and limited)
             or self._transform
             or config.republish
-            or self._counters
+            or self.counters
             or config.retention == Retention.INTEREST
             or config.allow_msg_schedules
         )
@@ -143,8 +144,8 @@ class Acceptor:
         if isinstance(verdict, Duplicate):
             self._acknowledge(reply, verdict.seq, {"duplicate": True})
             return
-        if self._counters is not None and verdict.increment is not None:
-            total = self._count_up(self._counters, pending, subject, verdict, now)
+        if self.counters is not None and verdict.increment is not None:
+            total = self._count_up(self.counters, pending, subject, verdict, now)
             self._acknowledge(reply, self._ledger.last_seq, {"val": str(total)})
             return
         self._room.check(self._ledger.overhead.of(subject, verdict.headers, data))
@@ -175,10 +176,6 @@ class Acceptor:
     def mapped(self, subject: bytes) -> bytes:
         """Return the subject that the stream's transform maps a subject to."""
         return subject if self._transform is None else self._transform.apply(subject) or subject
-
-    def knows_total(self, subject: bytes) -> bool:
-        """Return whether the total of a counter is known without reading a message."""
-        return self._counters is None or self._counters.remembers(subject)
 
     def _stored_subject(self, subject: bytes) -> bytes:
         """Return the subject that a message is stored under."""
@@ -226,7 +223,7 @@ class Acceptor:
             raise api_error("batch_publish_invalid_pattern")
 
         def store() -> int:
-            if self._counters is not None or (self.sequencer.evicts and _EXPECTS in headers):
+            if self.counters is not None or (self.sequencer.evicts and _EXPECTS in headers):
                 self.sequencer.flush(pending)
             checked = self._batch_check().check(self._stored_subject(subject), headers, data, now)
             self._check_room([checked])
@@ -242,7 +239,7 @@ class Acceptor:
                 self.sequencer.group.answer(reply, answer.body)
 
     def _batch_check(self) -> BatchCheck:
-        return BatchCheck(self._config, self._ledger, self._admission, self._counters, self.sequencer.last_of)
+        return BatchCheck(self._config, self._ledger, self._admission, self.counters, self.sequencer.last_of)
 
     def _commit(self, messages: Sequence[atomic_batch.BatchMessage], now: int) -> None:
         """Store the messages of a batch in one change, or none of them."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
 
-from headwater.errors import api_error
+from headwater.errors import Error, api_error
 from headwater.model import headers as header_block
+from headwater.model.message import Message
+from headwater.model.run import Run
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.store import Store
 
@@ -52,13 +56,48 @@ class CounterTotals:
         seq, remembered = self._store.ledger.subjects.last.get(subject, 0), self._standings.get(subject)
         return not seq or (remembered is not None and remembered[0] == seq)
 
+    def unknown(self, subjects: Iterable[bytes]) -> dict[bytes, int]:
+        """Return the subjects whose standing must be read from a file, each with its newest sequence."""
+        index, view = self._store.ledger.subjects, self._store.view
+        return {
+            subject: index.last[subject]
+            for subject in subjects
+            if not self.remembers(subject)
+            and subject not in index.stale
+            and view.resident_run_at(index.last[subject]) is None
+        }
+
+    async def learn(self, subjects: Iterable[bytes]) -> None:
+        """Read these standings on a thread; what cannot be read is an error of the publish that needs it."""
+        if wanted := self.unknown(subjects):
+            for subject, known in (await self._store.on_thread(self._read, wanted)).items():
+                self._remember(subject, *known)
+
+    def _read(self, wanted: Mapping[bytes, int]) -> dict[bytes, tuple[int, CounterTotal]]:
+        """Return what these messages hold, each with its sequence; blocking."""
+        found: dict[bytes, tuple[int, CounterTotal]] = {}
+        run: Run | None = None
+        for subject, seq in sorted(wanted.items(), key=itemgetter(1)):
+            try:
+                if run is None or seq > run.seqs[-1]:
+                    run = self._store.view.read_run_at(seq)
+                row = int(run.seqs.searchsorted(seq)) if run is not None else 0
+                if run is not None and row < len(run.seqs) and run.seqs[row] == seq:
+                    found[subject] = seq, _standing(run.message(row))
+            except Error:
+                continue
+        return found
+
     def remember(self, subject: bytes, standing: CounterTotal) -> None:
         """Remember what the next message of the stream holds, which is on this subject."""
+        self._remember(subject, self._store.ledger.last_seq + 1, standing)
+
+    def _remember(self, subject: bytes, seq: int, standing: CounterTotal) -> None:
         self._standings.pop(subject, None)
         if len(self._standings) >= _REMEMBERED:
             # The oldest is in the stream by now, where it can be read back.
             del self._standings[next(iter(self._standings))]
-        self._standings[subject] = (self._store.ledger.last_seq + 1, standing)
+        self._standings[subject] = (seq, standing)
 
     def standing(self, subject: bytes) -> CounterTotal:
         """Return what the newest message of a subject holds, nothing counted if there is none."""
@@ -72,8 +111,7 @@ class CounterTotals:
         remembered = self._standings.get(subject)
         if remembered is not None and remembered[0] == seq:
             return remembered[1]
-        message = self._store.read_message_now(seq)
-        return CounterTotal(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
+        return _standing(self._store.read_message_now(seq))
 
 
 def counted(counters: CounterTotals, run: OfferedRun) -> OfferedRun:
@@ -96,6 +134,11 @@ def counted(counters: CounterTotals, run: OfferedRun) -> OfferedRun:
         headers[row] = after.noted(header_block.replace(block, INCREMENT, b"%d" % increment))
         datas[row] = body_of(after.total)
     return OfferedRun(run.seq_list, run.timestamps, run.subjects, headers, datas)
+
+
+def _standing(message: Message) -> CounterTotal:
+    """Return what a message of a counter holds."""
+    return CounterTotal(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
 
 
 def _total(data: bytes) -> int:

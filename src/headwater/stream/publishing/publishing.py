@@ -12,6 +12,7 @@ from headwater.model.columns import Columns
 from headwater.stream.committer import Committer
 from headwater.stream.older_messages import OlderMessages
 from headwater.stream.publishing.acceptor import Acceptor
+from headwater.stream.publishing.counter import CounterTotals
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.reader import Reader
 from headwater.stream.retention.removal import Removal
@@ -33,7 +34,7 @@ class StreamPublishing:
         self._acks = acks
         self._reader = Reader(store)
         self._older = OlderMessages(
-            store, acceptor.mapped, self._offer, committer.promise, acceptor.knows_total
+            store, acceptor.mapped, self._offer, committer.promise, lambda: acceptor.counters
         )
         self.congestion: Error | None = None
         """Why messages are refused although nothing has failed: too much waits for a disk that hangs."""
@@ -47,6 +48,11 @@ class StreamPublishing:
     def failure(self) -> Error | None:
         """Return why messages are refused at the moment; None if they are not."""
         return self._committer.failure or self.congestion
+
+    @property
+    def counters(self) -> CounterTotals | None:
+        """Return the totals of a counter stream."""
+        return self._acceptor.counters
 
     @property
     def is_storing(self) -> bool:

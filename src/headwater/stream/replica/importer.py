@@ -34,9 +34,13 @@ class CursorMovedError(Error):
 class Importer:
     """Stores what replication has copied; runs on the event loop, so each call is atomic."""
 
-    def __init__(self, store: Store, sequencer: Sequencer) -> None:
+    def __init__(
+        self, store: Store, sequencer: Sequencer, counters: Callable[[], CounterTotals | None] = lambda: None
+    ) -> None:
+        """`counters` returns the totals of the stream that were read before."""
         self._store = store
         self._sequencer = sequencer
+        self._counters = counters
         self._is_account_full = False
         """Whether the last messages that did not enter were refused for the limit of the account."""
 
@@ -121,7 +125,7 @@ class Importer:
         base = self._store.ledger.last_seq + 1
         chosen = piece if len(fresh) == len(piece) else _rows(piece, fresh)
         if self._store.config.allow_msg_counter:
-            chosen = counted(CounterTotals(self._store), chosen)
+            chosen = counted(self._counters() or CounterTotals(self._store), chosen)
         run = OfferedRun(
             range(base, base + len(chosen)),
             range(now, now + len(chosen)),

@@ -54,7 +54,7 @@ class StreamReplica:
         self._folder = folder
         self._publishing = publishing
         self._events = events
-        self._importer = Importer(store, sequencer)
+        self._importer = Importer(store, sequencer, lambda: publishing.counters)
         self.copied_bytes: Counter[str] = Counter()
         """Bytes of subjects, headers and data that each upstream has brought since the stream was opened."""
         self._folding: asyncio.Task[None] | None = None

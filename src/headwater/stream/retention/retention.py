@@ -13,7 +13,7 @@ from headwater.stream.events import StreamEvents
 from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.reader import Reader
-from headwater.stream.retention import purge, release
+from headwater.stream.retention import purge, release, subject_limit
 from headwater.stream.retention.hold import StreamHolds
 from headwater.stream.retention.removal import Removal
 from headwater.stream.store import Store
@@ -124,6 +124,18 @@ class StreamRetention:
         stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
         async for removal in release.removals(self._store, listener.released, start_seq, stop_seq):
             self._sequencer.remove(removal)
+
+    async def limit_subjects(self) -> None:
+        """Remove what exceeds `max_msgs_per_subject`, after it was lowered; `LateLimits` does it in buckets."""
+        limit = self._store.config.max_msgs_per_subject
+        if limit <= 0 or self._store.table.is_remote:
+            return
+        await self._publishing.settled()
+        async for removal in subject_limit.removals(self._store, limit):
+            if self._store.config.max_msgs_per_subject != limit:
+                return  # the next config has its own
+            if removal:
+                self._remove(removal)
 
     def next_expiry_ns(self) -> int | None:
         """Return when a message may be due to expire or to be published; None if none will."""
