@@ -49,7 +49,7 @@ class Turns:
                     getattr(coroutine, "__qualname__", repr(coroutine)[:60]),
                 )
 
-        asyncio.Handle._run = timed
+        asyncio.Handle._run = timed  # type: ignore[assignment,method-assign]
         gc.callbacks.append(self._collect)
 
     def _collect(self, phase: str, info: Mapping[str, int]) -> None:

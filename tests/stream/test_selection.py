@@ -12,7 +12,7 @@ from headwater.model.patterns import MANY
 from headwater.model.subject import Filter
 from headwater.model.subject_trie import SubjectTrie
 from headwater.stream import selection
-from headwater.stream.selection import select, slices
+from headwater.stream.selection import Selection, select, slices
 
 TOKENS = st.sampled_from(["a", "b", "*", ">", "*x"])
 PATTERNS = st.lists(st.lists(TOKENS, min_size=1, max_size=3).map(".".join), max_size=2 * MANY + 2)
@@ -64,8 +64,8 @@ async def test_no_turn_looks_at_more_branches_than_it_may(monkeypatch: pytest.Mo
 
 async def test_literals_are_looked_up_and_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     subjects = dict.fromkeys([b"s.%d" % number for number in range(1000)], 1)
-    monkeypatch.setattr(selection, "_by_tree", None)
-    monkeypatch.setattr(selection, "_one_by_one", None)
+    monkeypatch.setattr(Selection, "_by_tree", None)
+    monkeypatch.setattr(Selection, "_one_by_one", None)
     assert await select([f"s.{n}" for n in range(0, 3000, 3)], subjects) == {
         b"s.%d" % n for n in range(0, 1000, 3)
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from headwater.model.subject import Filter
+from headwater.stream import selection
 from headwater.stream.selection import SLICE
 from headwater.stream.subjects import SubjectIndex, in_order
 from stream.model import matches
@@ -310,3 +312,41 @@ async def test_a_pattern_that_is_prepared_while_everything_goes_misses_nothing()
     index.add_run([b"s.3.4"], [1_000_001], [1])
     assert index.prepared_newest("s.3.*") == 1_000_001
     assert set(index.matching("s.3.*")) == {b"s.3.3", b"s.3.4"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_count_in_slices_is_exact_when_it_returns(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages come and go between the slices, on subjects that were counted and on others."""
+    monkeypatch.setattr(selection, "SLICE", 3)
+    chance, index, seq = random.Random(seed), SubjectIndex(), 0
+    names = [b"s.%d" % number for number in range(20)]
+
+    def change() -> None:
+        nonlocal seq
+        for _ in range(chance.randrange(4)):
+            name, seq = chance.choice(names), seq + 1
+            held = index.count.get(name, 0)
+            kind = chance.random()
+            if kind < 0.5:
+                index.add_run([name, name], [seq, seq + 1])
+                seq += 1
+            elif kind < 0.6:
+                index.add_counts({name: (3, seq)})
+            elif held > 1:
+                index.subtract(name, held - 1, BitMap64([1]))
+            elif held:
+                index.forget(name)
+        if chance.random() < 0.05:
+            index.clear()
+
+    for _ in range(20):
+        change()
+    wanted = set(names[:14])
+    task = asyncio.ensure_future(index.count_on(wanted))
+    now = 0
+    while not task.done():
+        change()
+        now = sum(index.count.get(name, 0) for name in wanted)
+        await asyncio.sleep(0)
+    assert task.result() == now
+    assert not index._watches

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from headwater.model.message import Message
 from headwater.model.run import Run
-from headwater.stream.selection import select, slices
+from headwater.stream.selection import Selection, slices
 from headwater.stream.store import Store
 
 SCAN_MESSAGES = 4096
@@ -115,9 +115,9 @@ class Reader:
             return ledger.live_between(start_seq, stop_seq)
         if start_seq <= ledger.first_seq:
             subjects = await ledger.subjects.matched(*patterns)
+            found = await ledger.subjects.count_on(subjects)
             # In one turn with the counts, which include what was stored while the subjects were looked for.
             last_seq = ledger.last_seq
-            found = sum(ledger.subjects.count.get(subject, 0) for subject in subjects)
             if stop_seq == last_seq:
                 return found
             return found - await self._count_on(subjects, stop_seq + 1, last_seq)
@@ -136,12 +136,12 @@ class Reader:
     ) -> AsyncIterator[tuple[Run, list[int]]]:
         """Yield runs with their rows that are alive, match, and are between the sequences."""
         ledger = self._store.ledger
-        is_filtered = bool(patterns) and ">" not in patterns
+        selection = Selection(patterns) if patterns and ">" not in patterns else None
         stop_seq = ledger.last_seq if stop_seq is None else min(stop_seq, ledger.last_seq)
         async for run, live in self._store.live_runs(start_seq, stop_seq):
             rows = live.tolist()
-            if is_filtered:
+            if selection is not None:
                 subjects = run.subjects
-                wanted = await select(patterns, {subjects[row] for row in rows})
+                wanted = await selection.among({subjects[row] for row in rows})
                 rows = [row for row in rows if subjects[row] in wanted]
             yield run, rows

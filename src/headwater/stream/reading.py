@@ -5,6 +5,7 @@ A question is asked again if changes that it may have seen were refused by the d
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
@@ -21,6 +22,7 @@ from headwater.objects.object_error import ObjectError
 from headwater.stream.committer import Committer
 from headwater.stream.ledger import Ledger
 from headwater.stream.reader import Reader
+from headwater.stream.selection import slices
 from headwater.stream.store import Store
 
 _T = TypeVar("_T")
@@ -136,8 +138,11 @@ class StreamReading:
     async def counted_subjects(self, filter: str) -> dict[bytes, int]:
         """Return the same as `subject_counts`, without blocking the event loop."""
         count = self._store.ledger.subjects.count
-        found = await self._store.ledger.subjects.matched(filter)
-        return {subject: count[subject] for subject in found if subject in count}
+        counts: dict[bytes, int] = {}
+        for some in slices(list(await self._store.ledger.subjects.matched(filter))):
+            counts.update({subject: count[subject] for subject in some if subject in count})
+            await asyncio.sleep(0)
+        return counts
 
     def deleted(self) -> list[int]:
         """Return the sequences between first and last that hold no message."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
@@ -33,6 +33,15 @@ class Located(NamedTuple):
 
     entries: tuple[tuple[int, int], ...]
     through: int
+
+
+class _CountedSince:
+    """The subjects that have changed since a count in slices began, each with the count before that."""
+
+    def __init__(self) -> None:
+        self.before: dict[bytes, int] = {}
+        self.is_void = False
+        """Whether everything was removed."""
 
 
 class SubjectIndex:
@@ -62,6 +71,8 @@ class SubjectIndex:
         """The newest sequence on the subjects that were prepared; an upper bound if it is lost."""
         self._is_newest_lost = False
         """Whether that message was removed, and nothing newer has come since."""
+        self._watches: list[_CountedSince] = []
+        """The counts that are in progress."""
 
     def __len__(self) -> int:
         return len(self.count)
@@ -75,6 +86,7 @@ class SubjectIndex:
             for subject, seq, size in zip(subjects, seqs, sizes, strict=True):
                 self.history[subject] = (*self.history.get(subject, ()), (seq, size))
         self._note_fresh(subjects)
+        self._watch(subjects)
         self.count.update(subjects)
         self.last.update(zip(subjects, seqs, strict=True))
         if self.stale:
@@ -84,6 +96,7 @@ class SubjectIndex:
         """Add new messages by their count and newest sequence on each subject."""
         assert self.history is None
         self._note_fresh(counts)
+        self._watch(counts)
         for subject, (count, last_seq) in counts.items():
             self.count[subject] += count
             self.last[subject] = last_seq
@@ -99,6 +112,7 @@ class SubjectIndex:
         """Drop a subject that has no message."""
         if self.last.get(subject) == self._newest_prepared:
             self._is_newest_lost = True
+        self._watch((subject,))
         self.count.pop(subject, None)
         self.last.pop(subject, None)
         self.stale.discard(subject)
@@ -111,6 +125,7 @@ class SubjectIndex:
         """Set the count of a subject to `left`, after these sequences were removed."""
         if self._fresh is not None and self._newest_prepared in gone:
             self._is_newest_lost = True
+        self._watch((subject,))
         self.count[subject] = left
         if self.history is not None:
             entries = tuple([entry for entry in self.history[subject] if entry[0] not in gone])
@@ -144,6 +159,8 @@ class SubjectIndex:
     def clear(self) -> None:
         """Forget everything."""
         self.unprepare()
+        for watch in self._watches:
+            watch.is_void = True
         self.count.clear()
         self.last.clear()
         self.stale.clear()
@@ -235,6 +252,39 @@ class SubjectIndex:
         if ">" in patterns:
             return set(self.count)
         return await select(patterns, self.count, limit)
+
+    def _watch(self, subjects: Iterable[bytes]) -> None:
+        """Have the counts in progress notice that these subjects are about to change."""
+        for watch in self._watches:
+            for subject in subjects:
+                watch.before.setdefault(subject, self.count.get(subject, 0))
+
+    async def count_on(self, subjects: Set[bytes]) -> int:
+        """Return how many messages there are on these subjects at the moment when this returns.
+
+        They are counted in slices. Subjects that change meanwhile are counted again at the end.
+        """
+        while True:
+            watch = _CountedSince()
+            self._watches.append(watch)
+            try:
+                counted = await self._count_watched(subjects, watch)
+            finally:
+                self._watches.remove(watch)
+            if not watch.is_void:
+                return counted
+
+    async def _count_watched(self, subjects: Set[bytes], watch: _CountedSince) -> int:
+        total, late, before = 0, set[bytes](), watch.before
+        for some in slices(list(subjects)):
+            if before:
+                late.update([subject for subject in some if subject in before])
+                some = [subject for subject in some if subject not in before]
+            total += sum([self.count.get(subject, 0) for subject in some])
+            await asyncio.sleep(0)
+        for subject in before.keys() & subjects:
+            total += self.count.get(subject, 0) - (0 if subject in late else before[subject])
+        return total
 
     async def newest(self, pattern: str) -> tuple[int, list[tuple[int, bytes]]]:
         """Return the newest sequence on matching subjects, and the upper bounds of those that are stale."""
