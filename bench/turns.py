@@ -78,8 +78,11 @@ class Client:
         self._connection.settimeout(600)
 
     def ask(self, subject: str, body: Mapping[str, Any]) -> Any:
-        """Return the answer of the API."""
-        answer = self._connection.request(f"{API}.{subject}", dict(body))
+        """Return the answer of the API; on a busy machine a request may need several attempts."""
+        for _ in range(10):
+            answer = self._connection.request(f"{API}.{subject}", dict(body))
+            if answer.get("error", {}).get("code") != 503:
+                break
         assert "error" not in answer, json.dumps(answer)[:300]
         return answer
 

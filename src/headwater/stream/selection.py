@@ -29,6 +29,7 @@ class Selection:
         """The patterns with wildcards, once they are known."""
         self._literals: list[bytes] = []
         self._tree: SubjectTrie[bool] | None = None
+        """None if the patterns are few, or are not known yet."""
 
     async def among(self, subjects: Collection[bytes], limit: int | None = None) -> set[bytes]:
         """Return the subjects that match any pattern; stop once there are more than `limit`.

@@ -40,6 +40,7 @@ class _CountedSince:
 
     def __init__(self) -> None:
         self.before: dict[bytes, int] = {}
+        """By subject, its count when it first changed."""
         self.is_void = False
         """Whether everything was removed."""
 
