@@ -6,7 +6,7 @@ the whole table. So such a publish, and every later one, is held back until a th
 loop reads no file, and messages are stored in the order in which they arrived.
 
 The same holds for a publish that depends on the newest message of a subject, if that was removed and the one
-before it must be found.
+before it must be found, and for an increment of a counter whose total is in a file.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class OlderMessages:
     def _uncounted(self, messages: Sequence[StoredUnder]) -> bool:
         """Return whether these messages add to totals that must be read from a file."""
         counters = self._counters()
-        return counters is not None and bool(counters.unknown(_incremented(messages)))
+        return counters is not None and counters.must_read(_incremented(messages))
 
     async def _find(self, wanted: Mapping[bytes, int]) -> bool:
         """Record in the index where these messages are; return whether that could be read."""

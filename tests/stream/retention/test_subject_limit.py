@@ -50,9 +50,9 @@ async def test_the_newest_messages_of_each_subject_stay(
     workshop = Workshop(tmp_path)
     stream, seqs = await filled(workshop, 40)
     workshop.services.cache._runs.clear()
-    reads.on_loop = reads.elsewhere = 0
+    reads.on_loop = reads.on_threads = 0
     await stream.reconfigure(config_of(max_msgs_per_subject=limit))
-    assert (reads.on_loop, reads.elsewhere > 0) == (0, True)
+    assert (reads.on_loop, reads.on_threads > 0) == (0, True)
     kept = sorted(seq for each in seqs.values() for seq in each[-limit:])
     assert [message.seq for message in await everything(stream)] == kept
     state = await stream.reading.state()

@@ -157,8 +157,9 @@ class Acceptor:
     ) -> int:
         """Store an increment of a counter and return the new total; one that is refused counts nothing."""
         assert verdict.increment is not None
-        if not counters.remembers(subject):
-            self.sequencer.flush(pending)  # the message that holds the total may be among those
+        is_pending = bool(pending) and self._ledger.subjects.last.get(subject, 0) >= pending.seqs[0]
+        if is_pending and not counters.remembers(subject):
+            self.sequencer.flush(pending)  # the message that holds the total is among those
         standing = counters.standing(subject).plus(verdict.increment)
         data, headers = body_of(standing.total), standing.noted(verdict.headers)
         self._admission.check_size(headers, data)

@@ -56,20 +56,23 @@ class CounterTotals:
         seq, remembered = self._store.ledger.subjects.last.get(subject, 0), self._standings.get(subject)
         return not seq or (remembered is not None and remembered[0] == seq)
 
-    def unknown(self, subjects: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the subjects whose standing must be read from a file, each with its newest sequence."""
-        index, view = self._store.ledger.subjects, self._store.view
+    def must_read(self, subjects: Iterable[bytes]) -> bool:
+        """Return whether the standing of any of these subjects must be read from a file."""
+        view = self._store.view
+        return any(view.resident_run_at(seq) is None for seq in self._unknown(subjects).values())
+
+    def _unknown(self, subjects: Iterable[bytes]) -> dict[bytes, int]:
+        """Return the subjects whose standing is in a message, each with its newest sequence."""
+        index = self._store.ledger.subjects
         return {
             subject: index.last[subject]
             for subject in subjects
-            if not self.remembers(subject)
-            and subject not in index.stale
-            and view.resident_run_at(index.last[subject]) is None
+            if not self.remembers(subject) and subject not in index.stale
         }
 
     async def learn(self, subjects: Iterable[bytes]) -> None:
         """Read these standings on a thread; what cannot be read is an error of the publish that needs it."""
-        if wanted := self.unknown(subjects):
+        if wanted := self._unknown(subjects):
             for subject, known in (await self._store.on_thread(self._read, wanted)).items():
                 self._remember(subject, *known)
 

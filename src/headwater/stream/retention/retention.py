@@ -126,7 +126,7 @@ class StreamRetention:
             self._sequencer.remove(removal)
 
     async def limit_subjects(self) -> None:
-        """Remove what exceeds `max_msgs_per_subject`, after it was lowered; `LateLimits` does it in buckets."""
+        """Remove what exceeds a lowered `max_msgs_per_subject`; in a bucket, `LateLimits` does it."""
         limit = self._store.config.max_msgs_per_subject
         if limit <= 0 or self._store.table.is_remote:
             return
