@@ -48,10 +48,16 @@ def test_engines_of_several_hosts_share_a_journal_and_a_bucket(tmp_path: Path) -
     value["sites"]["hub"] |= {"engines": 2, "tables": "s3://lake/hub", "host": "hub.example.com"}
     topology = on_hosts(topology_of(tmp_path, value))
     assert sharing_a_host(topology) == ["hub"]
+    value["sites"]["hub"]["host"] = ["a.example.com", "b.example.com", "c.example.com"]
+    topology = on_hosts(topology_of(tmp_path, value))
+    assert sharing_a_host(topology) == []
     write_hosts(topology, tmp_path / "out", Path("/etc/headwater"), Path("/data"))
     settings = load(config=tmp_path / "out" / "hub" / "engine.toml").settings
     assert (settings.standby, settings.tables) == (True, "s3://lake/hub")
-    assert "@hub.example.com:" in (settings.journal or "")
+    port = topology.site("hub").port
+    assert f"@a.example.com:{port},b.example.com:{port},c.example.com:{port}/hub" in (settings.journal or "")
+    routes = (tmp_path / "out" / "hub" / "hub-0.conf").read_text()
+    assert f'"nats://b.example.com:{topology.site("hub").route_port}"' in routes
     assert not (tmp_path / "out" / "hub" / "engine-2.toml").exists(), "each host gets the same files"
     assert "Put it on 2 hosts" in (tmp_path / "out" / "hub" / "headwater-hub.service").read_text()
     assert '"store_dir": "/data/hub/hub-1"' in (tmp_path / "out" / "hub" / "hub-1.conf").read_text()

@@ -49,3 +49,10 @@ def test_sites_that_cannot_all_listen_start_nothing_and_say_one_sentence(tmp_pat
         "choose another leaf_port in the site file"
     ]
     assert not list((tmp_path / "run").rglob("*.log"))
+
+
+def test_a_site_with_several_hosts_does_not_run_on_one_machine(tmp_path: Path) -> None:
+    value = cinemas(3)
+    value["sites"]["hub"]["host"] = ["a", "b", "c"]
+    with pytest.raises(NotReadyError, match="hub has several hosts, and `site up` runs one machine"):
+        check_machine(topology_of(tmp_path, value), os.environ, with_spark=False)

@@ -123,3 +123,16 @@ def test_two_site_files_are_one_too_many(tmp_path: Path) -> None:
 def test_all_sites_can_be_made_small(tmp_path: Path) -> None:
     three = topology_of(tmp_path, changed(lambda v: v["sites"]["hub"].update(nodes=3)))
     assert [site.size for site in resized(three, 1).sites] == [1, 1]
+
+
+def test_each_server_can_have_a_host_of_its_own(tmp_path: Path) -> None:
+    said = {"nodes": 3, "host": ["a.example.com", "b.example.com", "c.example.com"]}
+    topology = topology_of(tmp_path, changed(lambda v: v["sites"]["hub"].update(said)))
+    hub = topology.site("hub")
+    assert hub.client_urls() == tuple(f"nats://{name}.example.com:4222" for name in "abc")
+    assert resized(topology, 1).site("hub").client_urls() == ("nats://a.example.com:4222",)
+    for hosts in (["a", "b"], ["a", "a", "b"]):
+        with pytest.raises(SettingsError, match=r"sites\.hub\.host: there must be as many different hosts"):
+            topology_of(
+                tmp_path, changed(lambda v, hosts=hosts: v["sites"]["hub"].update(nodes=3, host=hosts))
+            )

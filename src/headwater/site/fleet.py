@@ -105,8 +105,8 @@ class Fleet:
 
     async def _together(self, stack: AsyncExitStack, children: list[Child]) -> None:
         """Start processes concurrently; if one fails, the others are stopped."""
-        for child in children:
-            stack.push_async_callback(child.stop)
+        # All at once: an engine that stands by must not take over while the one that serves is stopped.
+        stack.push_async_callback(_stop_all, children)
         self._children += children
         starting = [asyncio.create_task(child.start()) for child in children]
         try:
@@ -210,6 +210,10 @@ class Fleet:
         keeper = running("headwater site", os.getpid())
         record = RunRecord(keeper, self._options.files, self._is_ready, children, self._engines.states)
         write_record(self._layout.directory, record)
+
+
+async def _stop_all(children: list[Child]) -> None:
+    await asyncio.gather(*(child.stop() for child in children))
 
 
 def store_id(store: Path) -> str:

@@ -69,7 +69,7 @@ def _note(engines: int) -> str:
 
 def sharing_a_host(topology: Topology) -> list[str]:
     """Return the sites whose servers keep a journal, all of them at the one address of the site."""
-    return [site.name for site in topology.sites if site.has_journal_servers]
+    return [site.name for site in topology.sites if site.has_journal_servers and not site.hosts]
 
 
 def unreachable(topology: Topology) -> list[str]:

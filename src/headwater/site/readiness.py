@@ -23,6 +23,10 @@ def check_machine(topology: Topology, environ: Mapping[str, str], *, with_spark:
 
         check_java(environ)
     for site in topology.sites:
+        if site.hosts:
+            raise NotReadyError(
+                f"{site.name} has several hosts, and `site up` runs one machine: use `site config`"
+            )
         for key, port in _ports(site):
             if why := _unusable(port):
                 raise NotReadyError(

@@ -91,13 +91,13 @@ class _Reader:
             raise entry.wrong("the site has no account for streams: add accounts here, or for all sites")
         for key, default in _PORTS.items():
             said[key] = optional(held, key, _port, default + SITE_STRIDE * place)
-        for key in ("host", "cluster", "domain"):
+        for key in ("cluster", "domain"):
             if key in held:
-                said[key] = (
-                    check_name(held[key], held[key].text(), f"a {key}") if key != "host" else held[key].text()
-                )
+                said[key] = check_name(held[key], held[key].text(), f"a {key}")
         if "nodes" in held:
             said["size"] = held["nodes"].number(min(SIZES), max(SIZES))
+        if "host" in held:
+            said |= _hosts(held["host"], said.get("size", 1))
         if "remotes" in held:
             said["remotes"] = tuple(self._remote(each, said["accounts"]) for each in held["remotes"].items())
         if "streams" in held:
@@ -151,6 +151,16 @@ def _urls(entry: Entry) -> str:
     return ",".join(url.strip() for each in urls for url in each.split(","))
 
 
+def _hosts(entry: Entry, nodes: int) -> dict[str, Any]:
+    """Return the address of all servers, or of each of them."""
+    if not isinstance(entry.value, list):
+        return {"host": entry.text()}
+    hosts = tuple(each.text() for each in entry.items())
+    if len(hosts) != nodes or len(set(hosts)) != nodes:
+        raise entry.wrong(f"there must be as many different hosts as nodes, which are {nodes}")
+    return {"host": hosts[0], "hosts": hosts}
+
+
 def _port(entry: Entry) -> int:
     return entry.number(1, 65535)
 
@@ -170,7 +180,8 @@ def resized(topology: Topology, size: int) -> Topology:
     for site in topology.sites:
         is_kept = site.store.journal != CLUSTER or size > 1
         store = site.store if is_kept else replace(site.store, journal=NO_JOURNAL)
-        sites.append(replace(site, size=size, store=store))
+        hosts = site.hosts if size == len(site.hosts) else ()
+        sites.append(replace(site, size=size, store=store, hosts=hosts))
     return replace(topology, sites=tuple(sites))
 
 
@@ -207,9 +218,9 @@ def checked(topology: Topology, document: Entry) -> Topology:
 def _ports_of(site: Site) -> Iterator[tuple[str, int]]:
     for node in site.nodes:
         for port in (node.port, node.leaf_port, node.monitor_port):
-            yield site.host, port
+            yield node.host, port
         if site.size > 1:
-            yield site.host, node.route_port
+            yield node.host, node.route_port
 
 
 def _unusable(topology: Topology, site: Site, remote: Remote) -> str:

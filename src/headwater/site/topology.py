@@ -134,6 +134,8 @@ class Site:
     domain: str
     accounts: tuple[Account, ...]
     host: str = LOOPBACK
+    hosts: tuple[str, ...] = ()
+    """The addresses of the servers, if each has a host of its own."""
     cluster: str = ""
     size: int = 1
     port: int = CLIENT_PORT
@@ -173,16 +175,17 @@ class Site:
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """Yield the site's servers, on consecutive ports."""
+        """Yield the site's servers: on consecutive ports, or on hosts of their own."""
         for place in range(self.size):
             name = f"{self.name}-{place}" if self.size > 1 else self.name
+            further = 0 if self.hosts else place
             yield Node(
                 name,
-                self.host,
-                self.port + place,
-                self.route_port + place,
-                self.leaf_port + place,
-                self.monitor_port + place,
+                self.hosts[place] if self.hosts else self.host,
+                self.port + further,
+                self.route_port + further,
+                self.leaf_port + further,
+                self.monitor_port + further,
             )
 
     @property

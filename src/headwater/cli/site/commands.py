@@ -201,9 +201,7 @@ def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Pa
     for name in unreachable(topology):
         _warn(f"links connect to {name} at 127.0.0.1: set the host of that site")
     for name in sharing_a_host(topology):
-        _warn(
-            f"the servers that keep the journal of {name} share one host: run each node on a host of its own"
-        )
+        _warn(f"the servers that keep the journal of {name} share one host: list three of them as its host")
     written = write_hosts(topology, directory, at or directory.absolute(), stores)
     for path in written:
         click.echo(str(path))
