@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from headwater.replication.worker.client import BlockingClient
 from headwater.replication.worker.direct_reader import DirectReader
 from headwater.replication.worker.pull_reader import PullReader
 from headwater.replication.worker.push_reader import PushReader
-from replication.origins import KINDS, Site, site_of
+from replication.origins import KINDS, Origin, Site, lasting_origin
 from replication.works import messages_in
 
 Read = Callable[[BlockingClient, NatsOrigin, tuple[str, ...], int, int], list[Message]]
@@ -65,9 +65,15 @@ def read(request: pytest.FixtureRequest) -> Read:
     return found
 
 
-@pytest.fixture(params=KINDS)
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
-    async with site_of(request.param, tmp_path) as running:
+@pytest.fixture(scope="module", params=KINDS)
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origin]:
+    with lasting_origin(request.param, tmp_path_factory.mktemp("engine")) as running:
+        yield running
+
+
+@pytest.fixture
+async def site(shared: Origin, tmp_path: Path) -> AsyncIterator[Site]:
+    async with shared.site(tmp_path) as running:
         await running.make(allow_direct=True)
         yield running
 

@@ -6,8 +6,8 @@ import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import nats
 from nats.aio.client import Client
 
-from engines import engine
+from engines import RunningEngine, engine
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.model.message import Message
@@ -106,6 +106,43 @@ async def site_of(kind: str, directory: Path, config: str = "") -> AsyncIterator
         async with nats_server(config, jetstream=True) as server:
             async with _connected(server.client_url) as site:
                 yield site
+
+
+@contextmanager
+def lasting_origin(kind: str, directory: Path) -> Iterator[Origin]:
+    """Run an engine that several tests share; a nats-server starts so fast that each test has its own."""
+    if kind != "headwater":
+        yield Origin(kind)
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    running = RunningEngine(directory)
+    asyncio.run(running.start())
+    try:
+        yield Origin(kind, running.client_url)
+    finally:
+        asyncio.run(running.stop())
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A kind of JetStream, and the address of the one that tests share if they do."""
+
+    kind: str
+    url: str = ""
+
+    @asynccontextmanager
+    async def site(self, directory: Path) -> AsyncIterator[Site]:
+        """Yield a JetStream without streams, and leave it so."""
+        if not self.url:
+            async with site_of(self.kind, directory) as site:
+                yield site
+            return
+        async with _connected(self.url) as site:
+            try:
+                yield site
+            finally:
+                for name in (await site.ask("STREAM.NAMES"))["streams"] or ():
+                    await site.ask(f"STREAM.DELETE.{name}")
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +17,7 @@ from headwater.model.upstream import hash8
 from headwater.replication.worker import direct_reader, origin, push_reader
 from headwater.replication.worker.origin import OriginReader, identity_of
 from identities import make_certificates
-from replication.origins import KINDS, PREFIX, Site, proxied, site_of
+from replication.origins import KINDS, PREFIX, Origin, Site, lasting_origin, proxied
 from replication.works import messages_in
 from servers import nats_server
 from table.samples import message
@@ -25,10 +25,16 @@ from table.samples import message
 DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct gets", "push consumer"])
 
 
-@pytest.fixture(params=KINDS)
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+@pytest.fixture(scope="module", params=KINDS)
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origin]:
+    with lasting_origin(request.param, tmp_path_factory.mktemp("engine")) as running:
+        yield running
+
+
+@pytest.fixture
+async def site(shared: Origin, tmp_path: Path) -> AsyncIterator[Site]:
     """A JetStream of each kind."""
-    async with site_of(request.param, tmp_path) as running:
+    async with shared.site(tmp_path) as running:
         yield running
 
 
