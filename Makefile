@@ -10,7 +10,7 @@ NATS_CLI ?= nats
 ROUNDS ?= 60
 RUNS ?= 1000
 ATTACKS ?= 100000
-WORKERS ?= 4
+WORKERS ?= 6
 OLDER_SERVERS ?= .headwater/older-servers
 
 # The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
@@ -49,7 +49,7 @@ format: install ## rewrite the code as `check` wants it
 	$(BIN)/ruff format src tests bench demo docs_site
 	$(BIN)/ruff check --fix src tests bench demo docs_site
 
-test: install java-check ## everything: check, and beside it the whole suite, by WORKERS=4 processes side by side
+test: install java-check ## everything: check, and beside it the whole suite, by WORKERS=6 processes side by side
 	$(BIN)/python tests/suite.py --beside '$(MAKE) --no-print-directory check' -n $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000

@@ -1,6 +1,6 @@
 """The order in which parallel workers take test modules.
 
-`pytest -n 4 --dist loadfile --no-loadscope-reorder` runs the tests of one module in one worker, one after the
+`pytest -n 6 --dist loadfile --no-loadscope-reorder` runs the tests of one module in one worker, one after the
 other, so that they share a server, a site or a Spark. Modules start in the order of `FIRST`: what takes
 longest begins first, so that no worker is left with it at the end.
 """
@@ -14,6 +14,8 @@ import pytest
 FIRST = (
     "conformance/test_scenarios.py",
     "on_spark/test_cinemas.py",
+    "interop/test_nats_server_replicates.py",
+    "docs/test_pages.py",
     "simulation",
     "durability",
     "on_spark",
