@@ -7,59 +7,26 @@ import json
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Coroutine
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from doors import Door, Replies, Wanted, opened_door
+from control.served_consumers import create, opened, pulled
+from doors import Door
 from headwater import bounded
-from headwater.bus.connection import NoRespondersError
 from headwater.control.catalog_rows import ConsumerRow
-from headwater.control.consumer_rules import CreateAddress
-from headwater.delivery.consumer import Consumer
 from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.outlet import Outlet
 from headwater.errors import ApiError, DiskError
-from headwater.model.consumer import AckPolicy, ConsumerConfig, CreateRequest, DeliverPolicy, PriorityPolicy
+from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy
 from headwater.model.stream import Retention, StreamConfig
-from headwater.stream.stream import Stream
 from headwater.threads import on_thread
 from waits import until
 
 SECOND = 1_000_000_000
-
-
-@asynccontextmanager
-async def opened(store: Path, *subjects: str, **config: Any) -> AsyncIterator[tuple[Door, Stream]]:
-    """Run an engine that delivers, with a stream that holds a message on each subject."""
-    async with opened_door(store, Wanted(leaf=True)) as door:
-        if "S" not in door.domain.names():
-            await door.domain.create_stream(StreamConfig(name="S", subjects=("s.>",), **config))
-            await door.connection.flush()
-        for subject in subjects:
-            await door.asker.publish(subject, subject.encode())
-        yield door, door.domain.stream("S")
-
-
-async def create(door: Door, stream: Stream, name: str = "C", **fields: Any) -> Consumer:
-    """Return a durable consumer that acknowledges explicitly unless given otherwise."""
-    fields = {"durable_name": name, "ack_policy": AckPolicy.EXPLICIT, **fields}
-    request = CreateRequest(stream_name="S", config=ConsumerConfig(**fields))
-    await door.consumers.create(stream, request, CreateAddress("S", name))
-    return door.consumers.get(stream, name)
-
-
-async def pulled(door: Door, count: int, name: str = "C") -> list[tuple[bytes, bytes, bytes, bytes]]:
-    """Return messages that a client pulled."""
-    box: Replies = door.asker.listen("box")
-    await door.asker.connection.flush()
-    subject = f"$JS.API.CONSUMER.MSG.NEXT.S.{name}".encode()
-    door.asker.connection.publish(subject, b"%d" % count, b"box")
-    return [await box.next() for _ in range(count)]
 
 
 async def test_a_declared_consumer_is_there_again_with_its_state(tmp_path: Path) -> None:
@@ -116,28 +83,6 @@ async def test_a_consumer_whose_row_cannot_be_read_keeps_its_messages(tmp_path: 
         assert (await stream.reading.state()).messages == 2, "nobody knows what C has settled"
         await create(door, stream)
         assert [message[3] for message in await pulled(door, 2)] == [b"1", b"2"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "more", "start_seq"),
-    [
-        (DeliverPolicy.ALL, {}, 1),
-        (DeliverPolicy.LAST, {}, 4),
-        (DeliverPolicy.LAST, {"filter_subject": "s.a"}, 3),
-        (DeliverPolicy.LAST, {"filter_subjects": ("s.a", "s.b")}, 3),
-        (DeliverPolicy.NEW, {}, 5),
-        (DeliverPolicy.BY_START_SEQUENCE, {"opt_start_seq": 3}, 3),
-        (DeliverPolicy.BY_START_SEQUENCE, {"opt_start_seq": 30}, 30),
-        (DeliverPolicy.BY_START_TIME, {"opt_start_time": 1}, 1),
-        (DeliverPolicy.LAST_PER_SUBJECT, {"filter_subject": "s.>"}, 2),
-    ],
-)
-async def test_each_policy_begins_in_its_place(
-    tmp_path: Path, policy: DeliverPolicy, more: dict[str, Any], start_seq: int
-) -> None:
-    async with opened(tmp_path, "s.a", "s.b", "s.a", "s.c") as (door, stream):
-        consumer = await create(door, stream, deliver_policy=policy, **more)
-        assert consumer.state.next_seq == start_seq
 
 
 async def test_two_requests_at_once_make_one_consumer(tmp_path: Path) -> None:
@@ -225,34 +170,6 @@ async def test_a_pause_survives_and_ends(tmp_path: Path) -> None:
         assert len(await pulled(door, 1)) == 1
 
 
-@pytest.mark.parametrize(
-    ("policy", "seq", "complaint"),
-    [
-        (DeliverPolicy.ALL, 2, None),
-        (DeliverPolicy.BY_START_SEQUENCE, 3, None),
-        (DeliverPolicy.BY_START_SEQUENCE, 2, "below start seq"),
-        (DeliverPolicy.BY_START_TIME, 2, None),
-        (DeliverPolicy.NEW, 2, "not allowed"),
-        (DeliverPolicy.NEW, 0, None),
-    ],
-)
-async def test_a_reset_consumer_does_not_begin_before_its_start(
-    tmp_path: Path, policy: DeliverPolicy, seq: int, complaint: str | None
-) -> None:
-    more: dict[str, Any] = {}
-    if policy is DeliverPolicy.BY_START_SEQUENCE:
-        more = {"opt_start_seq": 3}
-    elif policy is DeliverPolicy.BY_START_TIME:
-        more = {"opt_start_time": 1}
-    async with opened(tmp_path, *["s.a"] * 5) as (door, stream):
-        consumer = await create(door, stream, deliver_policy=policy, **more)
-        if complaint is not None:
-            with pytest.raises(ApiError, match=complaint):
-                await door.consumers.reset(consumer, seq)
-        else:
-            assert await door.consumers.reset(consumer, seq) == (seq or 6)
-
-
 async def test_a_narrower_filter_releases_unneeded_messages(tmp_path: Path) -> None:
     async with opened(tmp_path, retention=Retention.INTEREST) as (door, stream):
         await create(door, stream)
@@ -288,31 +205,6 @@ async def test_a_message_without_a_receiver_is_redelivered(tmp_path: Path) -> No
         again = await box.next()
         assert again[3] == first[3]
         assert again[1].split(b".")[4] == b"2"
-
-
-async def test_an_ack_that_no_consumer_takes_is_answered_at_once(tmp_path: Path) -> None:
-    async with opened(tmp_path, "s.a", "s.b") as (door, stream):
-        consumer = await create(door, stream)
-        await create(door, stream, "N", ack_policy=AckPolicy.NONE)
-        first, second = await pulled(door, 2)
-        assert (await door.asker.raw(first[1].decode(), b"+ACK"))[2] == b""
-        for subject in (first[1].replace(b".C.", b".X."), first[1].replace(b".C.", b".N.")):
-            with pytest.raises(NoRespondersError):
-                await door.asker.connection.request(subject, b"+ACK", 30)
-        await door.asker.ask("CONSUMER.DELETE.S.C")
-        with pytest.raises(NoRespondersError):
-            await door.asker.connection.request(second[1], b"+ACK", 30)
-        assert consumer.state.num_ack_pending == 1
-
-
-async def test_a_consumer_that_is_made_again_takes_acks_again(tmp_path: Path) -> None:
-    async with opened(tmp_path, "s.a") as (door, stream):
-        for _ in range(2):
-            consumer = await create(door, stream)
-            (message,) = await pulled(door, 1)
-            await door.asker.connection.request(message[1], b"+ACK", 30)
-            assert consumer.state.num_ack_pending == 0
-            await door.consumers.delete(stream, "C")
 
 
 async def test_a_message_that_its_pin_makes_too_large_stays_and_delays_no_other(

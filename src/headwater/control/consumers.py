@@ -15,21 +15,22 @@ from headwater.bounded import ends
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.account import NO_LIMITS, AccountLimits
+from headwater.control.ack_subscriptions import AckSubscriptions
 from headwater.control.catalog import Catalog
 from headwater.control.catalog_rows import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress, check_address, check_create
+from headwater.control.consumer_start import check_reset, start_of
 from headwater.control.restored_consumer import RestoredConsumer
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
 from headwater.delivery.consumers import StreamConsumers
-from headwater.delivery.flow_answers import FlowAnswers
 from headwater.delivery.outlet import Outlet
 from headwater.delivery.pull import PullConsumer
 from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
-from headwater.model.consumer import AckPolicy, ConsumerConfig, ConsumerInfo, CreateRequest, DeliverPolicy
+from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest
 from headwater.model.stream import MAX_SEQUENCE, Retention, StreamConfig
 from headwater.model.upstream import hash8
 from headwater.stream.retention.hold import Hold
@@ -39,7 +40,6 @@ from headwater.wire.ack_subject import AckScope
 from headwater.wire.consumer_json import decode_config, encode_config
 
 logger = logging.getLogger(__name__)
-MOST_SUBJECTS = 1 << 30
 FILTERS_AT_ONCE = 200
 """How many filters are compared in one turn of the event loop."""
 
@@ -79,10 +79,7 @@ class Consumers:
         """By stream and name, consumers whose row cannot be read: all messages stay for them."""
         self._was_open = outlet.is_open
         """Whether the leaf connection was up when interest last changed."""
-        self._flow_sids: dict[str, bytes] = {}
-        """Our subscriptions to flow control replies, by stream."""
-        self._ack_sids: dict[Consumer, list[bytes]] = {}
-        """Our subscriptions to the acks of each consumer."""
+        self._acks = AckSubscriptions(connection, is_named=names_domain)
         self._deletions: dict[Consumer, asyncio.Task[None]] = {}
         """Consumers whose deletion has begun: a second request for the same one waits for the first."""
         self._tasks = BackgroundTasks()
@@ -136,27 +133,15 @@ class Consumers:
                 self._unread[stream.name, row.name] = hold = Hold()
                 stream.retention.holds.add(hold)
         consumers.expect(row.name for row in rows)
-        answers = FlowAnswers(consumers.acks)
-        self._flow_sids[stream.name] = self._connection.subscribe(f"$JS.FC.{stream.name}.>".encode(), answers)
+        self._acks.begin_flow(stream.name, consumers.acks)
 
     def _add(self, consumers: StreamConsumers, consumer: Consumer) -> None:
-        """Add a consumer, and subscribe to its acks.
-
-        Each consumer has its own subscriptions, so that nats-server reports no responders at once for an ack
-        to a consumer that was removed or has no acks.
-        """
+        """Add a consumer, and subscribe to its acks."""
         consumers.add(consumer)
         unread = self._unread.pop((consumers.stream.name, consumer.name), None)
         if unread is not None:
             consumers.stream.retention.holds.discard(unread)
-        if consumer.config.ack_policy not in (AckPolicy.NONE, AckPolicy.FLOW_CONTROL):
-            older, newer = consumer.acks.keys
-            keys = (newer,) if self._scope.is_named else (newer, older)
-            self._ack_sids[consumer] = [self._connection.subscribe(k + b".>", consumers.acks) for k in keys]
-
-    def _take_no_acks(self, consumer: Consumer) -> None:
-        for sid in self._ack_sids.pop(consumer, ()):
-            self._connection.unsubscribe(sid)
+        self._acks.begin(consumer, consumers.acks)
 
     def _reopen(self, consumers: StreamConsumers, row: ConsumerRow) -> None:
         config = decode_config(row.config.encode())
@@ -174,15 +159,13 @@ class Consumers:
 
     def on_closed(self, stream: Stream) -> None:
         """Unsubscribe from acks; a stream that closes while the engine is open is being deleted."""
-        sid = self._flow_sids.pop(stream.name, None)
-        if sid is not None:
-            self._connection.unsubscribe(sid)
+        self._acks.end_flow(stream.name)
         consumers = self._by_stream.pop(stream.name, None)
         self._unread = {key: hold for key, hold in self._unread.items() if key[0] != stream.name}
         if consumers is not None:
             self._listening.discard(consumers)
             for consumer in consumers:
-                self._take_no_acks(consumer)
+                self._acks.end(consumer)
             self._background(consumers.delete())
 
     def on_interest(self) -> None:
@@ -266,7 +249,7 @@ class Consumers:
         consumers.recorder.record()
         await stream.publishing.settled()
         stream.publishing.require_storing()
-        start_seq, only = await self._start(stream, config)
+        start_seq, only = await start_of(stream, config)
         await consumers.tallies.prepare(config.filters)
         state = ConsumerState(config, start_seq)
         created_ns = self._clock.now_ns()
@@ -302,27 +285,6 @@ class Consumers:
             if config.mem_storage:
                 held = ConsumerState.restore(config, [state])
                 consumers.add(self._make(consumers, config, created_ns, held))
-
-    async def _start(self, stream: Stream, config: ConsumerConfig) -> tuple[int, list[int]]:
-        """Return where a new consumer begins, and which existing sequences it wants, if only some."""
-        state = await stream.reading.state()
-        first, after = max(state.first_seq, 1), state.last_seq + 1
-        filters = config.filters or (">",)
-        match config.deliver_policy:
-            case DeliverPolicy.NEW:
-                return after, []
-            case DeliverPolicy.LAST:
-                seqs = await stream.reading.last_seqs(filters, None, MOST_SUBJECTS) or []
-                return (seqs[-1], []) if seqs else (first, [])
-            case DeliverPolicy.LAST_PER_SUBJECT:
-                seqs = await stream.reading.last_seqs(filters, None, MOST_SUBJECTS) or []
-                return (seqs[0], seqs) if seqs else (max(state.last_seq, first), [])
-            case DeliverPolicy.BY_START_SEQUENCE:
-                return max(min(config.opt_start_seq, MAX_SEQUENCE), first), []
-            case DeliverPolicy.BY_START_TIME:
-                return max(await stream.reading.seq_at(config.opt_start_time or 0), first), []
-            case _:
-                return first, []
 
     def _make(
         self,
@@ -372,19 +334,8 @@ class Consumers:
         async with self._changing(consumer.stream) as consumers:
             if consumers.get(consumer.name) is not consumer:
                 raise api_error("consumer_not_found")
-            await self._check_reset(consumer, seq)
+            await check_reset(consumer, seq)
             return await self._reset(consumer, seq)
-
-    async def _check_reset(self, consumer: Consumer, seq: int) -> None:
-        config = consumer.config
-        if seq and config.deliver_policy is DeliverPolicy.BY_START_SEQUENCE:
-            if seq < config.opt_start_seq:
-                raise api_error("consumer_invalid_reset", err="below start seq")
-        elif seq and config.deliver_policy is DeliverPolicy.BY_START_TIME:
-            if seq < await consumer.stream.reading.seq_at(config.opt_start_time or 0):
-                raise api_error("consumer_invalid_reset", err="below start time")
-        elif seq and config.deliver_policy is not DeliverPolicy.ALL:
-            raise api_error("consumer_invalid_reset", err="not allowed")
 
     async def _reset(self, consumer: Consumer, seq: int) -> int:
         consumers = self.of(consumer.stream)
@@ -425,7 +376,7 @@ class Consumers:
             if consumers.get(consumer.name) is not consumer:
                 return  # The stream was closed or deleted meanwhile.
             consumer.deleted()
-            self._take_no_acks(consumer)
+            self._acks.end(consumer)
             await consumers.remove(consumer)
         if not consumer.config.direct:
             self._advisories.action(consumer, "delete")
