@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 
 from headwater.model.adopted import Adopted
 from headwater.store.quarantine import Quarantine
-from headwater.store.table_rebuild import Logged, LoggedBatch, choose, rebuild
+from headwater.store.table_rebuild import Logged, choose, rebuild
 from headwater.stream.store import ADOPTION, FOLD
 from headwater.table import Table
 from headwater.table.datafile import DataFile
@@ -24,7 +24,7 @@ def found(name: str, seqs: Iterable[int]) -> FoundFile:
 
 
 def logged(*batches: range, adopted: tuple[Adopted, ...] = ()) -> Logged:
-    return Logged([LoggedBatch(BitMap64(batch), batch[-1]) for batch in batches], adopted)
+    return Logged([BitMap64(batch) for batch in batches], adopted)
 
 
 def adopted(name: str, first: int, last: int) -> Adopted:

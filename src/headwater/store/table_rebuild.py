@@ -34,18 +34,11 @@ from headwater.table.table_storage import data_paths
 
 
 @dataclass(frozen=True)
-class LoggedBatch:
-    """The sequences of the messages in one intact batch of a log."""
-
-    seqs: BitMap64
-    last_seq: int
-
-
-@dataclass(frozen=True)
 class Logged:
     """What the log of a stream holds."""
 
-    batches: Sequence[LoggedBatch]
+    batches: Sequence[BitMap64]
+    """The sequences of the messages in each intact batch; none is empty."""
     adopted: Sequence[Adopted]
 
     @property
@@ -53,7 +46,7 @@ class Logged:
         """Return the sequences of all messages in it."""
         found = BitMap64()
         for batch in self.batches:
-            found |= batch.seqs
+            found |= batch
         return found
 
 
@@ -74,11 +67,11 @@ def read_log(directory: Path, disk: Disk) -> Logged:
         taken = checkpoint_copy.usable(disk, directory / "checkpoint", directory / "log")
     log = Log.open(directory / "log", disk, from_segment=taken.segment if taken else 0)
     try:
-        batches: list[LoggedBatch] = []
+        batches: list[BitMap64] = []
         adopted: list[Adopted] = []
         for _, batch in log.replay():
             if batch.count:
-                batches.append(LoggedBatch(BitMap64(batch.seqs.tolist()), int(batch.seqs[-1])))
+                batches.append(BitMap64(batch.seqs.tolist()))
             adopted += notes.decode(batch.notes).adopted
         return Logged(batches, adopted)
     finally:
@@ -96,9 +89,9 @@ def choose(logged: Logged, found: Sequence[FoundFile], staged: Sequence[str]) ->
     held = BitMap64()
     for each in files:
         held |= each.seqs
-    first_logged = min((batch.seqs.min() for batch in logged.batches), default=None)
+    first_logged = min((batch.min() for batch in logged.batches), default=None)
     before = [f.file.last_seq for f in files if first_logged is None or f.file.last_seq < first_logged]
-    in_both = [batch.last_seq for batch in logged.batches if batch.seqs & held]
+    in_both = [batch.max() for batch in logged.batches if batch & held]
     waiting = [adopted.first_seq for adopted in logged.adopted if adopted.name in staged]
     through = max((each.file.last_seq for each in files), default=0)
     adoption = min([through, *(seq - 1 for seq in waiting)])
