@@ -10,7 +10,7 @@ import pytest
 from headwater.control.catalog import Catalog
 from headwater.control.catalog_file import CatalogError, CatalogFile
 from headwater.control.catalog_rows import ConsumerRow, StreamRow
-from headwater.control.catalog_schema import MIGRATIONS, VERSION, put
+from headwater.control.catalog_schema import MIGRATIONS, TABLES, VERSION
 from headwater.control.sqlite_file import open_database
 from headwater.errors import DiskError
 from headwater.fence import NO_FENCE
@@ -29,7 +29,7 @@ def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
 
     def change() -> None:
         with file.transaction() as db:
-            db.execute(*put("streams", row("a").values))
+            db.execute(*TABLES.put("streams", row("a").values))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -41,11 +41,11 @@ def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
 def test_the_row_of_a_refused_change_is_removed_with_the_next_one(tmp_path: Path) -> None:
     file = opened(tmp_path / "catalog.db")
     with file.transaction() as db:
-        db.execute(*put("streams", row("a").values))
+        db.execute(*TABLES.put("streams", row("a").values))
     file.refuse("DELETE FROM streams WHERE name = ?", ("a",))
     assert file.has_refused
     with file.transaction() as db:
-        db.execute(*put("streams", row("b").values))
+        db.execute(*TABLES.put("streams", row("b").values))
     assert not file.has_refused
     assert [found[1] for found in file.rows("streams")] == ["b"]
     file.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.control.catalog_rows import ConsumerRow, StreamRow
-from headwater.control.catalog_schema import COLUMNS
+from headwater.control.catalog_schema import TABLES
 
 STREAM = StreamRow("$G", "a b", "{}", 17, "id", "a%20b", 3)
 CONSUMER = ConsumerRow("$G", "a b", "c", "{}", 5, 2)
@@ -23,7 +23,7 @@ def test_a_consumer_s_file_and_declaration_have_its_revision() -> None:
 
 def test_the_values_of_a_row_are_in_the_order_of_the_columns() -> None:
     for row, table in ((STREAM, "streams"), (CONSUMER, "consumers")):
-        assert row.values == tuple(getattr(row, name) for name in COLUMNS[table].split(", "))
+        assert row.values == tuple(getattr(row, name) for name in TABLES.columns[table].split(", "))
 
 
 def test_a_stream_lives_below_its_account() -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from doors import Wanted, opened_door
 from headwater import bounded
+from headwater.control.summed_tables import Op
 from headwater.errors import SettingsError
 from headwater.stan.channels import Channels
-from headwater.stan.records import Op, Records
+from headwater.stan.records import Records
 from headwater.wire.stan_messages import FIRST
 from stan_door import CLUSTER, stan_on
 from waits import until

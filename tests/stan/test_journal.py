@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from headwater.control.summed_tables import Op
 from headwater.errors import DiskError
 from headwater.stan import journal as journal_module
 from headwater.stan import records
 from headwater.stan.journal import Journal
-from headwater.stan.records import Op, Records
+from headwater.stan.records import Records
 
 
 async def test_waiting_callers_are_called_once_their_change_is_durable(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from pathlib import Path
 from headwater.control import declaration
 from headwater.control.catalog_file import REPAIR, CatalogError, CatalogFile
 from headwater.control.catalog_rows import ConsumerRow, StreamRow
-from headwater.control.catalog_schema import put, row_sum
+from headwater.control.catalog_schema import TABLES
 from headwater.control.consumer_files import ConsumerFiles
 from headwater.control.declaration import ConsumerFile, Declaration
 from headwater.control.sqlite_file import NO_REPLICA, Replica
+from headwater.control.summed_tables import row_sum
 from headwater.disk import Disk, RealDisk
 from headwater.errors import DiskError, Error, FencedError
 from headwater.fence import NO_FENCE, Fence
@@ -89,7 +90,7 @@ class Catalog:
     def adopt_id(self, store_id: str) -> None:
         """Use the id that the store had before its catalog was lost."""
         with self._file.transaction() as db:
-            db.execute(*put("store", ("id", store_id)))
+            db.execute(*TABLES.put("store", ("id", store_id)))
 
     def accounts(self) -> list[str]:
         """Return the accounts that have streams."""
@@ -106,7 +107,7 @@ class Catalog:
         self._declare(row)
         with self._file.transaction() as db:
             # Another stream of this name must not be replaced.
-            db.execute(*put("streams", row.values, replace=False))
+            db.execute(*TABLES.put("streams", row.values, replace=False))
 
     def take_back(self, row: StreamRow) -> None:
         """Forget a stream whose creation was refused; if the disk refuses, the next change does it."""
@@ -179,7 +180,7 @@ class Catalog:
                     "SELECT identity FROM streams WHERE account = ? AND name = ?", (account, name)
                 ).fetchone()
                 if found is not None:
-                    db.execute(*put("deletions", (found[0], account, name)))
+                    db.execute(*TABLES.put("deletions", (found[0], account, name)))
             db.execute("DELETE FROM streams WHERE account = ? AND name = ?", (account, name))
 
     def deletions(self) -> set[str]:
@@ -189,7 +190,7 @@ class Catalog:
     def record_deletion(self, identity: str, account: str, name: str) -> None:
         """Record that a directory that no row names is to be removed, as a client requested."""
         with self._file.transaction() as db:
-            db.execute(*put("deletions", (identity, account, name)))
+            db.execute(*TABLES.put("deletions", (identity, account, name)))
 
     def forget_deletion(self, identity: str) -> None:
         """Remove the record of a completed deletion."""
@@ -239,7 +240,7 @@ class Catalog:
         """
         with self._file.transaction() as db:
             if not of or db.execute(_WHOSE, (row.account, row.stream)).fetchone() == (of,):
-                db.execute(*put("consumers", row.values))
+                db.execute(*TABLES.put("consumers", row.values))
 
     def forget_consumer(
         self, account: str, stream: str, name: str, stream_created_ns: int | None = None

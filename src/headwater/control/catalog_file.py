@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from errno import ENOSPC
 from pathlib import Path
 
-from headwater.control.catalog_schema import COLUMNS, MIGRATIONS, SUMMED, VERSION, put, row_sum
+from headwater.control.catalog_schema import MIGRATIONS, SUMMED, TABLES, VERSION
 from headwater.control.open_mark import OpenMark
 from headwater.control.sqlite_file import NO_REPLICA, Replica, open_database
 from headwater.errors import DiskError, Error, FencedError
@@ -90,23 +90,16 @@ class CatalogFile:
                 if step == 0:
                     self._db.execute("INSERT INTO store VALUES ('id', ?)", (uuid.uuid4().hex,))
                 if step + 1 == SUMMED:
-                    self._sum_up()
+                    for statement, values in TABLES.sum_up(self._db):
+                        self._db.execute(statement, values)
                 self._db.execute(f"PRAGMA user_version = {step + 1}")
-
-    def _sum_up(self) -> None:
-        """Add a checksum to every row that was written without one."""
-        for table, columns in COLUMNS.items():
-            for rowid, *values in self._db.execute(f"SELECT rowid, {columns} FROM {table}").fetchall():
-                self._db.execute(
-                    f"UPDATE {table} SET crc = ? WHERE rowid = ?", (row_sum(table, values), rowid)
-                )
 
     def _check(self) -> None:
         """Refuse a file whose pages are inconsistent, or with a row that is not what was written."""
         (said,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
             raise CatalogError(f"the catalog {self._path} is damaged: {said}; {REPAIR}")
-        for table in COLUMNS:
+        for table in TABLES.columns:
             self.rows(table)
         if lost := self._mark.problem(self.epoch):
             raise CatalogError(f"the catalog {self._path} is not complete: {lost}; {REPAIR}")
@@ -162,7 +155,7 @@ class CatalogFile:
         try:
             self._own()
             found = self._db.execute("SELECT value FROM store WHERE key = ?", (_REFUSALS,)).fetchone()
-            self._db.execute(*put("store", (_REFUSALS, str(int(found[0]) + 1 if found else 1))))
+            self._db.execute(*TABLES.put("store", (_REFUSALS, str(int(found[0]) + 1 if found else 1))))
             self._replica.ship(self._db)
             self._db.execute("COMMIT")
         except BaseException:
@@ -181,7 +174,7 @@ class CatalogFile:
             self._fence.check()
             raise FencedError(self._path.parent, ours, f"the catalog has epoch {theirs}")
         if theirs < ours:
-            self._db.execute(*put("store", ("epoch", str(ours))))
+            self._db.execute(*TABLES.put("store", ("epoch", str(ours))))
 
     @property
     def epoch(self) -> int:
@@ -201,15 +194,13 @@ class CatalogFile:
 
     def rows(self, table: str, where: str = "", values: tuple[object, ...] = ()) -> list[list[object]]:
         """Return rows; refuse those whose checksums do not match."""
-        query = f"SELECT crc, {COLUMNS[table]} FROM {table} {where}"
         with self._lock:
-            found = self._db.execute(query, values).fetchall()
-        for crc, *row in found:
-            if crc != row_sum(table, row):
-                raise CatalogError(
-                    f"the catalog {self._path} is damaged: a row of {table} ({row[0]!r}, {row[1]!r}) "
-                    f"is not what was written; {REPAIR}"
-                )
+            found = self._db.execute(TABLES.select(table, where), values).fetchall()
+        if (row := TABLES.damaged(table, found)) is not None:
+            raise CatalogError(
+                f"the catalog {self._path} is damaged: a row of {table} ({row[0]!r}, {row[1]!r}) "
+                f"is not what was written; {REPAIR}"
+            )
         return [row for _, *row in found]
 
     @property

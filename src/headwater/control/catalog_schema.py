@@ -1,10 +1,8 @@
-"""The tables of the catalog, the scripts that migrate older ones, and the checksum of a row."""
+"""The tables of the catalog, and the scripts that migrate older ones."""
 
 from __future__ import annotations
 
-import msgspec
-
-from headwater.checksum import crc32
+from headwater.control.summed_tables import SummedTables
 
 # The script at index n migrates a catalog of version n to version n + 1. A published script is never edited:
 # a change of the schema is a new script.
@@ -50,24 +48,11 @@ MIGRATIONS = (
 VERSION = len(MIGRATIONS)
 SUMMED = 3
 """The version from which on rows have checksums."""
-COLUMNS = {
-    "store": "key, value",
-    "streams": "account, name, config, created_ns, identity, directory, revision",
-    "consumers": "account, stream, name, config, created_ns, revision",
-    "deletions": "identity, account, name",
-}
-
-
-def row_sum(table: str, values: object) -> int:
-    """Return the checksum of a row."""
-    return crc32(msgspec.msgpack.encode([table, values]))
-
-
-def put(table: str, values: tuple[object, ...], *, replace: bool = True) -> tuple[str, tuple[object, ...]]:
-    """Return the statement that adds a row with its checksum; with `replace` also over a row of its key."""
-    marks = ", ".join("?" * (len(values) + 1))
-    insert = "INSERT OR REPLACE" if replace else "INSERT"
-    return (
-        f"{insert} INTO {table} ({COLUMNS[table]}, crc) VALUES ({marks})",
-        (*values, row_sum(table, values)),
-    )
+TABLES = SummedTables(
+    {
+        "store": "key, value",
+        "streams": "account, name, config, created_ns, identity, directory, revision",
+        "consumers": "account, stream, name, config, created_ns, revision",
+        "deletions": "identity, account, name",
+    }
+)

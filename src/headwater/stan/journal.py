@@ -7,8 +7,9 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from headwater.control.summed_tables import Op
 from headwater.errors import DiskError, FencedError
-from headwater.stan.records import Op, Records
+from headwater.stan.records import Records
 from headwater.threads import on_thread
 
 logger = logging.getLogger(__name__)

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from pyroaring import BitMap64
 
-from headwater.checksum import crc32
 from headwater.control.open_mark import OpenMark
 from headwater.control.sqlite_file import NO_REPLICA, Replica, open_database
+from headwater.control.summed_tables import Op, SummedTables, row_sum
 from headwater.errors import Error, FencedError, NewerFormatError
 from headwater.fence import NO_FENCE, Fence, check_committed
 from headwater.stan.clients import Client
@@ -39,32 +38,23 @@ _SCHEMA = (
     "CREATE TABLE channels (channel TEXT PRIMARY KEY, identity TEXT NOT NULL)",
 )
 
-_COLUMNS = {
-    "server": "key, value",
-    "clients": "client_id, heartbeat_inbox, conn_id, protocol, ping_interval, ping_max_out",
-    "flows": "number, channel, client_id, durable, queue_group, last_sent, pending",
-    "subscriptions": "number, flow, client_id, inbox, ack_inbox, max_in_flight, ack_wait_s",
-    "channels": "channel, identity",
-}
-_CHECKSUMS = tuple(f"ALTER TABLE {table} ADD COLUMN crc INTEGER NOT NULL DEFAULT 0" for table in _COLUMNS)
+_TABLES = SummedTables(
+    {
+        "server": "key, value",
+        "clients": "client_id, heartbeat_inbox, conn_id, protocol, ping_interval, ping_max_out",
+        "flows": "number, channel, client_id, durable, queue_group, last_sent, pending",
+        "subscriptions": "number, flow, client_id, inbox, ack_inbox, max_in_flight, ack_wait_s",
+        "channels": "channel, identity",
+    }
+)
+_CHECKSUMS = tuple(
+    f"ALTER TABLE {table} ADD COLUMN crc INTEGER NOT NULL DEFAULT 0" for table in _TABLES.columns
+)
 _REPAIR = "run `headwater store repair` with the engine stopped"
-
-Op = tuple[str, tuple[object, ...]]
-"""One change of the records: a statement with its values."""
 
 
 class RecordsError(Error):
     """The records cannot be used; the message gives the reason."""
-
-
-def _put(table: str, values: tuple[object, ...], how: str = "INSERT") -> Op:
-    """Return the statement that adds a row with its checksum: the pages of sqlite have none."""
-    marks = ", ".join("?" * (len(values) + 1))
-    return f"{how} INTO {table} ({_COLUMNS[table]}, crc) VALUES ({marks})", (*values, _sum(table, values))
-
-
-def _sum(table: str, values: object) -> int:
-    return crc32(msgspec.msgpack.encode([table, values]))
 
 
 def add_client(client: Client) -> Op:
@@ -77,7 +67,7 @@ def add_client(client: Client) -> Op:
         client.ping_interval,
         client.ping_max_out,
     )
-    return _put("clients", values, "INSERT OR REPLACE")
+    return _TABLES.put("clients", values)
 
 
 def remove_client(client_id: str) -> Op:
@@ -87,13 +77,13 @@ def remove_client(client_id: str) -> Op:
 
 def add_flow(shared: SharedFlow) -> Op:
     """Record a flow, or replace its record."""
-    return _put("flows", _flow(shared))
+    return _TABLES.put("flows", _flow(shared), replace=False)
 
 
 def move_flow(shared: SharedFlow) -> Op:
     """Record a flow's position."""
     row = _flow(shared)
-    values = (*row[-2:], _sum("flows", row), shared.number)
+    values = (*row[-2:], row_sum("flows", row), shared.number)
     return "UPDATE flows SET last_sent = ?, pending = ?, crc = ? WHERE number = ?", values
 
 
@@ -119,7 +109,7 @@ def add_subscription(subscription: StanSubscription) -> Op:
         subscription.max_in_flight,
         subscription.ack_wait_s,
     )
-    return _put("subscriptions", values)
+    return _TABLES.put("subscriptions", values, replace=False)
 
 
 def remove_subscription(number: int) -> Op:
@@ -129,7 +119,7 @@ def remove_subscription(number: int) -> Op:
 
 def add_channel(channel: str, identity: str) -> Op:
     """Record a channel's stream, to distinguish it from a later one of the same name."""
-    return _put("channels", (channel, identity), "INSERT OR REPLACE")
+    return _TABLES.put("channels", (channel, identity))
 
 
 def remove_channel(channel: str) -> Op:
@@ -139,7 +129,7 @@ def remove_channel(channel: str) -> Op:
 
 def keep(key: str, value: str) -> Op:
     """Record a value of the server."""
-    return _put("server", (key, value), "INSERT OR REPLACE")
+    return _TABLES.put("server", (key, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +185,7 @@ class Records:
     def _sum_up(self) -> None:
         """Add checksums to rows that were written without one."""
         ops: list[Op] = [(statement, ()) for statement in _CHECKSUMS]
-        for table, columns in _COLUMNS.items():
-            for rowid, *values in self._query(f"SELECT rowid, {columns} FROM {table}"):
-                ops.append((f"UPDATE {table} SET crc = ? WHERE rowid = ?", (_sum(table, values), rowid)))
-        self.write([*ops, (f"PRAGMA user_version={VERSION}", ())])
+        self.write([*ops, *_TABLES.sum_up(self._db), (f"PRAGMA user_version={VERSION}", ())])
 
     def _check(self, path: Path) -> None:
         """Refuse a file that is inconsistent, or that has a row whose checksum does not match."""
@@ -206,7 +193,7 @@ class Records:
         broken = self._query("PRAGMA foreign_key_check")
         if said != "ok" or broken:
             raise RecordsError(f"{path} is damaged: {said if said != 'ok' else broken[0]}; {_REPAIR}")
-        for table in _COLUMNS:
+        for table in _TABLES.columns:
             self._rows(table)
         if lost := self._mark.problem(self._epoch()):
             raise RecordsError(f"{path} is not complete: {lost}; {_REPAIR}")
@@ -286,10 +273,9 @@ class Records:
 
     def _rows(self, table: str, order: str = "") -> list[tuple[Any, ...]]:
         """Return the rows; raise if a checksum does not match."""
-        found = self._query(f"SELECT crc, {_COLUMNS[table]} FROM {table} {order}")
-        for crc, *row in found:
-            if crc != _sum(table, row):
-                raise RecordsError(f"the checksum of a row of {table} ({row[0]!r}) does not match; {_REPAIR}")
+        found = self._query(_TABLES.select(table, order))
+        if (damaged := _TABLES.damaged(table, found)) is not None:
+            raise RecordsError(f"the checksum of a row of {table} ({damaged[0]!r}) does not match; {_REPAIR}")
         return [tuple(row) for _, *row in found]
 
     def _query(self, query: str) -> list[tuple[Any, ...]]:
@@ -309,9 +295,9 @@ def drop_damaged(path: Path) -> int:
     try:
         db.execute("PRAGMA foreign_keys=ON")
         gone = 0
-        for table, columns in _COLUMNS.items():
+        for table, columns in _TABLES.columns.items():
             for rowid, crc, *row in db.execute(f"SELECT rowid, crc, {columns} FROM {table}").fetchall():
-                if crc != _sum(table, row):
+                if crc != row_sum(table, row):
                     gone += db.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,)).rowcount
         left = "DELETE FROM subscriptions WHERE flow NOT IN (SELECT number FROM flows)"
         return gone + db.execute(left).rowcount

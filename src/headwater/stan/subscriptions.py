@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.clock import Clock
 from headwater.control.subject_rules import can_be_sent_to
+from headwater.control.summed_tables import Op
 from headwater.delivery.timers import Timers
 from headwater.model.unique import unique_id
 from headwater.stan import records, refusals
@@ -17,7 +18,7 @@ from headwater.stan.flow import ChannelFlow
 from headwater.stan.journal import Journal
 from headwater.stan.names import valid_channel
 from headwater.stan.outbox import Outbox
-from headwater.stan.records import FlowRow, Op, Records, SubscriptionRow
+from headwater.stan.records import FlowRow, Records, SubscriptionRow
 from headwater.stan.refusals import StanRefusedError
 from headwater.stan.start import last_sent_at
 from headwater.stan.subscription import FlowKey, SharedFlow, StanSubscription
