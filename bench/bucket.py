@@ -1,4 +1,4 @@
-"""Reading a long stream whose table is in a bucket, beside one on the disk: replay and single messages.
+"""Reading a long stream whose table is in a bucket, and one on the disk: replay and single messages.
 
 Each round starts the engine again without its cache, so that every byte comes from the bucket. The second
 figure of a round is taken with what the first one has left in the cache.

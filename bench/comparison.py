@@ -23,7 +23,7 @@ Take = Callable[[Connection, int, str], Taken]
 
 
 def compare(what: str, take: Take, messages: int, rounds: int) -> None:
-    """Fill a stream on each server, take it in turns, print a row for each, and write the figures down."""
+    """Fill a stream on each server, run the rounds in turn, print a row for each, and save the figures."""
     machine = describe(servers.nats_server_program())
     print(f"{machine}\n{what}, {SIZE} B, median of {rounds} interleaved rounds on loopback")
     with ExitStack() as stack:

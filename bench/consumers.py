@@ -23,11 +23,11 @@ PULLERS = 4
 BATCH = 100
 PAUSE_S = 0.002
 _EXPIRES_NS = 30_000_000_000
-_LIMIT_REACHED = 10026  # nats-server takes a thousand of one stream unless its limits are raised
+_LIMIT_REACHED = 10026  # nats-server accepts a thousand per stream unless its limits are raised
 
 
 def declare(port: int, consumers: int) -> tuple[int, float]:
-    """Make durable consumers of one subject each; return how many the server takes, and the time for each."""
+    """Create durable consumers of one subject each; return how many there are, and the time for each."""
     connection = Connection(port)
     start = time.perf_counter()
     for number in range(consumers):
@@ -96,7 +96,7 @@ def pulling(port: int, consumers: int) -> Iterator[multiprocessing.Queue[int]]:
 
 
 def latency(port: int, seconds: float) -> list[float]:
-    """Return how many milliseconds STREAM.INFO took, asked again and again."""
+    """Return how many milliseconds STREAM.INFO took, asked repeatedly."""
     connection = Connection(port)
     found = []
     deadline = time.perf_counter() + seconds
@@ -126,7 +126,7 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Measure both servers, one after the other, and write the figures down."""
+    """Measure both servers, one after the other, and save the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--consumers", type=int, default=2_000)
     parser.add_argument("--pulling", type=int, default=200)

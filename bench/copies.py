@@ -1,4 +1,4 @@
-"""Streams filled, copied by their server, timed and audited, the same way on whatever speaks JetStream."""
+"""Streams that are filled, copied, timed and audited in the same way on any JetStream server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.generator import Connection, publish
 
 GROUPS = 5
 DISTINCT = 65_536
-"""So many messages differ before they come again: further apart than any compression looks back."""
+"""How many messages differ before they repeat: more than the window of any compression."""
 KEPT = sum(number % GROUPS == 1 for number in range(DISTINCT)) / DISTINCT
 """The part of the messages that a filter on one of the groups keeps: a fifth."""
 POLL_S = 0.02
@@ -26,7 +26,7 @@ WORDS = ("order", "shipped", "received", "customer", "address", "warehouse", "pr
 
 @dataclass(frozen=True)
 class Api:
-    """A JetStream domain, spoken to through one server."""
+    """A JetStream domain, reached through one server."""
 
     connection: Connection
     prefix: str
@@ -39,11 +39,11 @@ class Api:
         return answer
 
     def create(self, name: str, **config: Any) -> None:
-        """Make a stream in files."""
+        """Create a stream with file storage."""
         self.ask(f"STREAM.CREATE.{name}", {"name": name, "storage": "file", **config})
 
     def delete(self, name: str) -> None:
-        """Take a stream away."""
+        """Delete a stream."""
         self.ask(f"STREAM.DELETE.{name}")
 
     def state(self, name: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Api:
         return message
 
     def fill(self, name: str, subject: str, messages: int, size: int) -> int:
-        """Make a stream of so many messages, rounded up to whole runs, and return how many it holds."""
+        """Create a stream with this many messages, rounded up to whole runs, and return how many it holds."""
         messages = -(-messages // DISTINCT) * DISTINCT
 
         def make(number: int) -> tuple[bytes, bytes]:
@@ -76,13 +76,13 @@ class Copied:
 
     @property
     def rate(self) -> float:
-        """Return messages a second."""
+        """Return messages per second."""
         return self.messages / self.seconds
 
 
 def copy(api: Api, name: str, expected: int, config: Mapping[str, Any], scanned: int = 0) -> Copied:
     """Create the target and return once its state shows everything, with the origin's messages counted."""
-    # What others have written and not synced would be synced together with the first file of whoever syncs.
+    # Unsynced data of other processes would otherwise be synced together with the first file.
     os.sync()
     began = time.perf_counter()
     api.create(name, **config)
@@ -129,7 +129,7 @@ def audit_sourced(
 
 
 def payload(number: int, size: int) -> bytes:
-    """Return data as applications send it: an object in JSON, half of it numbers that nobody can foresee."""
+    """Return data as applications send it: an object in JSON, half of it random numbers."""
     chance = Random(number)
     known = {
         "id": f"{chance.getrandbits(64):016x}",
@@ -151,6 +151,6 @@ def spots(last_seq: int) -> list[int]:
 
 
 def write(path: Any, figures: Mapping[str, Any]) -> None:
-    """Write figures down as JSON."""
+    """Save figures as JSON."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(figures, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""A stand-in for a server that acknowledges at no cost: it shows how fast the generator itself can go."""
+"""A fake server that only acknowledges: it shows how fast the generator itself is."""
 
 from __future__ import annotations
 

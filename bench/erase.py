@@ -1,4 +1,4 @@
-"""What updates of a key-value bucket make the engine write again: bytes of table files for each dead byte.
+"""How much updates of a key-value bucket make the engine rewrite: bytes of table files per dead byte.
 
 Time is driven, so that an hour of updates takes seconds: a fold each second, a round of compaction each five.
 """
@@ -37,7 +37,7 @@ class Written:
         self._seen: dict[str, int] = {}
 
     def look(self) -> None:
-        """Take note of new files."""
+        """Record new files."""
         for path in self._table.rglob("*.parquet"):
             if "_delta_log" not in path.parts:
                 self._seen.setdefault(path.name, path.stat().st_size)
@@ -51,7 +51,7 @@ class Written:
 async def measure(
     directory: Path, keys: int, size: int, updates: int, per_second: int, **settings: float
 ) -> str:
-    """Return a row of the table: fill a bucket, update keys at random, and say what was written."""
+    """Return a row of the table: fill a bucket, update keys at random, and count what was written."""
     clock, threads = DrivenClock(), ThreadPoolExecutor(4)
     disk = RealDisk(sync=False)
     services = Services(

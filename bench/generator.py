@@ -32,12 +32,12 @@ class Round:
 
     @property
     def rate(self) -> float:
-        """Return acknowledged messages a second."""
+        """Return acknowledged messages per second."""
         return self.messages / self.seconds
 
 
 class Connection:
-    """One client connection to a nats-server, spoken frame by frame."""
+    """One client connection to a nats-server, used frame by frame."""
 
     def __init__(self, port: int, inbox: bytes = INBOX) -> None:
         self._inbox = inbox
@@ -51,7 +51,7 @@ class Connection:
         self._rest = b""
 
     def settimeout(self, seconds: float) -> None:
-        """Have `receive` give up after so long."""
+        """Set the timeout of `receive`."""
         self._socket.settimeout(seconds)
 
     def fileno(self) -> int:
@@ -103,7 +103,7 @@ class Connection:
                 text = text.removeprefix(b"PING\r\n")
             head, found, rest = text.partition(b"\r\n")
             if found and head.startswith(b"HMSG"):
-                raise ConnectionError(f"nobody answers {subject}")
+                raise ConnectionError(f"no responders on {subject}")
             elif found and len(rest) >= (size := int(head.split()[-1])) + 2:
                 answer: dict[str, Any] = json.loads(rest[:size])
                 return answer
@@ -112,7 +112,7 @@ class Connection:
 def frames(
     size: int, make: Callable[[int], tuple[bytes, bytes]] | None = None, distinct: int = WINDOW
 ) -> tuple[memoryview, int]:
-    """Return so many publishes as bytes, and the length of one: all are equally long.
+    """Return this many publishes as bytes, and the length of one: all are equally long.
 
     `make` returns subject and payload of the message with a number among them.
     """

@@ -1,4 +1,4 @@
-"""What streams cost that nobody uses: processor, memory, open files, and the time to open them all."""
+"""The cost of idle streams: CPU, memory, open files, and the time to open them all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def engine_of(server: Server) -> psutil.Process:
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Return the seconds of processor time that a process has used."""
+    """Return the CPU seconds that a process has used."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
@@ -44,7 +44,7 @@ def idle(server: Server, streams: int, seconds: float, how: str) -> None:
 
 
 def declare(server: Server, streams: range) -> None:
-    """Make streams, and store one message in each."""
+    """Create streams, and store one message in each."""
     connection = Connection(server.port)
     for number in streams:
         config = {"name": f"IDLE{number}", "subjects": [f"idle.{number}"], "storage": "file"}

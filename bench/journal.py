@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results" / "journal.json"
 
 
 def main() -> None:
-    """Run the rounds in turn, so that a slow moment of the machine meets every journal alike."""
+    """Run the rounds in turn, so that slow moments of the machine affect every journal equally."""
     arguments = _arguments()
     machine = describe(servers.nats_server_program())
     print(f"{machine}\nmedian of {arguments.rounds} interleaved rounds of {arguments.seconds:g} s")

@@ -26,7 +26,7 @@ def describe(nats_server: str) -> str:
 
 
 def _processor() -> str:
-    """Return the processor's name, or the architecture where the kernel does not tell."""
+    """Return the processor's name, or the architecture if the kernel does not report it."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -36,7 +36,7 @@ ACKED_MOST = 20_000
 
 
 class Caller:
-    """A client that has one request under way at a time."""
+    """A client with one request in flight at a time."""
 
     def __init__(self, port: int) -> None:
         self._connection = Connection(port)
@@ -139,7 +139,7 @@ CASES: dict[str, Callable[[Caller, int], Iterator[bool]]] = {
 
 
 def rate(port: int, run: Callable[[Caller, int], Iterator[bool]], number: int, seconds: float) -> float:
-    """Return how many requests a second were answered, one after the other."""
+    """Return how many requests per second were answered, one after the other."""
     caller = Caller(port)
     try:
         answers = run(caller, number)

@@ -56,7 +56,7 @@ def _answer(connection: Connection, subject: str, body: Mapping[str, object]) ->
 
 
 def main() -> None:
-    """Run the rounds in turn, so that a slow moment of the machine meets every server alike."""
+    """Run the rounds in turn, so that slow moments of the machine affect every server equally."""
     arguments = _arguments()
     machine = describe(servers.nats_server_program())
     print(machine)

@@ -1,4 +1,4 @@
-"""Sources and mirrors: Headwater's beside nats-server's own, on the same data and the same machine."""
+"""Sources and mirrors: Headwater's compared with nats-server's own, on the same data and the same machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Case:
 
 
 class Bench:
-    """The servers, and the streams that lie on them, of one message size."""
+    """The servers, and their streams with messages of one size."""
 
     def __init__(self, site: servers.Site, size: int, messages: int) -> None:
         self._size = size
@@ -131,7 +131,7 @@ class Bench:
 
 
 def _best(run: Callable[[], Copied], rounds: int) -> Copied:
-    """Return the fastest round, of either server: what disturbs a machine only ever makes it slower."""
+    """Return the fastest round, of either server: other load only makes a round slower."""
     return min((run() for _ in range(rounds)), key=lambda done: done.seconds)
 
 

@@ -19,7 +19,7 @@ _READY_S = 300.0
 
 
 def nats_server_program() -> str:
-    """Return the nats-server on PATH, else the one installed beside this Python."""
+    """Return the nats-server on PATH, else the one installed next to this Python."""
     beside = Path(sys.executable).parent / "nats-server"
     found = shutil.which("nats-server") or (str(beside) if beside.exists() else None)
     if found is None:
@@ -99,7 +99,7 @@ def streaming_server(program: str, directory: Path, cluster_id: str) -> Iterator
 
 @contextmanager
 def headwater(directory: Path, *options: str) -> Iterator[Server]:
-    """Run Headwater with its embedded nats-server, on the store that may already lie in the directory."""
+    """Run Headwater with its embedded nats-server, on the store in the directory, if there is one."""
     port = _free_port()
     directory.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "headwater", "serve", "--store", str(directory / "store")]
@@ -145,13 +145,13 @@ def _await_ready(process: subprocess.Popen[bytes], port: int, log: Path, asked: 
         except OSError:
             pass
         except ValueError:
-            return  # no JSON, but an answer: NATS Streaming does not speak it
+            return  # not JSON, but an answer: NATS Streaming has no JSON API
         time.sleep(0.01)
     raise SystemExit(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
 
 
 def _free_port() -> int:
-    """Return a port nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

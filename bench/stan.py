@@ -1,4 +1,4 @@
-"""NATS Streaming: publishing, and delivery to one and to five subscribers, beside nats-streaming-server.
+"""NATS Streaming: publishing, and delivery to one and five subscribers, next to nats-streaming-server.
 
 The peer is the program that `--peer` or the environment's NATS_STREAMING_SERVER names, else the one on PATH.
 """
@@ -48,12 +48,12 @@ class Round:
 
     @property
     def publish_rate(self) -> float:
-        """Return acknowledged publishes a second."""
+        """Return acknowledged publishes per second."""
         return self.published / self.published_s
 
     @property
     def delivery_rate(self) -> float:
-        """Return deliveries a second, to all subscribers together."""
+        """Return deliveries per second, to all subscribers together."""
         return self.delivered / self.delivered_s
 
 
@@ -81,7 +81,7 @@ class Client:
             text = self._without_pings(text)
             head, found, rest = text.partition(b"\r\n")
             if found and head.startswith(b"HMSG"):
-                raise ConnectionError(f"nobody answers {subject}")
+                raise ConnectionError(f"no responders on {subject}")
             if found and len(rest) >= (size := int(head.split()[-1])) + 2:
                 answer = wire.decode(kind, rest[:size])
                 if answer.error:
@@ -107,7 +107,7 @@ class Client:
         return found
 
     def leave(self) -> None:
-        """Say good-bye."""
+        """Close the client."""
         self.ask(self.subjects.closeRequests, wire.CloseRequest(clientID=self.client_id), wire.CloseResponse)
         self.connection.close()
 
@@ -221,7 +221,7 @@ def measure(port: int, channel: str, subscribers: int, seconds: float) -> Round:
 
 
 def peer_program(named: str | None) -> str | None:
-    """Return where nats-streaming-server lies, if it is here."""
+    """Return the path of nats-streaming-server, if it is installed."""
     found = named or os.environ.get("NATS_STREAMING_SERVER") or shutil.which("nats-streaming-server")
     if found is not None and not Path(found).exists():
         raise SystemExit(f"there is no {found}")

@@ -1,4 +1,4 @@
-"""Clients on a raw socket that take deliveries: an ordered replay, and batches fetched and acknowledged."""
+"""Clients on a raw socket that receive messages: an ordered replay, and batches that are acknowledged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Taken:
 
     @property
     def rate(self) -> float:
-        """Return messages a second."""
+        """Return messages per second."""
         return self.messages / self.seconds
 
 
@@ -66,7 +66,7 @@ class Deliveries:
 
 def replay(connection: Connection, messages: int, name: str) -> Taken:
     """Have an ordered consumer send the whole stream, answering its flow control."""
-    # Subscribed by its own name: nats-server does not take a wildcard for somebody who listens.
+    # Subscribed by its own name: for nats-server a wildcard is no interest.
     inbox = f"{INBOX.decode()}.to.{name}"
     connection.send(b"SUB %b 2\r\n" % inbox.encode())
     config = {

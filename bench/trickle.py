@@ -1,4 +1,4 @@
-"""What replication costs when little happens: how late a message is, and what idle upstreams take."""
+"""What replication costs when little happens: how late a message is, and what idle upstreams cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def warm(site: Site) -> None:
 
 
 def latencies(site: Site, seconds: float) -> dict[str, dict[str, float]]:
-    """Print and return how long after its acknowledgement a message shows in a mirror, at 100 a second."""
+    """Print and return how long after its acknowledgement a message is in a mirror, at 100 per second."""
     print(
         f"\nfrom the acknowledgement at the origin until a mirror's state shows it, {RATE} messages a second"
     )
@@ -79,7 +79,7 @@ def _latencies(api: Api, port: int, seconds: float) -> list[float]:
 
 
 def idle(site: Site, upstreams: int) -> dict[str, float]:
-    """Print and return the CPU seconds a second that upstreams with nothing to copy take."""
+    """Print and return the CPU seconds per second that idle upstreams use."""
     api = Api(Connection(site.hub.port), "$JS.lake.API")
     engine = psutil.Process(site.lake.process.pid)
     names = [f"IDLE{number}" for number in range(_ORIGINS)]
@@ -99,7 +99,7 @@ def idle(site: Site, upstreams: int) -> dict[str, float]:
 
 
 def _cpu(engine: psutil.Process, seconds: float = 10.0) -> dict[str, float]:
-    """Return the CPU seconds a second that the engine and all that it started take."""
+    """Return the CPU seconds per second of the engine and all its child processes."""
 
     def used() -> dict[str, float]:
         children = sum(sum(child.cpu_times()[:2]) for child in engine.children(recursive=True))

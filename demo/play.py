@@ -1,4 +1,4 @@
-"""`make serve`: an engine with the streams of the story in it, left running to play with."""
+"""`make serve`: an engine with the streams of the demo, left running to try things."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question in SQL over a stream: `python question.py FOLDER SERVER`."""
+"""An SQL query over a stream: `python question.py FOLDER SERVER`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The stage of the demo: an engine in a store of its own, commands shown as they are run, and a narrator."""
+"""The environment of the demo: an engine with a temporary store, and commands that are shown as they run."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 class DemoError(Exception):
-    """The story cannot go on; says why."""
+    """The demo cannot continue; the message says why."""
 
 
 def heading(number: int, text: str) -> None:
-    """Begin a chapter."""
+    """Print the heading of a step."""
     console.print(f"\n[bold cyan]{number}. {text}[/]\n")
 
 
 def say(text: str) -> None:
-    """Tell what is seen."""
+    """Print an explanation."""
     console.print(text)
 
 
 def proven(text: str) -> None:
-    """Tell what was just shown to hold."""
+    """Print what was just verified."""
     console.print(f"[bold green]✓[/] {text}")
 
 
 class Stage:
-    """An engine on a store, and the commands that speak to it."""
+    """An engine on a store, and the commands that connect to it."""
 
     def __init__(self, directory: Path, port: int = 0, store: Path | None = None) -> None:
         self.directory = directory
@@ -54,9 +54,9 @@ class Stage:
         self._environ = {
             **clean,
             "NATS_URL": self.url,
-            # A busy machine may take longer to answer than the five seconds that are usual.
+            # A busy machine may take longer to answer than the default of five seconds.
             "NATS_TIMEOUT": "60s",
-            # No context of the user's: the demo speaks to its own engine.
+            # No context of the user: the demo connects to its own engine.
             "XDG_CONFIG_HOME": str(directory / "config"),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{clean.get('PATH', '')}",
         }
@@ -87,7 +87,7 @@ class Stage:
         say(ready)
 
     def kill(self) -> None:
-        """End the engine as a power cut would: it gets no chance to tidy up."""
+        """End the engine as a power cut would: it cannot clean up."""
         assert self._engine is not None
         console.print(f"[dim]$[/] [bold]kill -9 {self.pid}[/]")
         self._end(signal.SIGKILL)
@@ -109,7 +109,7 @@ class Stage:
 
     @property
     def log(self) -> str:
-        """Return what the engine has said."""
+        """Return the engine's log."""
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def run(self, *arguments: str, show: Callable[[str], str] | None = None) -> None:
@@ -141,7 +141,7 @@ class Stage:
         return [json.loads(line) for line in out.splitlines()]
 
     def wait_for(self, what: str, stream: str, last_seq: int) -> None:
-        """Return once a stream has reached a sequence, telling how long that took."""
+        """Return once a stream has reached a sequence, and print how long that took."""
         began = time.monotonic()
         while (seq := self.ask("stream", "state", stream)["last_seq"]) < last_seq:
             if time.monotonic() - began > WAIT_S:

@@ -1,4 +1,4 @@
-"""The story end to end: two streams, an archive of both, its mirror, a kill, and a question in SQL."""
+"""The demo end to end: two streams, an archive of both, its mirror, a kill, and an SQL query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from demo.stage import DemoError, Stage, console, heading, proven, say
 from headwater.replication.spark import SparkMissingError, check_java
 
 KEPT = Path(".headwater/demo")
-"""Where the drawing stays when the demo is over."""
+"""Where the drawing is kept after the demo."""
 EXIT_WITHOUT_JAVA = 3
 EXIT_INTERRUPTED = 130
 AUDITED = 500
@@ -69,13 +69,13 @@ def compare(stage: Stage) -> int:
         for rows in everything
     )
     if archive != report or len(archive) != last or None in (archive[0]["seq"], archive[0]["time"]):
-        raise DemoError("REPORT is not what ARCHIVE is")
+        raise DemoError("REPORT differs from ARCHIVE")
     proven(f"all {last} messages: the same sequences, timestamps, subjects, headers and data")
     return last
 
 
 async def publish_until_killed(stage: Stage) -> int:
-    """Publish to the archive, kill the engine in the midst of it, return the last sequence acknowledged."""
+    """Publish to the archive, kill the engine meanwhile, return the last acknowledged sequence."""
 
     async def ignore(error: Exception) -> None:
         """The connection breaks: that is the point."""
@@ -106,20 +106,22 @@ async def publish_until_killed(stage: Stage) -> int:
 
 
 def restart(stage: Stage, acknowledged: int) -> int:
-    """Start the engine again and see that nothing is missing; return the archive's last sequence."""
+    """Restart the engine and check that nothing is missing; return the archive's last sequence."""
     began = time.monotonic()
     stage.start()
     took = time.monotonic() - began
     state = stage.ask("stream", "state", "ARCHIVE")
     last = int(state["last_seq"])
     if state["messages"] != last or last < acknowledged:
-        raise DemoError(f"{acknowledged} messages were acknowledged, and {state['messages']} are there")
-    proven(f"acknowledged up to {acknowledged}, stored up to {last}: nothing is lost; back in {took:.1f} s")
+        raise DemoError(f"{acknowledged} messages were acknowledged, but {state['messages']} are stored")
+    proven(
+        f"acknowledged up to {acknowledged}, stored up to {last}: nothing is lost; restarted in {took:.1f} s"
+    )
     return last
 
 
 def question(stage: Stage) -> None:
-    """Ask Spark."""
+    """Run a query on Spark."""
     script = Path(__file__).parent / "question.py"
     report = stage.store / "$G" / "REPORT"
     console.print(f"[dim]$[/] [bold]python demo/{script.name} '{report}' {stage.url}[/]")
@@ -133,13 +135,13 @@ def question(stage: Stage) -> None:
         )  # fmt: skip
         log.seek(0)
         if asked.returncode:
-            raise DemoError(f"Spark did not answer:\n{log.read()}")
+            raise DemoError(f"the Spark query failed:\n{log.read()}")
     print("\n" + asked.stdout.strip())
 
 
 def tell(stage: Stage) -> None:
-    """Tell the story, chapter by chapter."""
-    heading(1, "An engine, with a nats-server of its own")
+    """Run the demo, step by step."""
+    heading(1, "Start an engine with its own nats-server")
     stage.start()
     console.print(f"[dim]$[/] [bold]export NATS_URL={stage.url}[/]")
 
@@ -147,35 +149,35 @@ def tell(stage: Stage) -> None:
     declare(stage)
     stage.run("stream", "report", "--name")
 
-    heading(3, "Messages: 100 orders, 100 returns, and one that is published to ARCHIVE itself")
+    heading(3, "Publish 100 orders, 100 returns, and one message to ARCHIVE itself")
     publish(stage)
-    say("Spark starts with the first upstream, which takes some ten seconds, once …")
-    stage.wait_for("… and REPORT has it all", "REPORT", 201)
+    say("Spark starts with the first source or mirror. This takes about ten seconds, once …")
+    stage.wait_for("… and REPORT has everything", "REPORT", 201)
 
-    heading(4, "Both reports again, and the map of the replication")
+    heading(4, "Both reports again, and the replication graph")
     drawing = KEPT / "replication.svg"
     stage.run("stream", "report", "--name", "--svg", str(drawing))
     stage.run("stream", "info", "REPORT", show=lambda out: section("Mirror Information", out))
 
-    heading(5, "REPORT has ARCHIVE's sequences and timestamps")
+    heading(5, "REPORT has the same sequences and timestamps as ARCHIVE")
     compare(stage)
 
-    heading(6, "kill -9, while a client publishes")
+    heading(6, "Kill the engine with kill -9 while a client publishes")
     acknowledged = asyncio.run(publish_until_killed(stage))
     last = restart(stage, acknowledged)
-    say("(ORDERS and RETURNS are memory streams: they begin empty, as they do in JetStream.)")
-    stage.wait_for("The mirror has gone on where it was, and has caught up", "REPORT", last)
+    say("(ORDERS and RETURNS are memory streams: they start empty, as in JetStream.)")
+    stage.wait_for("The mirror has continued where it stopped, and has caught up", "REPORT", last)
 
-    heading(7, "A question for Spark SQL, over REPORT")
+    heading(7, "Query REPORT with Spark SQL")
     question(stage)
     stage.stop()
 
 
 def streams_alone(reason: str) -> int:
-    """Show streams, which need no Java, and return an exit code that says that the rest is missing."""
-    console.print(f"[bold yellow]Sources, mirrors and Spark SQL are left out.[/] {reason}\n")
+    """Show streams, which need no Java, and return the exit code for a missing Java."""
+    console.print(f"[bold yellow]Sources, mirrors and Spark SQL are skipped.[/] {reason}\n")
     subprocess.run([sys.executable, str(Path(__file__).parent / "streams.py")], check=True)
-    console.print(f"\n[bold yellow]Shown: streams. Left out: replication.[/] {reason}; then: make demo")
+    console.print(f"\n[bold yellow]Shown: streams. Skipped: replication.[/] {reason}; then: make demo")
     return EXIT_WITHOUT_JAVA
 
 

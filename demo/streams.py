@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 
 def free_port() -> int:
-    """Return a port nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -60,7 +60,7 @@ async def engine(store: Path, port: int) -> AsyncIterator[tuple[Client, asyncio.
 
 
 async def ignore(error: Exception) -> None:
-    """Take no notice that the connection breaks when the engine is killed."""
+    """Ignore that the connection breaks when the engine is killed."""
 
 
 async def publish(client: Client) -> None:
