@@ -23,7 +23,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-replay bench-fetch bench-stan bench-replication serve docs docs-pages java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-replication serve docs docs-pages java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,13 +74,17 @@ test-older-servers: install java-check ## older nats-servers as origins and as t
 demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone (exit code 3)
 	@$(BIN)/python -m demo.story $(ARGS)
 
-bench: bench-publish bench-journal bench-replay bench-fetch bench-replication ## throughput beside nats-server's: publish, replay, fetch, copy
+bench: bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-replication ## throughput beside nats-server's: publish, replay, fetch, copy
 
 bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 	$(BIN)/python -m bench.publish $(ARGS)
 
 bench-journal: install ## publishing with the head on the disk, in a NATS cluster and in a bucket
 	PYTHONPATH=tests $(BIN)/python -m bench.journal $(ARGS)
+
+bench-bucket: install java-check ## tables in a bucket: folding, reading, and copies beside nats-server's own
+	PYTHONPATH=tests $(BIN)/python -m bench.bucket $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench.replication --bucket --scale 0.1 --skip latency idle
 
 bench-replay: install ## ordered replay of a long stream alone
 	$(BIN)/python -m bench.replay $(ARGS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench import servers, trickle
+from bench.bucket import bucket_options
 from bench.comparison import RESULTS
 from bench.copies import KEPT, Api, Copied, audit_mirror, audit_sourced, copy, write
 from bench.generator import Connection
@@ -143,13 +145,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--case", default="", help="only cases whose name has this in it")
     parser.add_argument("--skip", nargs="*", default=[], choices=["copies", "latency", "idle"])
+    parser.add_argument(
+        "--bucket", action="store_true", help="Headwater's tables in a SeaweedFS on this machine"
+    )
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the messages, and short measures")
     arguments = parser.parse_args()
     scale = 0.02 if arguments.quick else arguments.scale
     machine = describe(servers.nats_server_program())
     print(machine)
     figures: dict[str, Any] = {"machine": machine}
-    with tempfile.TemporaryDirectory(prefix="headwater-bench-") as name, servers.site(Path(name)) as site:
+    with ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-bench-"))
+        options = stack.enter_context(bucket_options()) if arguments.bucket else ()
+        site = stack.enter_context(servers.site(Path(name), *options))
         trickle.warm(site)
         for size, messages in SIZES:
             if size in arguments.sizes and "copies" not in arguments.skip:
@@ -158,7 +166,7 @@ def main() -> None:
             figures["latency_ms"] = trickle.latencies(site, 3.0 if arguments.quick else 20.0)
         if "idle" not in arguments.skip:
             figures["idle"] = trickle.idle(site, 100 if arguments.quick else 1000)
-    write(RESULTS / "replication.json", figures)
+    write(RESULTS / ("replication-bucket.json" if arguments.bucket else "replication.json"), figures)
 
 
 def _copies(site: servers.Site, size: int, messages: int, rounds: int, wanted: str) -> dict[str, Any]:

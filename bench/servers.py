@@ -59,14 +59,17 @@ class Site:
 
 
 @contextmanager
-def site(directory: Path) -> Iterator[Site]:
-    """Run domains `hub`, `spoke` and `lake`, all of which a client of the hub reaches."""
+def site(directory: Path, *options: str) -> Iterator[Site]:
+    """Run domains `hub`, `spoke` and `lake`, all of which a client of the hub reaches.
+
+    The options are those of Headwater.
+    """
     port, leaf_port, spoke_port = _free_port(), _free_port(), _free_port()
     leaf = f'leafnodes {{listen: "127.0.0.1:{leaf_port}"}}'
     remote = f'leafnodes {{remotes: [{{url: "nats://127.0.0.1:{leaf_port}"}}]}}'
     command = [sys.executable, "-m", "headwater", "serve", "--store", str(directory / "lake")]
     command += ["--nats", f"nats://127.0.0.1:{port}", "--leaf", f"nats://127.0.0.1:{leaf_port}"]
-    command += ["--domain", "lake"]
+    command += ["--domain", "lake", *options]
     with ExitStack() as stack:
         hub = stack.enter_context(_jetstream(directory / "hub", port, f"domain: hub}}\n{leaf}\n"))
         spoke = stack.enter_context(

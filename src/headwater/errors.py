@@ -58,6 +58,7 @@ Error
 │   Commands and sites
 ├── CatchUpError                a source or mirror does not catch up in time [client.catch_up]
 ├── ChildError                  a process of a site does not become ready [site.child]
+├── CopyError                   a store cannot be copied, or a copy is wrong [store.copy_source]
 ├── EngineMissingError          a query library is not installed [lake.scanning]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
 └── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwater.control.store_lock import StoreLock
+from headwater.journal.opened_head import MARK
 from store import stores
 
 
@@ -67,3 +68,30 @@ def test_help_says_what_the_codes_mean() -> None:
     assert code == 0
     assert "Nothing is deleted" in said
     assert "2  the store cannot be checked" in said
+
+
+def test_the_cache_of_a_journal_is_checked_as_one_and_never_repaired_or_copied(store: Path) -> None:
+    (store / MARK).write_bytes(b"")
+    code, said, more = run("verify", str(store))
+    assert (code, said) == (0, "3 streams checked, no problems\n")
+    assert "only the cache is checked" in more
+    for arguments in (("repair", str(store)), ("copy", str(store), str(store / "copy"))):
+        code, said, more = run(*arguments)
+        assert (code, said) == (2, "")
+        assert "is a cache of a journal" in more
+        assert "Traceback" not in more
+
+
+def test_a_store_is_copied_with_progress_and_an_exit_code(store: Path) -> None:
+    target = store / "copy"
+    code, said, _ = run("copy", "--dry-run", str(store), str(target))
+    assert (code, "would copy" in said, target.exists()) == (0, True, False)
+    code, said, progress = run("copy", str(store), str(target))
+    assert (code, "every file was compared" in said) == (0, True)
+    assert "copying and comparing: 100%" in progress
+    assert run("verify", str(target))[1] == "3 streams checked, no problems\n"
+    code, _, more = run("copy", str(store), str(target))
+    assert (code, more.count("\n")) == (2, 1)
+    assert "is not empty" in more
+    code, _, more = run("copy", "--tables-stay", str(store), str(target))
+    assert (code, "--tables-stay requires a bucket" in more) == (2, True)

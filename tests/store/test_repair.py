@@ -12,8 +12,12 @@ import pytest
 from headwater.control.catalog import Catalog
 from headwater.control.domain import Domain
 from headwater.errors import Error
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
+from headwater.store.copy_source import read_copy, read_directory
 from headwater.store.finding import Kind
 from headwater.store.repair import WOULD
+from headwater.store.store_copy import BucketTarget, DirectoryTarget, copy
 from store import stores
 
 
@@ -296,3 +300,26 @@ def test_a_directory_in_the_folder_of_another_account_is_not_attached(
     assert any("is not in the directory of its account" in line for line in done.done)
     assert [found.kind for found in done.left] == [Kind.ORPHAN]
     assert content(tmp_path) == {"EVENTS": held["EVENTS"]}
+
+
+def test_checkpoints_of_streams_with_tables_in_a_bucket_are_repaired_and_tables_are_not(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    bucket = Bucket(BucketAddress(f"file://{tmp_path}/objects/prod"))
+    copy(read_directory(tmp_path), BucketTarget(bucket), lambda count: None)
+    store = tmp_path / "below"
+    copy(read_copy(bucket).without_tables(), DirectoryTarget(store, bucket), lambda count: None)
+    for path in checkpoints(store):
+        stores.flip(path)
+    done = stores.repaired(store)
+    assert done.left == []
+    assert "rebuilt its state from log and table" in done.done[0]
+    commit = next((tmp_path / "objects").rglob("ORDERS/table/_delta_log/*.json"))
+    stores.flip(commit)
+    done = stores.repaired(store)
+    assert [found.stream for found in done.left] == ["$G/ORDERS"]
+    assert any("copy the store to a directory with `headwater store copy`" in line for line in done.done)
+    copy(read_directory(store), DirectoryTarget(tmp_path / "local"), lambda count: None)
+    assert stores.repaired(tmp_path / "local").left == []
+    found = content(tmp_path / "local")["ORDERS"]
+    assert {seq: message for seq, message in found.items() if seq in held["ORDERS"]} == held["ORDERS"]

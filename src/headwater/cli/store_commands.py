@@ -1,20 +1,23 @@
-"""`headwater store`: check a store, with or without an engine that serves it, and repair it."""
+"""`headwater store`: check a store, with or without an engine that serves it, repair it, and copy it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from headwater.cli.phrases import size
+from headwater.cli.progress import Meter
 from headwater.control.ownership import Ownership
 from headwater.control.store_lock import StoreLock
 from headwater.disk import RealDisk
 from headwater.errors import Error, StoreLockedError
+from headwater.journal.opened_head import MARK
 from headwater.model.counted import counted
 
 if TYPE_CHECKING:
@@ -28,15 +31,20 @@ Exit codes:
   1  there are problems, listed one per line
   2  the store cannot be checked: it is in use or cannot be read
 """
+_COPY_EXITS = """\b
+Exit codes:
+  0  the copy is complete, and every file was compared
+  2  nothing was copied, or not everything: run the same command again to continue
+"""
 _STORE = click.argument("store", type=click.Path(path_type=Path))
 
 
 @click.group()
 def store() -> None:
-    """Check a store for damage, and repair it.
+    """Check a store for damage, repair it, and copy it.
 
     A store is the directory that `headwater serve --store` names. Stop the engine first, or check with
-    `headwater store verify --online` while it runs. Neither command changes anything outside the store.
+    `headwater store verify --online` while it runs.
     """
 
 
@@ -61,6 +69,9 @@ def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
     from headwater.store.verify import verify as check_store
 
     with _readable(store) if online else _locked(store):
+        if (store / MARK).exists():
+            # What is missing here is written again from the journal when an engine takes over.
+            click.echo(f"{store} is a cache of a journal: only the cache is checked", err=True)
         if online:
             report = verify_online(store, _progress, only)
         else:
@@ -96,6 +107,11 @@ def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json:
     """
     from headwater.store.repair import Options, Repair
 
+    if (store / MARK).exists():
+        _leave(
+            f"{store} is a cache of a journal, and repairing it would change nothing: remove the directory, "
+            "and start an engine with --journal, which writes it again"
+        )
     options = Options(dry_run=dry_run, forget_missing=forget_missing, only=only)
     with _locked(store):
         ownership = Ownership(store)
@@ -114,6 +130,60 @@ def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json:
         _print(repaired.left)
         click.echo(_summary(len(repaired.before.problems), len(repaired.left), dry_run))
     sys.exit(EXIT_PROBLEMS if repaired.left else 0)
+
+
+@store.command(epilog=_COPY_EXITS)
+@click.argument("source")
+@click.argument("target")
+@click.option("--endpoint", default=None, metavar="URL", help="Address of the S3 server; not for Amazon's.")
+@click.option("--region", default=None, help="Region of the bucket; otherwise AWS_REGION.")
+@click.option(
+    "--tables-stay",
+    is_flag=True,
+    help="From a bucket: copy only the head. The tables are used where they are, with `serve --tables`.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be copied.")
+def copy(
+    source: str, target: str, endpoint: str | None, region: str | None, tables_stay: bool, dry_run: bool
+) -> None:
+    """Copy a whole store, from a directory to a bucket (s3://bucket/prefix), back, or between directories.
+
+    Stop the engine first. The target must be empty, or hold an unfinished copy of the same store, which is
+    then continued. Every file is read back and compared. The source is not changed. Credentials come from
+    the environment, as those of `serve --tables`.
+    """
+    from headwater.objects.address import BucketAddress
+    from headwater.objects.bucket import Bucket
+    from headwater.store.copy_source import CopyError, read_copy, read_directory, require_unserved
+    from headwater.store.store_copy import BucketTarget, CopyTarget, DirectoryTarget
+    from headwater.store.store_copy import copy as copy_store
+
+    def bucket_at(address: str) -> Bucket | None:
+        return Bucket(BucketAddress(address.rstrip("/"), endpoint, region)) if "://" in address else None
+
+    with _refusing(), ExitStack() as stack:
+        origin, destination = bucket_at(source), bucket_at(target)
+        if tables_stay and (origin is None or destination is not None):
+            raise CopyError("--tables-stay requires a bucket as source and a directory as target")
+        if origin is None:
+            stack.enter_context(_locked(Path(source)))
+        contents = read_copy(origin) if origin is not None else read_directory(Path(source))
+        if tables_stay and origin is not None:
+            require_unserved(origin)
+            contents = contents.without_tables()
+        place: CopyTarget
+        if destination is not None:
+            place = BucketTarget(destination)
+        else:
+            place = DirectoryTarget(Path(target), origin if tables_stay else None)
+        place.require_usable(contents.store_id)
+        what = f"{len(contents.items)} files of {len(contents.streams)} streams, {size(contents.nbytes)}"
+        if dry_run:
+            click.echo(f"would copy {what}, from {source} to {target}")
+            return
+        with Meter("copying and comparing", 2 * contents.nbytes, say=size) as meter:
+            copy_store(contents, place, meter.advance)
+        click.echo(f"copied {what}, from {source} to {target}; every file was compared")
 
 
 def _summary(before: int, left: int, dry_run: bool) -> str:
@@ -166,6 +236,15 @@ def _readable(store: Path) -> Iterator[None]:
     finally:
         if sys.stderr.isatty():
             click.echo("\r\033[K", nl=False, err=True)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Exit with one sentence if a store cannot be copied."""
+    try:
+        yield
+    except (Error, OSError) as error:
+        _leave(str(error))
 
 
 def _leave(why: str) -> None:

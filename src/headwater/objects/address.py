@@ -80,6 +80,10 @@ class BucketAddress:
         """Return the address of a prefix below this one."""
         return replace(self, url=f"{self.url.rstrip('/')}/{prefix.strip('/')}")
 
+    def above(self, levels: int) -> BucketAddress:
+        """Return the address so many parts above this one."""
+        return replace(self, url=self.url.rsplit("/", levels)[0])
+
     @property
     def parents(self) -> list[BucketAddress]:
         """Return the addresses that this one is below, nearest first; none above the bucket."""

@@ -37,7 +37,7 @@ from headwater.store.verify import Report, verify
 from headwater.stream.copied_cursors import last_copied
 from headwater.stream.store import Store
 from headwater.stream.stream import Stream
-from headwater.table.bucket_tables import TablePlaceError
+from headwater.table.bucket_tables import TABLE_DEPTH, BucketTables, TablePlaceError
 from headwater.table.remote_table import read_remote
 from headwater.table.salvage import shown
 from headwater.wire.stream_json import decode_config, encode_config
@@ -255,8 +255,12 @@ class Repair:
         config, _ = decode_config(row.config.encode())
         if config.storage is Storage.MEMORY:
             return
-        if (remote := read_remote(self._disk, home.path)) is not None:
-            raise TablePlaceError(f"its table is in {remote.address}, and repair does not work there yet")
+        remote = read_remote(self._disk, home.path)
+        if remote is not None and kinds & set(_REBUILDS):
+            raise TablePlaceError(
+                f"its table is in {remote.address}: copy the store to a directory with `headwater store "
+                "copy`, and repair that one"
+            )
         if self._options.dry_run:
             self._done += [f"{name}: {WOULD[kind]}" for kind in sorted(kinds)]
             return
@@ -301,7 +305,7 @@ class Repair:
         self, directory: Path, config: StreamConfig, created_ns: int, kinds: set[Kind]
     ) -> tuple[str, list[str]]:
         """Open a stream, record what it lost, and write a new checkpoint; return what it lost and forgot."""
-        with services(self._fence) as shared:
+        with services(self._fence, self._tables(directory)) as shared:
             forgiving = bool(kinds & set(_FORGIVEN))
             store = await asyncio.to_thread(Store, directory, config, shared, forgiving=forgiving)
             lost = shown(store.ledger.lost)
@@ -312,6 +316,13 @@ class Repair:
             finally:
                 await stream.close()
             return lost, said
+
+    def _tables(self, home: Path) -> BucketTables | None:
+        """Return the bucket that has the table of a stream, None if it is on the disk."""
+        remote = read_remote(self._disk, home)
+        if remote is None:
+            return None
+        return BucketTables(remote.bucket.above(TABLE_DEPTH), self._store, 0)
 
     async def _forget(self, stream: Stream, store: Store) -> list[str]:
         """Recover cursors from the messages, and forget consumers; return what that means for each."""

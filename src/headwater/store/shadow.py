@@ -22,6 +22,7 @@ from headwater.settings import Settings
 from headwater.store.fetched_table import fetch
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
+from headwater.table.bucket_tables import BucketTables
 from headwater.table.remote_table import read_remote
 
 _COPIED = ("checkpoint", f"checkpoint{SUFFIX}")
@@ -29,7 +30,7 @@ _CACHE_BYTES = 16 << 20
 
 
 @contextmanager
-def services(fence: Fence = NO_FENCE) -> Iterator[Services]:
+def services(fence: Fence = NO_FENCE, tables: BucketTables | None = None) -> Iterator[Services]:
     """Have what a stream needs, for the length of a block."""
     with ThreadPoolExecutor(1) as sync, ThreadPoolExecutor(2) as work:
         disk = RealDisk()
@@ -42,6 +43,7 @@ def services(fence: Fence = NO_FENCE) -> Iterator[Services]:
             sync_executor=sync,
             work_executor=work,
             fence=fence,
+            tables=tables,
         )
 
 

@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 OWNER = ".headwater/store"
 LOCAL = ".tables"
 """The folder of the store for files on their way to the bucket and for the cache."""
+TABLE_DEPTH = 3
+"""How far a table is below the address: its account, its stream, and the folder of the table."""
 CLAIMED = "claimed"
 """The file in it that names the address which this store has claimed."""
 VERSION = 1
@@ -168,7 +170,7 @@ class BucketTables:
 
     def _choose(self, home: Path) -> RemoteTable:
         """Return an address that no other table has, not even one that is still being removed."""
-        account, name = _safe(home.parent.name), _safe(home.name)
+        account, name = safe(home.parent.name), safe(home.name)
         number = 1
         while True:
             folder = f"{account}/{name}" if number == 1 else f"{account}/{name}.{number}"
@@ -194,6 +196,6 @@ def require_local(disk: Disk, home: Path) -> None:
         raise TablePlaceError(f"its table is in {remote.address}: start the engine with --tables")
 
 
-def _safe(name: str) -> str:
+def safe(name: str) -> str:
     """Return a name that every reader of Delta tables takes; different names stay different."""
     return _UNSAFE.sub(lambda found: "~" + found[0].encode().hex(), name)

@@ -1,0 +1,194 @@
+"""What a store consists of, as files to copy: its head, and the tables of its streams.
+
+A name is `head/<path in the store>` or `tables/<account>/<stream>/<path in the table>`, wherever the file is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from headwater.control import declaration
+from headwater.disk import RealDisk
+from headwater.errors import Error
+from headwater.journal.opened_head import MARK
+from headwater.model.sealed import SealError, unseal
+from headwater.objects.bucket import Bucket
+from headwater.objects.object_error import ObjectError, Problem
+from headwater.store.survey import read_catalog
+from headwater.table.bucket_tables import safe
+from headwater.table.object_table_storage import SNAPSHOT
+from headwater.table.prefix_owner import OWNER as PREFIX_OWNER
+from headwater.table.remote_table import TABLE, read_remote
+
+HEAD, TABLES = "head", "tables"
+FOLDER = ".headwater/head"
+"""Where a copy in a bucket has the head of the store."""
+MANIFEST = ".headwater/copy"
+VERSION = 1
+_ROOT_FILES = re.compile(r"(catalog\.db|stan\..*\.db|stan\.db)(-wal|-open)?|epoch")
+
+
+class CopyError(Error):
+    """A store cannot be copied, or a copy is not what it should be."""
+
+
+@dataclass(frozen=True)
+class CopyItem:
+    """One file of a store."""
+
+    name: str
+    size: int
+    read: Callable[[], bytes]
+    crc: int | None = None
+    """The checksum that the content must have, if it is known."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Return whether the file never changes, so that one of this name and size is the same."""
+        return self.name.endswith(".parquet")
+
+
+class CopiedFile(msgspec.Struct, frozen=True):
+    """A file as the manifest of a copy lists it."""
+
+    name: str
+    size: int
+    crc: int
+
+
+class CopyManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a complete copy in a bucket consists of."""
+
+    store: str
+    files: list[CopiedFile]
+
+
+@dataclass(frozen=True)
+class StoreContents:
+    """Everything that must be copied."""
+
+    store_id: str
+    items: list[CopyItem]
+    streams: list[tuple[str, str]]
+    """The folders of the streams that have tables, each with that of its account."""
+
+    @property
+    def nbytes(self) -> int:
+        """Return the total size."""
+        return sum(item.size for item in self.items)
+
+    def without_tables(self) -> StoreContents:
+        """Return the head alone."""
+        return replace(self, items=[item for item in self.items if not item.name.startswith(f"{TABLES}/")])
+
+
+def read_directory(store: Path) -> StoreContents:
+    """Return the contents of a store that no engine serves; its tables may be in a bucket."""
+    if (store / MARK).exists():
+        raise CopyError(
+            f"{store} is a cache of a journal, which has the store: start an engine with --journal instead"
+        )
+    catalog = read_catalog(store)
+    if catalog.problem:
+        raise CopyError(f"{store} has no usable catalog: {catalog.problem}; run `headwater store verify`")
+    items = [_file(path, f"{HEAD}/{path.name}") for path in sorted(store.iterdir()) if _is_head(path)]
+    for home in sorted(declaration.homes(RealDisk(), store)):
+        items += _home_items(home)
+        items += _table_items(home)
+    return StoreContents(catalog.store_id, items, _streams(items))
+
+
+def read_copy(bucket: Bucket) -> StoreContents:
+    """Return the contents of a complete copy in a bucket."""
+    manifest = _manifest(bucket)
+    items = [
+        CopyItem(file.name, file.size, partial(bucket.get, key_of(file.name)), file.crc)
+        for file in manifest.files
+    ]
+    return StoreContents(manifest.store, items, _streams(items))
+
+
+def _streams(items: Iterable[CopyItem]) -> list[tuple[str, str]]:
+    parts = (item.name.split("/") for item in items if item.name.startswith(f"{TABLES}/"))
+    return sorted({(account, stream) for _, account, stream, *_ in parts})
+
+
+def require_unserved(bucket: Bucket) -> None:
+    """Raise if an engine has used the tables of a copy: they have more than the head of the copy knows."""
+    try:
+        bucket.head(PREFIX_OWNER)
+    except ObjectError as error:
+        if error.problem is Problem.MISSING:
+            return
+        raise
+    raise CopyError(
+        f"an engine has used the tables in {bucket.address} since the copy was made: name the directory of "
+        "its store"
+    )
+
+
+def _manifest(bucket: Bucket) -> CopyManifest:
+    """Return what the copy must consist of; raise unless all of it is still there."""
+    try:
+        manifest = unseal(bucket.get(MANIFEST), CopyManifest, VERSION)
+    except SealError as error:
+        raise CopyError(f"{bucket.address}/{MANIFEST}: {error}") from error
+    except ObjectError as error:
+        if error.problem is not Problem.MISSING:
+            raise
+        raise CopyError(
+            f"{bucket.address} holds no complete copy of a store; a store that is served from there has its "
+            "head in its directory: name that one"
+        ) from None
+    there = {info.key: info.size for info in bucket.list()}
+    changed = [file.name for file in manifest.files if there.get(key_of(file.name)) != file.size]
+    if changed:
+        raise CopyError(
+            f"{bucket.address} has changed since the copy was made, first {changed[0]}: name the directory "
+            "of the store that is served from there"
+        )
+    return manifest
+
+
+def key_of(name: str) -> str:
+    """Return the key of a file in a bucket."""
+    kind, *rest = name.split("/")
+    if kind == HEAD:
+        return "/".join([FOLDER, *map(safe, rest)])
+    account, stream, *inside = rest
+    return "/".join([safe(account), safe(stream), TABLE, *inside])
+
+
+def _file(path: Path, name: str) -> CopyItem:
+    return CopyItem(name, path.stat().st_size, path.read_bytes)
+
+
+def _is_head(path: Path) -> bool:
+    """Return whether a file of the store's directory is part of it; others are of one machine, or secret."""
+    return path.is_file() and _ROOT_FILES.fullmatch(path.name) is not None
+
+
+def _home_items(home: Path) -> Iterator[CopyItem]:
+    for path in sorted(home.rglob("*")):
+        inside = path.relative_to(home)
+        if path.is_file() and inside.parts[0] not in (TABLE, SNAPSHOT):
+            yield _file(path, f"{HEAD}/{home.parent.name}/{home.name}/{inside}")
+
+
+def _table_items(home: Path) -> Iterator[CopyItem]:
+    prefix = f"{TABLES}/{home.parent.name}/{home.name}"
+    remote = read_remote(RealDisk(), home)
+    if remote is None:
+        for path in sorted((home / TABLE).rglob("*")):
+            if path.is_file():
+                yield _file(path, f"{prefix}/{path.relative_to(home / TABLE)}")
+        return
+    bucket = Bucket(remote.bucket)
+    for info in bucket.list():
+        yield CopyItem(f"{prefix}/{info.key}", info.size, partial(bucket.get, info.key))

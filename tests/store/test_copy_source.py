@@ -1,0 +1,55 @@
+"""What is copied of a store: everything that makes it, and nothing of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from headwater.journal.opened_head import MARK
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
+from headwater.store.copy_source import CopyError, key_of, read_copy, read_directory, require_unserved
+from headwater.table.prefix_owner import OWNER
+from store import stores
+
+
+def bucket_in(tmp_path: Path) -> Bucket:
+    return Bucket(BucketAddress(f"file://{tmp_path}/objects"))
+
+
+def test_the_contents_are_head_and_tables_without_locks_and_secrets(tmp_path: Path) -> None:
+    asyncio.run(stores.make(tmp_path))
+    (tmp_path / "replicator.toml").write_text("secret")
+    contents = read_directory(tmp_path)
+    names = {item.name for item in contents.items}
+    assert {"head/catalog.db", "head/stan.$G.db", "head/$G/ORDERS/identity.json"} <= names
+    assert any(name.startswith("tables/$G/EVENTS/base_seq=") for name in names)
+    assert not [name for name in names if "lock" in name or "replicator" in name]
+    assert contents.streams == [("$G", "EVENTS"), ("$G", "ORDERS")]
+    assert contents.nbytes == sum(len(item.read()) for item in contents.items)
+    assert {item.name for item in contents.without_tables().items} < names
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CopyError, match="has no usable catalog: it is missing"):
+        read_directory(tmp_path)
+    (tmp_path / MARK).write_bytes(b"")
+    with pytest.raises(CopyError, match="is a cache of a journal"):
+        read_directory(tmp_path)
+    with pytest.raises(CopyError, match="holds no complete copy of a store"):
+        read_copy(bucket_in(tmp_path))
+
+
+def test_a_copy_whose_tables_were_used_is_not_continued_from_its_old_head(tmp_path: Path) -> None:
+    bucket = bucket_in(tmp_path)
+    require_unserved(bucket)
+    bucket.put(OWNER, b"an engine")
+    with pytest.raises(CopyError, match="name the directory of its store"):
+        require_unserved(bucket)
+
+
+def test_keys_are_those_of_an_engine_s_tables() -> None:
+    assert key_of("tables/$G/MY ORDERS/_delta_log/0.json") == "$G/MY~20ORDERS/table/_delta_log/0.json"
+    assert key_of("head/$G/MY ORDERS/log/1") == ".headwater/head/$G/MY~20ORDERS/log/1"
