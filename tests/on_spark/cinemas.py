@@ -18,6 +18,8 @@ from typing import Any
 import nats
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import AckPolicy, ConsumerConfig
 
 from cables import Cable, CableRoom
 from headwater.site.engines import SERVING
@@ -141,9 +143,13 @@ class Cinemas:
         async with self.client(site) as client:
             jetstream = client.jetstream(timeout=ANSWER_S, domain=site)
             last = (await jetstream.stream_info(stream)).state.last_seq
-            reader = await jetstream.subscribe(">", stream=stream, ordered_consumer=True)
+            # Not an ordered consumer: it has one replica, which a stream with interest retention may refuse.
+            config = ConsumerConfig(ack_policy=AckPolicy.NONE, inactive_threshold=600)
+            reader = await jetstream.pull_subscribe(">", stream=stream, config=config)
+            fetched: list[Msg] = []
             while not found or found[-1]["seq"] < last:
-                message = await reader.next_msg(timeout=PATIENCE_S)
+                fetched = fetched or await reader.fetch(100, timeout=PATIENCE_S)
+                message = fetched.pop(0)
                 said = (message.headers or {}).get("Nats-Stream-Source", "")
                 found.append(
                     {

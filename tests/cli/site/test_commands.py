@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from headwater.cli.contexts import ContextFolder
+from headwater.cli.main import EXIT_INTERRUPTED
 from headwater.site.run_record import Running, RunRecord, lives, read_record, write_record
 from jetstreams import Shell
 from topologies import CINEMAS, cinemas, write_yaml
@@ -104,3 +106,19 @@ def test_more_replicas_than_a_site_keeps_are_bad_usage_and_start_nothing(bare: S
     assert ran.code == 2
     assert "stream 'S' has num_replicas 3, and hub keeps one copy: set nodes: 3" in ran.err
     assert not (tmp_path / ".headwater").exists()
+
+
+def test_the_status_is_shown_again_until_it_is_interrupted(
+    bare: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", pause)
+    ran = bare("site", "status", str(one_site(tmp_path)), "--watch")
+    assert ran.code == EXIT_INTERRUPTED
+    assert ran.out.count("not supervised") == 2
