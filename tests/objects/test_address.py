@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import SettingsError
-from headwater.objects.address import BucketAddress
+from headwater.objects.address import BucketAddress, StaticCredentials
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,36 @@ def test_an_address_that_is_none_is_refused_without_showing_secrets(url: str, sa
     with pytest.raises(SettingsError, match=says) as error:
         BucketAddress(url)
     assert "secret" not in str(error.value)
+
+
+def test_addresses_of_other_clouds_are_taken_with_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert BucketAddress("gs://lake/prod").options() == {}
+    with pytest.raises(SettingsError, match="needs the name of its account: set AZURE_STORAGE_ACCOUNT_NAME"):
+        BucketAddress("az://lake/prod")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "ours")
+    assert BucketAddress("az://lake/prod").below("$G").url == "az://lake/prod/$G"
+
+
+@pytest.mark.parametrize("scheme", ["gs", "az"])
+def test_settings_of_s3_are_refused_for_other_clouds(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "ours")
+    with pytest.raises(SettingsError, match="takes no endpoint and no region"):
+        BucketAddress(f"{scheme}://lake", "http://127.0.0.1:9000")
+    with pytest.raises(SettingsError, match="takes no endpoint and no region"):
+        BucketAddress(f"{scheme}://lake", region="eu-central-1")
+    with pytest.raises(SettingsError, match="takes no access key of S3: set") as error:
+        BucketAddress(f"{scheme}://lake", credentials=StaticCredentials("key", "secret"))
+    assert "secret" not in str(error.value)
+
+
+def test_the_addresses_above_another_end_with_the_bucket() -> None:
+    address = BucketAddress("s3://lake/a/b", "http://127.0.0.1:9000")
+    assert [above.url for above in address.parents] == ["s3://lake/a", "s3://lake"]
+    assert {above.endpoint for above in address.parents} == {address.endpoint}
+    assert address.above(2).url == "s3://lake"
+    assert BucketAddress("file:///a/b").parents == []
 
 
 def test_an_endpoint_must_be_a_web_address() -> None:

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 from headwater.errors import SettingsError
 
 SCHEMES = ("s3", "gs", "az", "file")
+_AZURE_ACCOUNT = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME")
 _PROFILE_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
@@ -59,6 +60,19 @@ class BucketAddress:
             raise SettingsError(f"{self.url!r} has no bucket name")
         if self.endpoint is not None and not self.endpoint.startswith(("http://", "https://")):
             raise SettingsError(f"the endpoint {self.endpoint!r} is not an http:// or https:// address")
+        self._require_fitting(parts.scheme)
+
+    def _require_fitting(self, scheme: str) -> None:
+        """Refuse settings that a client of this kind would ignore, and a missing name that it needs."""
+        if scheme not in ("gs", "az"):
+            return
+        if self.endpoint or self.region:
+            raise SettingsError(f"{self.url} takes no endpoint and no region: those are for s3:// addresses")
+        if self.credentials is not None:
+            source = "GOOGLE_APPLICATION_CREDENTIALS" if scheme == "gs" else "AZURE_STORAGE_ACCOUNT_KEY"
+            raise SettingsError(f"{self.url} takes no access key of S3: set {source} in the environment")
+        if scheme == "az" and _first(os.environ, *_AZURE_ACCOUNT) is None:
+            raise SettingsError(f"{self.url} needs the name of its account: set {_AZURE_ACCOUNT[0]}")
 
     @property
     def scheme(self) -> str:
