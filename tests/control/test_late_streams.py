@@ -12,6 +12,7 @@ from headwater.control.late_streams import LateStreams
 from headwater.errors import Error
 from headwater.stream.stream import Stream
 from stream.streams import Workshop, config_of
+from waits import until
 
 
 async def test_answers_failures_and_silence_are_distinguished(
@@ -47,6 +48,28 @@ async def test_answers_failures_and_silence_are_distinguished(
     for stream in streams:
         await stream.close()
     workshop.close()
+
+
+async def test_a_stream_that_two_callers_asked_at_once_owes_both_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_WITHIN_S", 0.05)
+    unhandled: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+    workshop = Workshop(tmp_path)
+    async with workshop.stream() as stream:
+        late, go_on = LateStreams(), asyncio.Event()
+
+        async def question(stream: Stream) -> str:
+            await go_on.wait()
+            raise Error("the disk is gone")
+
+        both = await asyncio.gather(late.ask([stream], question), late.ask([stream], question))
+        assert [answers.missing for answers in both] == [[stream.name]] * 2
+        go_on.set()
+        await until(lambda: not late._owed)
+        await late.close()
+    assert unhandled == []
 
 
 async def test_a_bug_is_raised(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ class LateStreams:
     """The streams that owe an answer; they are not asked again until they have given it."""
 
     def __init__(self) -> None:
-        self._owed: dict[Stream, asyncio.Task[Any]] = {}
-        """The question that each stream has not answered yet."""
+        self._owed: dict[Stream, set[asyncio.Task[Any]]] = {}
+        """The questions that each stream has not answered yet; callers may have asked at the same time."""
 
     async def ask(
         self, streams: Iterable[Stream], question: Callable[[Stream], Coroutine[Any, Any, _T]]
@@ -54,7 +54,7 @@ class LateStreams:
     def _take(self, answers: StreamAnswers[_T], stream: Stream, task: asyncio.Task[_T]) -> None:
         if not task.done():
             answers.missing.append(stream.name)
-            self._owed[stream] = task
+            self._owed.setdefault(stream, set()).add(task)
             task.add_done_callback(lambda task: self._answered(stream, task))
         elif (error := task.exception()) is None:
             answers.given[stream.name] = task.result()
@@ -64,12 +64,15 @@ class LateStreams:
             raise error
 
     def _answered(self, stream: Stream, task: asyncio.Task[Any]) -> None:
-        del self._owed[stream]
+        self._owed[stream].discard(task)
+        if not self._owed[stream]:
+            del self._owed[stream]
         if not task.cancelled():
             task.exception()  # no caller waits for it any more
 
     async def close(self) -> None:
         """Stop waiting for answers."""
-        for task in self._owed.values():
+        owed = [task for tasks in self._owed.values() for task in tasks]
+        for task in owed:
             task.cancel()
-        await asyncio.gather(*self._owed.values(), return_exceptions=True)
+        await asyncio.gather(*owed, return_exceptions=True)
