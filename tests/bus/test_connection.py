@@ -184,6 +184,17 @@ async def test_a_lame_duck_is_left_for_a_server_it_announced() -> None:
         await first.kill()
 
 
+async def test_draining_waits_for_nothing_once_nothing_may_be_sent(caplog: pytest.LogCaptureFixture) -> None:
+    async with nats_server() as server:
+        allowed = [True]
+        options = ConnectOptions(servers=(server.client_url,), may_send=lambda: allowed[0])
+        connection = Connection(options)
+        await connection.connect()
+        allowed[0] = False
+        await connection.drain()
+    assert "cannot drain" not in caplog.text
+
+
 async def test_draining_takes_what_is_under_way_and_sends_what_waits() -> None:
     async with nats_server() as server:
         connection, other = (Connection(ConnectOptions((server.client_url,))) for _ in range(2))

@@ -191,6 +191,8 @@ class Connection:
     async def quiesce(self) -> None:
         """Unsubscribe from everything, and return once messages in transit have arrived."""
         self._unsubscribe_all()
+        if self._options.may_send is not None and not self._options.may_send():
+            return  # nothing is sent any more, so no answer would come
         try:
             await self.flush()
         except (TimeoutError, ConnectionError) as error:
