@@ -79,7 +79,7 @@ bench: bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-r
 bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 	$(BIN)/python -m bench.publish $(ARGS)
 
-bench-journal: install ## publishing with the head on the disk, in a NATS cluster and in a bucket
+bench-journal: install ## publishing with the head on the disk, in a NATS cluster and in a bucket; take-over times
 	PYTHONPATH=tests $(BIN)/python -m bench.journal $(ARGS)
 
 bench-bucket: install java-check ## tables in a bucket: folding, reading, and copies beside nats-server's own

@@ -1,4 +1,4 @@
-"""Publishing with the head on the local disk, in a NATS cluster and in a bucket, side by side in one run."""
+"""Publishing with the head on the disk, in a NATS cluster and in a bucket, side by side; and take-overs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median, quantiles
 
-from bench import servers
+from bench import servers, takeover
 from bench.generator import INBOX, Connection, check_acks
 from bench.machine import describe
 from bench.publish import STREAM, measure
@@ -53,6 +53,12 @@ def main() -> None:
         results["64 clients, p50 ms"], results["64 clients, p99 ms"] = middle, late
         for name in ports:
             print(f"{name:<28}p50 {middle[name]:>8.1f} ms   p99 {late[name]:>8.1f} ms")
+    if arguments.takeovers:
+        print("\nwithout an acknowledgement after the engine is killed and its directory deleted, s")
+        with tempfile.TemporaryDirectory(prefix="headwater-bench-") as directory:
+            for name, took in takeover.measure(Path(directory), arguments.takeovers).items():
+                results[f"take-over: {name}"] = {"median s": median(took), "longest s": max(took)}
+                print(f"{name:<40}median {median(took):>6.1f}   longest {max(took):>6.1f}")
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"machine": machine, "results": results}, indent=2) + "\n")
     print(f"\nwritten to {RESULTS}")
@@ -120,6 +126,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a round")
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 1024], help="payload bytes")
+    parser.add_argument("--takeovers", type=int, default=3, help="rounds of take-overs; 0 leaves them out")
     return parser.parse_args()
 
 
