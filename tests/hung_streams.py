@@ -36,7 +36,7 @@ class HungCalls:
         return hang
 
     def heal(self) -> None:
-        """Let all calls go on, those to come too."""
+        """Let all calls continue, those to come too."""
         self._healed.set()
 
 

@@ -1,4 +1,4 @@
-"""An engine beside the JetStream of a running nats-server, as its users see it."""
+"""An engine attached to a running nats-server with JetStream, as its users see it."""
 
 from __future__ import annotations
 

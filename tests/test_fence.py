@@ -1,4 +1,4 @@
-"""A change of a store is refused before it is made; what nobody else can own is never fenced."""
+"""A change of a store is refused before it is made; a store of one process is never fenced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of private_file: nobody else reads it, and a full disk takes a new text in place of the old one."""
+"""Tests of private_file: only the owner can read it, and on a full disk the old text is overwritten."""
 
 from __future__ import annotations
 

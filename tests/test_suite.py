@@ -1,4 +1,4 @@
-"""A test that failed beside others is tried once more alone, and what fails again fails the suite."""
+"""A test that failed next to others is repeated once alone, and fails the suite if it fails again."""
 
 from __future__ import annotations
 

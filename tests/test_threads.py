@@ -1,4 +1,4 @@
-"""Calls that hang take nobody's turn, and a stream has no more than its share of the threads."""
+"""Calls that hang delay no other call, and a stream has at most its share of the threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wait looks often at first and seldom later, and fails with what was waited for."""
+"""A wait checks often at first and less often later, and fails with what it waited for."""
 
 from __future__ import annotations
 

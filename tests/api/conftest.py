@@ -1,4 +1,4 @@
-"""The API under test, alone or beside a real JetStream."""
+"""The API under test, alone or next to a real JetStream."""
 
 from __future__ import annotations
 

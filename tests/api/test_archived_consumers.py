@@ -1,4 +1,4 @@
-"""A backup holds the consumers: restored, they go on where they stood."""
+"""A backup contains the consumers: restored, they continue where they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests are found, bounded, run and answered; whatever fails is an answer, and the engine goes on."""
+"""Requests are found, bounded, run and answered; every failure is an answer, and the engine continues."""
 
 from __future__ import annotations
 

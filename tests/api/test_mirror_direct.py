@@ -15,7 +15,7 @@ from headwater.model import headers
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions for work answered soon when there is none, so that a test goes on."""
+    """Have requests for work answered soon when there is none, so that a test continues."""
     monkeypatch.setattr("headwater.upstreams.upstreams.IDLE_S", 0.05)
 
 

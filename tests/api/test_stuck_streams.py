@@ -1,4 +1,4 @@
-"""A stream that does not answer silences nobody but itself, and is shown as missing until it heals."""
+"""A stream that does not answer delays no other, and is shown as missing until it answers."""
 
 from __future__ import annotations
 

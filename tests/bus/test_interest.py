@@ -1,4 +1,4 @@
-"""The live view of who listens."""
+"""The live view of subscriber interest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permissions as a real nats-server takes them: engines' subjects are closed, spokes keep to themselves."""
+"""Permissions in a real nats-server: engines' subjects are closed, spokes reach only their own."""
 
 from __future__ import annotations
 

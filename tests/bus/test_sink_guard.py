@@ -1,4 +1,4 @@
-"""A sink that fails loses its own messages and nobody else's."""
+"""A sink that fails loses only its own messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that all tests of the command line share: each test makes streams of its own names."""
+"""Servers that all tests of the command line share; each test uses its own stream names."""
 
 from __future__ import annotations
 

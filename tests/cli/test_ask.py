@@ -1,4 +1,4 @@
-"""Questions: defaults, answers that are asked for again, and nobody there."""
+"""Prompts: defaults, invalid answers that are asked again, and no terminal."""
 
 from __future__ import annotations
 

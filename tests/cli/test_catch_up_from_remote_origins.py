@@ -1,4 +1,4 @@
-"""`stream catch-up` where the origin is remote: right after a publish, away, deleted, never seen."""
+"""`stream catch-up` with a remote origin: right after a publish, unreachable, deleted, never seen."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def copied(sites: RemoteSites, count: int) -> None:
 
 
 async def finished(sites: RemoteSites, waiting: asyncio.Task[Json]) -> int:
-    """Return how many messages the mirror held when the wait ended; copying goes on meanwhile."""
+    """Return how many messages the mirror held when the wait ended; copying continues meanwhile."""
 
     async def ended() -> bool:
         await sites.copier.tick()

@@ -1,4 +1,4 @@
-"""The two reports against fixed data, to the letter, and what is coloured in them."""
+"""The two reports against fixed data, compared exactly, and what is coloured in them."""
 
 from __future__ import annotations
 

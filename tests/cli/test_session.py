@@ -1,4 +1,4 @@
-"""Requests to a JetStream: answers, pages, refusals, and nobody there."""
+"""Requests to a JetStream: answers, pages, refusals, and no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The remaining tables look as agreed, to the letter: on narrow and wide terminals, and in a pipe."""
+"""The remaining tables, compared exactly: on narrow and wide terminals, and in a pipe."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_nothing_is_waited_for_once_all_is_copied() -> None:
 
 
 def plain(*heard_s: tuple[float, float, float]) -> list[bool]:
-    """Return whether a wait goes on after each answer of a plain server.
+    """Return whether a wait continues after each answer of a plain server.
 
     An answer is given by when it was asked for, when it came, and how long the origin was silent by then.
     """

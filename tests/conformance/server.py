@@ -1,4 +1,4 @@
-"""The two servers under comparison, each a process of its own on a loopback port with an empty store."""
+"""The two servers under comparison, each its own process on a loopback port with an empty store."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Acks arrive for as long as a consumer takes them, and are answered at once otherwise."""
+"""Acks arrive as long as a consumer accepts them, and are answered at once otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is declared lies beside the data, checked, and is found again."""
+"""Declarations are stored next to the data with a checksum, and read back."""
 
 from __future__ import annotations
 

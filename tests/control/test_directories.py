@@ -1,4 +1,4 @@
-"""Directories are made whole, recognised by their identity, and removed only when somebody recorded that."""
+"""Directories are created completely, recognized by their identity, and removed only on record."""
 
 from __future__ import annotations
 

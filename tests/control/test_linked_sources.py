@@ -1,4 +1,4 @@
-"""Sources that link their origin's files, through plans, receipts and restarts, beside those that copy."""
+"""Sources that link their origin's files, through plans, receipts and restarts, next to those that copy."""
 
 from __future__ import annotations
 

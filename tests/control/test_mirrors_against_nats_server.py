@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have requests for work answered soon when there is none, so that a test goes on."""
+    """Have requests for work answered soon when there is none, so that a test continues."""
     monkeypatch.setattr("headwater.upstreams.upstreams.IDLE_S", 0.05)
 
 

@@ -1,4 +1,4 @@
-"""A store has one owner; whoever lost it learns that before it promises anything more."""
+"""A store has one owner; an engine that lost it stops before it acknowledges anything more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of the catalog and what lies beside the data the newer counts, and both agree afterwards."""
+"""The newer of the catalog's row and the file next to the data is used, and both agree afterwards."""
 
 from __future__ import annotations
 

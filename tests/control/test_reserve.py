@@ -1,4 +1,4 @@
-"""Tests of control.reserve: made when there is room, released when there is none, taken back at once."""
+"""Tests of control.reserve: created if there is space, released if there is none, restored at once."""
 
 from __future__ import annotations
 

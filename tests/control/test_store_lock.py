@@ -1,4 +1,4 @@
-"""A store belongs to one engine at a time, and to nobody once that engine is gone."""
+"""A store belongs to one engine at a time, and is free once that engine has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated sources and mirrors are taken or refused as a real nats-server takes or refuses them."""
+"""Generated sources and mirrors are accepted or refused as by a real nats-server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of a consumer's state reads back as it was, and nothing else is taken for one."""
+"""A change of a consumer's state is decoded as it was encoded, and nothing else is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer takes is found a run at a time, never past what is durable."""
+"""The messages that match a consumer are found a run at a time, never past what is durable."""
 
 from __future__ import annotations
 

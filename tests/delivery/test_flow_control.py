@@ -1,4 +1,4 @@
-"""The flow-control window asks in time, stops when nobody answers, and grows with every answer."""
+"""The flow-control window asks in time, stops without an answer, and grows with every answer."""
 
 from __future__ import annotations
 

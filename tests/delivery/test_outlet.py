@@ -1,4 +1,4 @@
-"""Deliveries reach who listens, under the stored subject, through a real leaf."""
+"""Deliveries reach subscribers, under the stored subject, through a real leaf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A push consumer: feeds its subject while somebody listens, beats, and waits for answers."""
+"""A push consumer: delivers while there is a subscriber, sends heartbeats, and waits for answers."""
 
 from __future__ import annotations
 

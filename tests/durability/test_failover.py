@@ -1,4 +1,4 @@
-"""Engines that wait for one store: when the one that serves is killed, another goes on; nothing is lost."""
+"""Engines that wait for one store: when the active one is killed, another takes over; nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine on a full disk: it starts, serves what it has, refuses the rest, and goes on by itself."""
+"""An engine on a full disk: it starts, serves what it has, refuses the rest, and recovers by itself."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Voyage:
 
 
 async def one_round(running: Fleet, victim: str, chance: Random) -> None:
-    """Publish everywhere, kill one part at some moment, start it again, and see that copying goes on."""
+    """Publish everywhere, kill one part at some moment, start it again, and see that copying continues."""
     before = (await running.ask("lake", "STREAM.INFO.ARCHIVE"))["state"]["last_seq"]
     # Sometimes a few messages that go through the log, sometimes so many that files are staged and adopted,
     # and that remote origins are read by a consumer.
@@ -65,7 +65,7 @@ async def one_round(running: Fleet, victim: str, chance: Random) -> None:
         await running.publish(1, 10)
         return bool((await running.ask("lake", "STREAM.INFO.ARCHIVE"))["state"]["last_seq"] > before)
 
-    await until(goes_on, f"copying goes on after {victim} was killed", running.tell, 120)
+    await until(goes_on, f"copying continues after {victim} was killed", running.tell, 120)
 
 
 def linked_in(table: Path) -> set[str]:

@@ -133,7 +133,7 @@ async def _flowing(workers: list[Worker]) -> None:
 
     await until(
         lambda: all(len(worker.lines) >= count for worker, count in wanted.items()),
-        "every client goes on",
+        "every client continues",
         tell,
         WITHIN_S,
     )

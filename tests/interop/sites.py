@@ -1,4 +1,4 @@
-"""A nats-server of domain `edge` beside an engine of domain `lake`, however the two are connected."""
+"""A nats-server of domain `edge` and an engine of domain `lake`, connected in different ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of another account, copied through exports and imports, beside nats-server's own sourcing."""
+"""Streams of another account, copied through exports and imports, compared with nats-server's sourcing."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ WITHOUT = "TEST_OLDER_SERVERS names no folder with <version>/nats-server in it; 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have requests for work answered soon when there is none, so that a test goes on."""
+    """Have requests for work answered soon when there is none, so that a test continues."""
     be_impatient(monkeypatch)
 
 

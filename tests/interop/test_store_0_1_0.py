@@ -1,4 +1,4 @@
-"""A store that version 0.1.0 wrote: all that it holds is there, and it goes on from there."""
+"""A store that version 0.1.0 wrote: everything in it is there, and it continues from there."""
 
 from __future__ import annotations
 

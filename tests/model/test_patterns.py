@@ -1,4 +1,4 @@
-"""Patterns asked as one take what any of them takes, few or many."""
+"""Patterns together match what any of them matches, few or many."""
 
 from __future__ import annotations
 

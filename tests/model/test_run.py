@@ -1,4 +1,4 @@
-"""Rows of a run are taken out alike, whether they are a range or a choice."""
+"""Rows of a run are selected in the same way by a range or by a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trie finds what a filter of each pattern finds, and forgets what is taken back."""
+"""The trie finds what a filter of each pattern finds, and forgets removed patterns."""
 
 from __future__ import annotations
 

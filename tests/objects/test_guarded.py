@@ -1,4 +1,4 @@
-"""While a store is away, requests fail at once, and one in a while tries it."""
+"""While a store is unreachable, requests fail at once, except one now and then that tries it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replicator as a process: killed, stopped, without its JVM, and on a cluster of its own."""
+"""A replicator as a process: killed, stopped, without its JVM, and on its own cluster."""
 
 from __future__ import annotations
 

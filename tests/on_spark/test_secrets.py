@@ -1,4 +1,4 @@
-"""What proves who we are leaves no trace: in no list of processes, log, plan, event log or page of Spark."""
+"""Credentials leave no trace: in no process list, log, plan, event log or page of Spark."""
 
 from __future__ import annotations
 

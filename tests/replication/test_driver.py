@@ -1,4 +1,4 @@
-"""Rounds of plan, job and commit beside each other, also when the engine is away or refuses."""
+"""Rounds of plan, job and commit in parallel, also if the engine is unreachable or refuses."""
 
 from __future__ import annotations
 

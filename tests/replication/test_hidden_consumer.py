@@ -1,4 +1,4 @@
-"""A hidden consumer acknowledges nothing, and the origin removes it once nobody listens."""
+"""A hidden consumer acknowledges nothing, and the origin removes it when it has no subscriber."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only who knows the secret is heard, each request once, and an answer fits one request."""
+"""Only requests that prove the secret are accepted, each once, and an answer fits one request."""
 
 from __future__ import annotations
 

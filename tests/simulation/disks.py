@@ -51,7 +51,7 @@ class Fault(Enum):
 
 
 class PowerCut(BaseException):
-    """The machine has stopped; not an Exception, so that no handler under test goes on after it."""
+    """The machine has stopped; not an Exception, so that no handler under test continues after it."""
 
 
 @dataclass(eq=False)

@@ -140,7 +140,7 @@ class Shore:
         self.take_confirmations()
 
     async def fold(self, index: int, name: str) -> None:
-        """Have a checkpoint written while everything goes on."""
+        """Have a checkpoint written while everything continues."""
         fold = asyncio.create_task(self._fold(self.desks[index].stream))
         self._folds.add(fold)
         fold.add_done_callback(self._folds.discard)

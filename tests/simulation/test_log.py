@@ -112,7 +112,7 @@ STEPS: list[Step] = [
 
 
 def run(script: Script, steps: Sequence[Step]) -> None:
-    """Do the steps; after one that failed, recover and go on with the next."""
+    """Do the steps; after one that failed, recover and continue with the next."""
     for step in steps:
         try:
             getattr(script, step)()

@@ -1,4 +1,4 @@
-"""Whatever the disk does, a stream keeps what it acknowledged, and goes on when it can."""
+"""Whatever the disk does, a stream keeps what it acknowledged, and continues when it can."""
 
 from __future__ import annotations
 

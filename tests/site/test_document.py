@@ -1,4 +1,4 @@
-"""A document says where each of its values stands."""
+"""A document knows the position of each of its values."""
 
 from __future__ import annotations
 

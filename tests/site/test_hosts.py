@@ -1,4 +1,4 @@
-"""Files for real hosts: configuration that nats-server accepts, settings that an engine takes, units."""
+"""Files for real hosts: configuration that nats-server accepts, settings that an engine accepts, units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a topology: settings that an engine takes, keys that stay."""
+"""The files of a topology: settings that an engine accepts, keys that stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration that nats-server accepts, and that closes the engine's subjects to everybody else."""
+"""Configuration that nats-server accepts, and that closes the engine's subjects to all other users."""
 
 from __future__ import annotations
 

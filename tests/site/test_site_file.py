@@ -1,4 +1,4 @@
-"""A site file is read strictly: unknown keys, wrong references and things that stand twice are refused."""
+"""A site file is read strictly: unknown keys, wrong references and duplicates are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A read is planned from the engine's word and the table's files, and refused in words."""
+"""A read is planned from the engine's answer and the table's files, or refused with a message."""
 
 from __future__ import annotations
 

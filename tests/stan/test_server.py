@@ -1,4 +1,4 @@
-"""Tests of stan.server: what clients meet, request by request."""
+"""Tests of stan.server: what clients get, request by request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of stan.subscriptions: limits, and what holds when somebody was away."""
+"""Tests of stan.subscriptions: limits, and what holds after a client was absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a repair takes away is kept under the same path."""
+"""What a repair removes is kept under the same path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a table needs beside the log are chosen, with transactions that fit both."""
+"""The files that a table needs in addition to the log are chosen, with matching transactions."""
 
 from __future__ import annotations
 

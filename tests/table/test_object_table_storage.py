@@ -1,4 +1,4 @@
-"""A table in a bucket under faults: nothing lost, nothing taken for damage that is not."""
+"""A table in a bucket under faults: nothing is lost, and nothing is mistaken for damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is fetched ahead is fetched once, is bounded, and never raises where nobody asked."""
+"""What is fetched ahead is fetched once, is bounded, and raises nothing in the background."""
 
 from __future__ import annotations
 

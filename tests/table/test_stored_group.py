@@ -1,4 +1,4 @@
-"""Row groups of a mapped file hold the messages that were written, their data as it lies there or at hand."""
+"""Row groups of a mapped file contain the messages that were written, their data in pages or decoded."""
 
 from __future__ import annotations
 

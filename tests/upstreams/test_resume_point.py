@@ -1,4 +1,4 @@
-"""Where a copy goes on: what was gone before it could be copied is noted, and stays noted."""
+"""Where a copy continues: what was removed before it could be copied is recorded, and stays recorded."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ async def test_a_purge_at_the_origin_while_behind_is_a_gap(tmp_path: Path) -> No
         await copier.tick()
         assert await gaps(door, "M") == [(4, 7, "purge")]
         state = await door.domain.stream("M").reading.state()
-        assert (state.messages, state.last_seq) == (3, 7), "what was copied stays, and sequences go on"
+        assert (state.messages, state.last_seq) == (3, 7), "what was copied stays, and sequences continue"
         await publish(door, "o", 1, start=7)
         await copied(door, copier, "M", 4)
         assert [m.seq for m in await held(door, "M")] == [1, 2, 3, 8]

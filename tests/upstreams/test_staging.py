@@ -1,4 +1,4 @@
-"""A receipt names staged files of its own target, whole ones, and nothing else."""
+"""A receipt names complete staged files of its own target, and nothing else."""
 
 from __future__ import annotations
 

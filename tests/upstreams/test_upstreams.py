@@ -1,4 +1,4 @@
-"""Streams with sources or a mirror come to hold what their origins hold, exactly once."""
+"""Streams with sources or a mirror get what their origins have, exactly once."""
 
 from __future__ import annotations
 

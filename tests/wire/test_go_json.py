@@ -1,4 +1,4 @@
-"""Bodies are read as Go reads them, and refused in Go's words as heard from a real nats-server."""
+"""Bodies are parsed as by Go, and refused with Go's texts as a real nats-server sends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts of sites: written for those who can log in, never over somebody else's."""
+"""Contexts of sites: written for accounts with a login, never over other contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every flag of a stream's config, and the config that comes of it."""
+"""Every flag of a stream's config, and the resulting config."""
 
 from __future__ import annotations
 

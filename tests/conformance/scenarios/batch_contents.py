@@ -1,4 +1,4 @@
-"""What may stand in an atomic batch, how it is checked together, and what becomes of it."""
+"""What an atomic batch may contain, how it is checked as a whole, and its outcome."""
 
 from conformance.probe import Probe
 from conformance.scenario import scenario

@@ -1,4 +1,4 @@
-"""Rollups: a message that takes the place of the ones before it."""
+"""Rollups: a message that replaces the ones before it."""
 
 from conformance.probe import Probe
 from conformance.scenario import scenario

@@ -1,4 +1,4 @@
-"""Snapshots: what a server hands out, the same server takes back."""
+"""Snapshots: what a server sends, the same server restores."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Deliveries taken in bulk are the very messages that single frames would give, however reads are cut."""
+"""Deliveries that are parsed in bulk equal those of single frames, however reads are cut."""
 
 from __future__ import annotations
 

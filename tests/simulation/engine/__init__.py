@@ -1,1 +1,1 @@
-"""A seeded simulation of a whole engine: real parts, a disk that breaks, virtual time, a model beside it."""
+"""A seeded simulation of a whole engine: real parts, a disk that fails, virtual time, and a model."""

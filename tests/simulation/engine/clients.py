@@ -1,4 +1,4 @@
-"""Clients of the engine: publishers, pulling and pushed consumers, readers, and those who remove messages."""
+"""Clients of the engine: publishers, pull and push consumers, readers, and clients that delete messages."""
 
 from __future__ import annotations
 

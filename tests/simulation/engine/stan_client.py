@@ -1,4 +1,4 @@
-"""A NATS Streaming client: it publishes to a channel, and a durable subscription takes what comes."""
+"""A NATS Streaming client: it publishes to a channel and reads it with a durable subscription."""
 
 from __future__ import annotations
 

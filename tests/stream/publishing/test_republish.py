@@ -1,4 +1,4 @@
-"""Stored messages are published again with the headers that say where they stand."""
+"""Stored messages are published again with headers that name their stream and sequence."""
 
 from __future__ import annotations
 

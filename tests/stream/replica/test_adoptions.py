@@ -1,4 +1,4 @@
-"""Files that wait to enter the table are returned in order, and only who needs them waits for them."""
+"""Files that wait to enter the table are returned in order, and only readers that need them wait."""
 
 from __future__ import annotations
 

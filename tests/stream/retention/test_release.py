@@ -1,4 +1,4 @@
-"""What nobody holds any more leaves, from head and table alike, and nothing beside it."""
+"""Messages that are no longer held are removed, from head and table alike, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of a buffer are taken out of it as they lie there."""
+"""Pieces of a buffer are copied out of it unchanged."""
 
 from __future__ import annotations
 

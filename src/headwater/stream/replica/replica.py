@@ -194,7 +194,7 @@ class StreamReplica:
     ) -> None:
         """Move a cursor past what its origin has no longer, and note that durably, both or neither.
 
-        With `last_seq` the stream's sequences go on behind it.
+        With `last_seq` the stream's sequences continue after it.
         """
         self.require_open()
         self._importer.pass_over(upstream, expected, cursor, noted, last_seq)

@@ -39,7 +39,7 @@ class Scheduler:
         """Publish what is due; return how many messages that were.
 
         A schedule that cannot be published, or whose message is damaged, ends. One that the disk does not let
-        us read now, or for which the account has no room, stays due, and the others go on: the first such
+        us read now, or for which the account has no room, stays due, and the others continue: the first such
         error is raised after them.
         """
         published = 0
