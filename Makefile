@@ -12,6 +12,8 @@ RUNS ?= 1000
 ATTACKS ?= 100000
 WORKERS ?= 6
 OLDER_SERVERS ?= .headwater/older-servers
+# A recipe that names $(MAKE) itself would run under `make -n`.
+CHECK := $(MAKE) --no-print-directory check
 
 # The stamp is named after what was asked for, so that a checkout that only touches times installs nothing.
 WANTED := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
@@ -50,7 +52,7 @@ format: install ## rewrite the code as `check` wants it
 	$(BIN)/ruff check --fix src tests bench demo docs_site
 
 test: install java-check ## everything: check, and beside it the whole suite, by WORKERS=6 processes side by side
-	$(BIN)/python tests/suite.py --beside '$(MAKE) --no-print-directory check' -n $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
+	$(BIN)/python tests/suite.py --beside '$(CHECK)' -n $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
 	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)
