@@ -22,6 +22,13 @@ NEVER = "def test_it():\n    assert False\n"
 ALWAYS = "def test_it():\n    pass\n"
 
 
+@pytest.fixture(autouse=True)
+def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Java there is nothing to archive."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+
 def _suite(folder: Path, *options: str, **modules: str) -> int:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "tests" / "fuzz").mkdir(parents=True)
@@ -86,7 +93,6 @@ def test_one_process_compiles_the_modules_of_a_new_clone(
 ) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setenv("PATH", "")  # without Java there is nothing to archive
     assert _suite(tmp_path, *_beside(0), "--collect-only", test_a=ALWAYS, test_b=ALWAYS) == 0
     assert suite.is_compiled(tmp_path / "tests")
     (tmp_path / "tests" / "test_c.py").write_text(ALWAYS)
