@@ -27,6 +27,7 @@ class Cable:
         self._relays: set[asyncio.Task[None]] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._is_cut = False
         self.port = 0
         self.source = ""
         """The address of this machine from which the server is called, where it matters."""
@@ -38,12 +39,14 @@ class Cable:
 
     async def restore(self) -> None:
         """Take connections, on the same port as ever."""
+        self._is_cut = False
         self.port = self.port or free_port()
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
 
     async def cut(self) -> None:
         """Break every connection and refuse new ones."""
         assert self._server is not None
+        self._is_cut = True
         self._server.close()
         self._flowing.set()
         for end in list(self._ends):
@@ -64,6 +67,11 @@ class Cable:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to, local_addr=own)
         except OSError:
             writer.transport.abort()
+            return
+        if self._is_cut:
+            # Cut while this connection was being made.
+            writer.transport.abort()
+            far_writer.transport.abort()
             return
         self._ends |= {writer, far_writer}
         for source, sink in ((reader, far_writer), (far_reader, writer)):

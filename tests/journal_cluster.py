@@ -46,7 +46,9 @@ class JournalCluster:
 
     def _config(self, number: int, sync: str, asks: bool) -> str:
         routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self.routes)
-        cluster = f"cluster {{ name: journal, listen: 127.0.0.1:{self.routes[number]}, routes: [{routes}] }}"
+        # Without advertising, so that a client stays with the address that it was given, such as a cable's.
+        listen = f"listen: 127.0.0.1:{self.routes[number]}, no_advertise: true"
+        cluster = f"cluster {{ name: journal, {listen}, routes: [{routes}] }}"
         imports = f"imports: [{{ service: {{ account: SYS, subject: {_SERVICE} }} }}]" if asks else ""
         return f"""
             server_name: n{number}
@@ -71,7 +73,11 @@ class JournalCluster:
     @property
     def url(self) -> str:
         """Return the address of the servers, without the name of a journal."""
-        hosts = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return self.url_at(self.ports)
+
+    def url_at(self, ports: list[int]) -> str:
+        """Return the address of the servers where they are reached at other ports."""
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
         return f"nats://{USER}:{PASSWORD}@{hosts}"
 
     def place(self, name: str, *, is_lenient: bool = False) -> JetStreamPlace:

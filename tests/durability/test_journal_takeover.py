@@ -1,149 +1,179 @@
-"""Engines without a common disk: the one that serves is killed and its directory deleted; nothing is lost.
+"""Engines without a common disk lose each other, their directories and their journal; nothing is lost.
 
-In turn the engine is killed, killed together with the nats-server that leads the journal and its disk, or
-stopped until another engine has taken over and then continued. `TEST_ROUNDS` says how often.
+In turn the engine that serves is killed and its directory deleted, alone or with the nats-server that leads
+the journal and its disk; it is stopped until another one has taken over; its connections to the journal are
+cut or stall, until another engine has taken over or only until it notices. `TEST_ROUNDS` says how often.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import nats
 import pytest
-from nats.aio.client import Client
-from nats.js.api import AckPolicy, ConsumerConfig, StorageType
 
+from cables import Cable, CableRoom
+from durability.fleet import store_id_of
+from durability.takeover_clients import Clients
 from engines import READY_WORDS, RunningEngine
 from headwater.errors import Error
 from headwater.journal.jetstream_journal import JetStreamPlace
+from java import missing_java
 from journal_cluster import JournalCluster, journal_cluster
+from on_spark.replicators import replicator
+from replication.fake_engine import SECRET
 from rounds import rounds
 from seaweed import SeaweedServer
 from servers import nats_server
+from stan_door import CLUSTER
 from waits import until
 
-ROUNDS = rounds(2)
 WAITING_WORDS = "headwater waits"
-QUICK = ("--fold-interval-s", "0.3", "--replicator", "submitted", "--standby")
-NOT_YET = (nats.errors.Error, nats.js.errors.Error, asyncio.TimeoutError)
+LOST_WORDS = "was taken from this engine"
+NOTICED_WORDS = "nothing is acknowledged until it works again"
+
+QUICK = ("--fold-interval-s", "0.3", "--replicator", "submitted", "--replication-secret", SECRET.decode())
+DOORS = ("--standby", "--stan", CLUSTER)
+KILLED, WITH_LEADER, STOPPED, CUT, STALLED, NOTICED = (
+    "killed",
+    "killed with the journal's leader",
+    "stopped",
+    "cut off",
+    "stalled",
+    "cut off until noticed",
+)
+JETSTREAM_FAULTS = (WITH_LEADER, STOPPED, CUT, STALLED, WITH_LEADER, KILLED, WITH_LEADER, NOTICED)
+"""In few rounds all that only a NATS cluster has; in many, half of all engines die with the leader."""
+OBJECT_FAULTS = (STOPPED, NOTICED, KILLED, CUT, STALLED)
 
 
-class Clients:
-    """Publishers, a consumer and a key-value client that work all the while, and what they were promised."""
+class Journal(Protocol):
+    """A journal that engines reach through cables of their own."""
 
-    def __init__(self, client: Client, replicas: int) -> None:
-        self._client = client
-        self._replicas = replicas
-        self._js = client.jetstream(timeout=2)
-        self.acked: list[str] = []
-        self.confirmed: set[int] = set()
-        """Sequences whose acknowledgement was confirmed."""
-        self.returned: list[int] = []
-        """Sequences that were delivered although their acknowledgement was confirmed."""
-        self.value = 0
-        self._is_done = False
-        self._tasks: list[asyncio.Task[None]] = []
+    @property
+    def ports(self) -> list[int]:
+        """Return where its servers listen."""
+        ...
 
-    async def start(self) -> None:
-        """Declare everything, and work from now on."""
-        await self._js.add_stream(
-            name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE, num_replicas=self._replicas
-        )
-        await self._js.create_key_value(bucket="kv")
-        await self._js.pull_subscribe("orders.>", durable="reader", stream="ORDERS")
-        self._tasks = [asyncio.create_task(self._publish(number)) for number in range(8)]
-        self._tasks += [asyncio.create_task(work()) for work in (self._read, self._set)]
+    def options(self, ports: list[int]) -> tuple[str, ...]:
+        """Return the options of an engine that reaches it at these ports."""
+        ...
 
-    async def stop(self) -> None:
-        """Return once the last request was answered."""
-        self._is_done = True
-        await asyncio.gather(*self._tasks)
+    async def lose_leader(self) -> None:
+        """Kill the server that leads it, with its disk; the one that was lost before starts again."""
+        ...
 
-    async def _publish(self, number: int) -> None:
-        count = 0
-        while not self._is_done:
-            name = f"{number}-{count}"
-            with suppress(*NOT_YET):
-                reply = await self._client.request(
-                    f"orders.{number}", name.encode(), timeout=2, headers={"Nats-Msg-Id": name}
-                )
-                if "error" not in json.loads(reply.data):
-                    self.acked.append(name)
-                    count += 1
 
-    async def _read(self) -> None:
-        while not self._is_done:
-            with suppress(*NOT_YET):
-                reader = await self._js.pull_subscribe_bind("reader", stream="ORDERS")
-                while not self._is_done:
-                    for message in await reader.fetch(5, timeout=1):
-                        seq = message.metadata.sequence.stream
-                        if seq in self.confirmed:
-                            self.returned.append(seq)
-                        await message.ack_sync(timeout=1)
-                        self.confirmed.add(seq)
+class InCluster:
+    """A journal in a NATS cluster, and tables in a folder."""
 
-    async def _set(self) -> None:
-        while not self._is_done:
-            with suppress(*NOT_YET):
-                await (await self._js.key_value("kv")).put("x", b"%d" % (self.value + 1))
-                self.value += 1
-            await asyncio.sleep(0.02)
+    def __init__(self, cluster: JournalCluster, directory: Path) -> None:
+        self._cluster = cluster
+        self._place = cluster.place("LAKE")
+        self._tables = ("--tables", f"file://{directory}/tables")
+        self._lost: list[int] = []
 
-    async def progress(self) -> None:
-        """Return once every kind of client was answered again."""
-        acked, confirmed, value = len(self.acked), len(self.confirmed), self.value
-        await until(lambda: len(self.acked) > acked + 20, "publishers are acknowledged")
-        await until(lambda: len(self.confirmed) > confirmed, "acknowledgements are confirmed")
-        await until(lambda: self.value > value, "a key is set")
+    @property
+    def ports(self) -> list[int]:
+        return self._cluster.ports
 
-    async def audit(self) -> None:
-        """Compare what the engine has with what was promised."""
-        info = await self._js.stream_info("ORDERS")
-        assert info.cluster is not None
-        assert len(info.cluster.replicas or []) == self._replicas - 1
-        config = ConsumerConfig(ack_policy=AckPolicy.NONE, inactive_threshold=600)
-        reader = await self._js.pull_subscribe("orders.>", stream="ORDERS", config=config)
-        found: list[str] = []
-        while len(found) < info.state.messages:
-            found += [message.data.decode() for message in await reader.fetch(500, timeout=60)]
-        assert len(found) == len(set(found)), "each message is there once"
-        assert not set(self.acked) - set(found), "everything acknowledged is there"
-        for number in range(8):
-            mine = [int(name.split("-")[1]) for name in found if name.startswith(f"{number}-")]
-            assert mine == sorted(mine), "in order"
-        assert self.returned == [], "no confirmed message comes again"
-        entry = await (await self._js.key_value("kv")).get("x")
-        assert int(entry.value or b"0") >= self.value
+    def options(self, ports: list[int]) -> tuple[str, ...]:
+        return (*self._tables, "--journal", f"{self._cluster.url_at(ports)}/LAKE")
+
+    async def lose_leader(self) -> None:
+        while self._lost:
+            self._cluster.start(self._lost.pop())
+        await until(lambda: _is_whole(self._cluster, self._place), "the journal has all its copies again")
+        self._lost.append(await self._cluster.leader(self._place))
+        self._cluster.kill(self._lost[-1], with_disk=True)
+
+
+async def _is_whole(cluster: JournalCluster, place: JetStreamPlace) -> bool:
+    with suppress(Error, TimeoutError, KeyError):
+        replicas = (await cluster.info(place))["cluster"]["replicas"]
+        return len(replicas) == 2 and all(peer["current"] and not peer.get("offline") for peer in replicas)
+    return False
+
+
+class InBucket:
+    """A journal and tables in one bucket."""
+
+    def __init__(self, server: SeaweedServer) -> None:
+        self._address = server.new_bucket()
+        self.ports = [server.port]
+
+    def options(self, ports: list[int]) -> tuple[str, ...]:
+        there = replace(self._address, endpoint=f"http://127.0.0.1:{ports[0]}")
+        tables = ("--tables", f"{there.url}/tables", "--tables-endpoint", str(there.endpoint))
+        return (*tables, "--journal", f"{there.url}/journal")
+
+    async def lose_leader(self) -> None:
+        raise AssertionError("a bucket has no leader")
+
+
+class CabledEngine:
+    """An engine with a directory and connections to the journal of its own."""
+
+    def __init__(self, running: RunningEngine, room: CableRoom, cables: list[Cable]) -> None:
+        self.running = running
+        self._room = room
+        self._cables = cables
+
+    @property
+    def log(self) -> str:
+        """Return all that the engine has said."""
+        return self.running.log
+
+    def cut(self) -> None:
+        """Break its connections to the journal, and refuse new ones."""
+        for each in self._cables:
+            self._room.cut(each)
+
+    def freeze(self) -> None:
+        """Let its connections to the journal stall."""
+        for each in self._cables:
+            self._room.freeze(each)
+
+    def restore(self, fault: str) -> None:
+        """Undo a cut or a stall."""
+        for each in self._cables:
+            self._room.thaw(each) if fault == STALLED else self._room.restore(each)
+
+    async def serves(self) -> None:
+        """Return once it serves."""
+        await self.running.says(READY_WORDS)
 
 
 class Engines:
-    """Two engines with directories of their own, one of which serves."""
+    """Engines of one store, one of which serves."""
 
-    def __init__(self, directory: Path, options: tuple[str, ...]) -> None:
+    def __init__(self, directory: Path, journal: Journal, options: tuple[str, ...], room: CableRoom) -> None:
         self._directory = directory
+        self._journal = journal
         self._options = options
-        self._count = 0
-        self.all: list[RunningEngine] = []
+        self._room = room
+        self.all: list[CabledEngine] = []
 
-    def launch(self) -> RunningEngine:
+    def launch(self) -> CabledEngine:
         """Start an engine with an empty directory."""
-        self._count += 1
-        home = self._directory / f"engine-{self._count}"
+        home = self._directory / f"engine-{len(self.all)}"
         home.mkdir()
-        running = RunningEngine(home, self._options)
-        running.launch()
-        self.all.append(running)
-        return running
+        cables = [self._room.lay(port) for port in self._journal.ports]
+        there = self._journal.options([each.port for each in cables])
+        added = CabledEngine(RunningEngine(home, (*self._options, *there)), self._room, cables)
+        added.running.launch()
+        self.all.append(added)
+        return added
 
-    async def add_standby(self, serving: RunningEngine) -> tuple[RunningEngine, RunningEngine]:
+    async def add_standby(self, serving: CabledEngine) -> tuple[CabledEngine, CabledEngine]:
         """Return the engine that serves, and a new one that waits.
 
         On a busy machine the journal may be silent for so long that the new one takes over at once. That is
@@ -160,59 +190,101 @@ class Engines:
                 return serving, added
             serving = added
 
+    async def lose(self, fault: str, serving: CabledEngine, waiting: CabledEngine, clients: Clients) -> bool:
+        """Inflict a fault on the engine that serves; return whether the other one serves now."""
+        if fault == NOTICED:
+            return await self._blink(serving, waiting, clients)
+        await self._inflict(fault, serving)
+        await waiting.serves()
+        await clients.progress()
+        if fault == STOPPED:
+            os.kill(serving.running.pid, signal.SIGCONT)
+        if fault in (CUT, STALLED):
+            serving.restore(fault)
+        if fault in (STOPPED, CUT, STALLED):
+            assert await serving.running.ended() != 0, serving.log
+            assert LOST_WORDS in serving.log
+        return True
+
+    async def _inflict(self, fault: str, serving: CabledEngine) -> None:
+        if fault == STOPPED:
+            os.kill(serving.running.pid, signal.SIGSTOP)
+        elif fault == CUT:
+            serving.cut()
+        elif fault == STALLED:
+            serving.freeze()
+        else:
+            await serving.running.kill()
+            shutil.rmtree(serving.running.store)
+        if fault == WITH_LEADER:
+            await self._journal.lose_leader()
+
+    async def _blink(self, serving: CabledEngine, waiting: CabledEngine, clients: Clients) -> bool:
+        """Cut the engine off until it notices: it goes on, unless the other one was faster."""
+        seen = serving.log.count(NOTICED_WORDS)
+        serving.cut()
+        await serving.running.says(NOTICED_WORDS, seen + 1)
+        serving.restore(NOTICED)
+        await clients.progress()
+        return READY_WORDS in waiting.log
+
     async def stop(self) -> None:
         """End all engines."""
-        for running in self.all:
-            await running.stop()
+        for each in self.all:
+            with suppress(ProcessLookupError):
+                os.kill(each.running.pid, signal.SIGCONT)
+            await each.running.stop()
 
 
 @asynccontextmanager
 async def running(
-    tmp_path: Path, journal: str, tables: tuple[str, ...], replicas: int
-) -> AsyncIterator[tuple[Engines, RunningEngine, RunningEngine, Clients]]:
+    tmp_path: Path, journal: Journal, replicas: int, has_copies: bool
+) -> AsyncIterator[tuple[Engines, CabledEngine, CabledEngine, Clients]]:
     """Run a nats-server for clients, an engine that serves, one that waits, and clients."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(nats_server(leaf=True))
-        options = (*QUICK, *tables, "--journal", journal)
-        engines = Engines(tmp_path, (*options, "--nats", server.client_url, "--leaf", server.leaf_url))
+        room = stack.enter_context(CableRoom())
+        attached = ("--nats", server.client_url, "--leaf", server.leaf_url)
+        engines = Engines(tmp_path, journal, (*QUICK, *DOORS, *attached), room)
         stack.push_async_callback(engines.stop)
         serving = engines.launch()
-        await serving.says(READY_WORDS)
+        await serving.serves()
+        if has_copies:
+            store_id = store_id_of(serving.running.store)
+            log, how = tmp_path / "replicator.log", ("--master", "local[1]")
+            await stack.enter_async_context(replicator(server.client_url, log, *how, store_id=store_id))
         serving, waiting = await engines.add_standby(serving)
         client = await nats.connect(server.client_url)
         stack.push_async_callback(client.close)
-        clients = Clients(client, replicas)
+        clients = Clients(client, server.client_url, replicas, has_copies=has_copies)
+        stack.push_async_callback(clients.stop)
         await clients.start()
         await clients.progress()
         yield engines, serving, waiting, clients
 
 
 async def take_over_again_and_again(
-    tmp_path: Path,
-    journal: str,
-    tables: tuple[str, ...],
-    faults: list[Callable[[], Awaitable[None]]],
-    replicas: int,
+    tmp_path: Path, journal: Journal, faults: tuple[str, ...], replicas: int, *, has_copies: bool
 ) -> None:
-    """Lose the engine that serves, and something of the journal, in each round."""
-    async with running(tmp_path, journal, tables, replicas) as (engines, serving, waiting, clients):
-        for number in range(ROUNDS):
-            if number % 3 == 2:
-                os.kill(serving.pid, signal.SIGSTOP)
-            else:
-                await serving.kill()
-                shutil.rmtree(serving.store)
-                await faults[number % len(faults)]()
-            await waiting.says(READY_WORDS)
-            await clients.progress()
-            if number % 3 == 2:
-                os.kill(serving.pid, signal.SIGCONT)
-                assert await serving.ended() != 0, serving.log
-                assert "was taken from this engine" in serving.log
-            serving, waiting = await engines.add_standby(waiting)
+    """Inflict one fault in each round, and audit at the end."""
+    async with running(tmp_path, journal, replicas, has_copies) as (engines, serving, waiting, clients):
+        done: Counter[str] = Counter()
+        for number in range(len(faults)):
+            fault = faults[number]
+            if await engines.lose(fault, serving, waiting, clients):
+                serving, waiting = await engines.add_standby(waiting)
+            done[fault] += 1
         await clients.progress()
-        await clients.stop()
-        await clients.audit()
+        await clients.finish()
+        print(f"{len(faults)} rounds: {dict(done)}; {clients.counts}")
+        logs = "".join(each.log for each in engines.all)
+        assert "Traceback" not in logs, logs[logs.find("Traceback") - 2000 :][:6000]
+
+
+def chosen(faults: tuple[str, ...], usual: int) -> tuple[str, ...]:
+    """Return the fault of each round."""
+    count = rounds(usual)
+    return tuple(faults[number % len(faults)] for number in range(count))
 
 
 @pytest.mark.timeout(0)
@@ -222,35 +294,17 @@ async def test_nothing_is_lost_with_a_journal_of_objects(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in seaweed_server.environment.items():
             patch.setenv(name, value)
-        bucket = seaweed_server.new_bucket()
-        tables = ("--tables", f"{bucket.url}/tables", "--tables-endpoint", str(bucket.endpoint))
-        await take_over_again_and_again(tmp_path, f"{bucket.url}/journal", tables, [_nothing_more], 1)
+        faults = chosen(OBJECT_FAULTS, 2)
+        await take_over_again_and_again(tmp_path, InBucket(seaweed_server), faults, 1, has_copies=False)
 
 
 @pytest.mark.timeout(0)
 async def test_nothing_is_lost_with_a_journal_that_loses_its_leader_too(tmp_path: Path) -> None:
+    if reason := missing_java():
+        print(f"without a mirror and a source: {reason}")
     with journal_cluster() as cluster:
-        place = cluster.place("LAKE")
-        lost: list[int] = []
-
-        async def lose_leader() -> None:
-            while lost:
-                cluster.start(lost.pop())
-            await until(lambda: _is_whole(cluster, place), "the journal has all its copies again")
-            lost.append(await cluster.leader(place))
-            cluster.kill(lost[-1], with_disk=True)
-
-        tables = ("--tables", f"file://{tmp_path}/tables")
-        journal = f"{cluster.url}/LAKE"
-        await take_over_again_and_again(tmp_path, journal, tables, [lose_leader, _nothing_more], 3)
-
-
-async def _is_whole(cluster: JournalCluster, place: JetStreamPlace) -> bool:
-    with suppress(Error, TimeoutError, KeyError):
-        replicas = (await cluster.info(place))["cluster"]["replicas"]
-        return len(replicas) == 2 and all(peer["current"] and not peer.get("offline") for peer in replicas)
-    return False
-
-
-async def _nothing_more() -> None:
-    pass
+        faults = chosen(JETSTREAM_FAULTS, 4)
+        has_copies = not reason
+        await take_over_again_and_again(
+            tmp_path, InCluster(cluster, tmp_path), faults, 3, has_copies=has_copies
+        )
