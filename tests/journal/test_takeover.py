@@ -133,7 +133,7 @@ def test_a_standby_that_is_held_up_takes_over_nothing(
     assert Head(folder_journal(tmp_path / "journal"), tmp_path / "c").files()["x"] == b"last"
 
 
-def test_the_first_of_three_owners_is_deposed_however_late_it_appends(
+def test_the_first_of_three_owners_is_fenced_however_late_it_appends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipper, "TRIM_RECORDS", 4)
@@ -160,8 +160,8 @@ def test_of_standbys_that_race_one_takes_over(tmp_path: Path) -> None:
     # One that comes later takes over from the winner, which finds that out with its next append.
     owners = {each.appender.epoch for each in taken}
     assert len(owners) == len(taken) >= 1
-    *deposed, _ = sorted(taken, key=lambda each: each.appender.epoch)
-    for each in deposed:
+    *fenced, _ = sorted(taken, key=lambda each: each.appender.epoch)
+    for each in fenced:
         with pytest.raises(JournalFencedError):
             each.appender.append(RecordKind.CHANGES, (), 1)
 

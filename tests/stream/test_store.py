@@ -187,7 +187,7 @@ async def test_remembered_ids_are_taken_back_within_the_window_of_now(workshop: 
         assert (dedupe.find(b"old", now), dedupe.find(b"new", now)) == (None, 2)
 
 
-async def test_a_checkpoint_that_a_deposed_engine_put_back_is_not_used(
+async def test_a_checkpoint_that_a_fenced_engine_put_back_is_not_used(
     workshop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with workshop.stream() as stream:
