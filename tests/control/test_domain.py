@@ -17,7 +17,8 @@ from headwater.control.catalog_file import CatalogError
 from headwater.control.catalog_rows import StreamRow
 from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError
-from headwater.model.stream import Storage
+from headwater.model.stream import Retention, Storage
+from headwater.stream.retention.retention import StreamRetention
 from headwater.stream.stream import Stream
 from waits import until
 
@@ -206,7 +207,7 @@ async def test_a_failed_update_leaves_the_old_config_in_force_and_in_the_catalog
     async def first(domain: Domain) -> None:
         await domain.create_stream(config("a", description="old"))
         with monkeypatch.context() as patch:
-            patch.setattr(Stream, "reconfigure", broken)
+            patch.setattr(Stream, "use", broken)
             assert await refused(domain.update_stream(config("a", description="new"))) == 10069
         assert [c.description for c in domain.configs()] == ["old"]
 
@@ -214,6 +215,33 @@ async def test_a_failed_update_leaves_the_old_config_in_force_and_in_the_catalog
         assert domain.stream("a").config.description == "old"
 
     await on(tmp_path, first)
+    await on(tmp_path, second)
+
+
+async def test_an_update_that_ends_while_it_removes_messages_is_not_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that stops waits only so long for a request. What it has removed by then is gone for good."""
+    removing = asyncio.Event()
+
+    async def for_ever(*_: object) -> None:
+        removing.set()
+        await asyncio.Event().wait()
+
+    async def first(domain: Domain) -> None:
+        await domain.create_stream(config("a", retention=Retention.LIMITS))
+        monkeypatch.setattr(StreamRetention, "drop_unneeded", for_ever)
+        update = asyncio.ensure_future(domain.update_stream(config("a", retention=Retention.INTEREST)))
+        await removing.wait()
+        update.cancel()
+        await asyncio.wait({update})
+        assert [c.retention for c in domain.configs()] == [Retention.INTEREST]
+
+    async def second(domain: Domain) -> None:
+        assert domain.stream("a").config.retention == Retention.INTEREST
+
+    await on(tmp_path, first)
+    monkeypatch.undo()
     await on(tmp_path, second)
 
 

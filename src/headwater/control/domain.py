@@ -322,7 +322,7 @@ class Domain:
             self._declared.configs[config.name] = config
             try:
                 await on_thread(self._declare, config)
-                await stream.reconfigure(config)
+                await stream.use(config)
             except BaseException as error:
                 self._declared.configs[config.name] = old
                 await self._take_back(old)
@@ -331,6 +331,8 @@ class Domain:
                 raise
             for observer in self._observers:
                 observer.on_changed(stream, old)
+            # From here on messages go, so nothing takes the config back, not even the end of the request.
+            await stream.remove_unkept(old)
             return stream
 
     async def _take_back(self, old: StreamConfig) -> None:

@@ -184,20 +184,20 @@ class Sequencer:
             self._ledger.remove(removal)
         self._add(None, None, removal, consumers)
 
-    def enforce(self) -> bool:
-        """Remove what exceeds the limits, after they were lowered; return whether more must go.
+    def enforce_subjects(self) -> None:
+        """Remove what exceeds a lowered `max_msgs_per_subject`, if the table is in a bucket.
 
-        Let others run before you call it again.
+        Otherwise `StreamRetention.limit_subjects` does it.
         """
         limit = self._config.max_msgs_per_subject
         if limit > 0 and self._store.table.is_remote:
-            # Otherwise `StreamRetention.limit_subjects` does it.
-            over = [s for s, count in self._ledger.subjects.count.items() if count > limit]
-            self.enforce_on(over)
-        return self.enforce_totals()
+            self.enforce_on([s for s, count in self._ledger.subjects.count.items() if count > limit])
 
     def enforce_totals(self) -> bool:
-        """Remove what exceeds `max_msgs` and `max_bytes`; return whether more must go."""
+        """Remove what exceeds `max_msgs` and `max_bytes`; return whether more must go.
+
+        Let others run before you call it again.
+        """
         removal = Removal()
         try:
             if self.evicts:

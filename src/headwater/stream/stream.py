@@ -78,7 +78,7 @@ class Stream:
         """The removals that the disk has refused so far."""
         self._late_limits = LateLimits(store, self._sequencer, self.publishing, self._committer.wake)
         self.events.over_limits_callbacks.add(self._late_limits.begin)
-        self._sequencer.enforce()
+        self._sequencer.enforce_totals()
         self._committer.wake()
 
     @classmethod
@@ -95,7 +95,7 @@ class Stream:
         store = await loop.run_in_executor(services.work_executor, Store, directory, config, services)
         stream = cls(config, created_ns, store)
         if config.max_msgs_per_subject > 0:
-            await stream._remove_by(stream.retention.limit_subjects)
+            await stream._remove_by(stream._limit_subjects)
         return stream
 
     @property
@@ -120,42 +120,42 @@ class Stream:
         return str(failure) if failure is not None else ""
 
     async def reconfigure(self, config: StreamConfig) -> None:
-        """Use another config and remove what exceeds its limits. On an error, keep the old config.
+        """Use another config and remove what it does not keep. On an error, keep the old config."""
+        old = self.config
+        await self.use(config)
+        await self.remove_unkept(old)
 
-        A refused config has removed nothing. So no message is removed before the config is in effect, but for
-        those of the first group of changes, which is refused as a whole.
-        """
+    async def use(self, config: StreamConfig) -> None:
+        """Return once another config is in effect; on an error, the old one is. No message is removed yet."""
         await self.publishing.settled()
         self._committer.require_storing()
-        old = self.config
-        try:
-            await self._configure(config)
-            is_over = self._sequencer.enforce()
-            await self.publishing.settled()
-        except BaseException:
-            await self._take_back(old)
-            raise
-        if is_over or self._late_limits.is_busy:
-            await self._enforce()
+        if keeps_history(config):
+            await self._store.build_history()
+        self._apply(config)
+
+    async def remove_unkept(self, old: StreamConfig) -> None:
+        """Remove what the config does not keep, and the one before did.
+
+        Some of it may be gone for good when an error occurs, so nothing takes the config back.
+        """
+        config = self.config
+        if (config.max_msgs, config.max_bytes, config.discard) != (old.max_msgs, old.max_bytes, old.discard):
+            await self._remove_by(self._limit_totals)
         limit, old_limit = config.max_msgs_per_subject, old.max_msgs_per_subject
         if limit > 0 and not 0 < old_limit <= limit:
-            await self._remove_by(self.retention.limit_subjects)
+            await self._remove_by(self._limit_subjects)
         if config.retention == Retention.INTEREST != old.retention:
             await self._remove_by(self.retention.drop_unneeded)
 
-    async def _enforce(self) -> None:
-        """Remove the rest of what exceeds lowered limits.
-
-        Some of it is durably removed by now, so an error does not take the limits back. The next messages
-        have the rest removed.
-        """
-        try:
-            while self._sequencer.enforce():
-                await self.publishing.settled()
-            await self._late_limits.tried()
+    async def _limit_totals(self) -> None:
+        while self._sequencer.enforce_totals():
             await self.publishing.settled()
-        except Error as error:
-            logger.warning("stream %s: its limits are not enforced yet: %s", self.name, error)
+        await self._late_limits.tried()
+
+    async def _limit_subjects(self) -> None:
+        self._sequencer.enforce_subjects()
+        await self.retention.limit_subjects()
+        await self._late_limits.tried()
 
     async def _remove_by(self, rule: Rule) -> None:
         """Remove what a rule of the config does not keep; what cannot be removed now is tried again."""
@@ -181,19 +181,6 @@ class Stream:
             logger.warning("stream %s: cannot remove what its config does not keep: %s", self.name, error)
             return False
         return True
-
-    async def _configure(self, config: StreamConfig) -> None:
-        if keeps_history(config):
-            await self._store.build_history()
-        self._apply(config)
-
-    async def _take_back(self, old: StreamConfig) -> None:
-        """Use the old config again. A history that cannot be read now is found when it is needed."""
-        try:
-            await self._configure(old)
-        except (Error, OSError) as error:
-            logger.warning("stream %s: cannot read the history of its subjects: %s", self.name, error)
-            self._apply(old)
 
     def _apply(self, config: StreamConfig) -> None:
         """Use a config. Nothing is awaited, so no message meets half of it."""

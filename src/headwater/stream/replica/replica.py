@@ -247,7 +247,7 @@ class StreamReplica:
             raise
         await self._adopter.finished(placed[-1].last_seq)
         self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
-        while self._sequencer.enforce():
+        while self._sequencer.enforce_totals():
             await self._publishing.settled()
         await self._publishing.settled()
         return sum(file.rows for file in placed)
