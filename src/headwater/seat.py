@@ -170,6 +170,7 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             stack.push_async_callback(consumers.close)
             upstreams = _upstreams_of(parts, settings, domain, connection)
             stack.push_async_callback(upstreams.close)
+            domain.before_opened = consumers.prepare
             # In one turn of the event loop: an ack that arrives before the holds of upstreams would remove
             # messages that are not copied yet, and a hold without consumers would release their messages.
             domain.observe(consumers)

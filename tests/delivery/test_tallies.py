@@ -163,3 +163,15 @@ async def test_filters_whose_preparation_is_cancelled_are_removed_later() -> Non
     await asyncio.wait({preparing})
     await tallies.tidy()
     assert not tallies._filtered
+
+
+def test_large_sets_of_filters_can_be_built_before_a_consumer_joins() -> None:
+    many = tuple(f"s.{number}.*" for number in range(AT_ONCE + 1))
+    tallies = Tallies.of_many([many, ("few.*",), many])
+    assert tallies.of(b"s.1.x") == ()
+    tally = tallies.join(many)
+    assert tallies.of(b"s.1.x") == (tally,)
+    assert tallies.join(many) is tally
+    tallies.leave(tally)
+    tallies.leave(tally)
+    assert tallies.of(b"s.1.x") == ()

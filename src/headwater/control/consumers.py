@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from sqlite3 import IntegrityError
 
 import msgspec
@@ -28,6 +28,7 @@ from headwater.delivery.outlet import Outlet
 from headwater.delivery.pull import PullConsumer
 from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
+from headwater.delivery.tallies import Tallies
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest
@@ -75,6 +76,8 @@ class Consumers:
         """The consumers of each open stream."""
         self._listening: set[StreamConsumers] = set()
         """Those with consumers that look who listens: of thousands of streams most often few."""
+        self._tallies: dict[str, tuple[Stream, Tallies]] = {}
+        """By name, streams that are about to be opened, with the filters of their consumers."""
         self._unread: dict[tuple[str, str], Hold] = {}
         """By stream and name, consumers whose row cannot be read: all messages stay for them."""
         self._was_open = outlet.is_open
@@ -110,8 +113,23 @@ class Consumers:
             raise api_error("consumer_not_found")
         return consumer
 
+    async def prepare(self, stream: Stream) -> None:
+        """Build the filters of a stream's consumers on a thread, before it is shown as open."""
+        try:
+            self._tallies[stream.name] = stream, await on_thread(self._tallies_of, stream.name)
+        except Exception as error:
+            logger.warning("stream %s: its filters are built later: %s", stream.name, error)
+
+    def _tallies_of(self, stream: str) -> Tallies:
+        filters = []
+        for row in self._catalog.consumers(self._folder, stream):
+            with suppress(Error):  # it is reported when the stream is opened
+                filters.append(decode_config(row.config.encode()).filters)
+        return Tallies.of_many(filters)
+
     def on_opened(self, stream: Stream) -> None:
         """Open the stream's consumers, and subscribe to their acks."""
+        prepared, tallies = self._tallies.pop(stream.name, (None, None))
         consumers = StreamConsumers(
             stream,
             self.outlet,
@@ -121,6 +139,7 @@ class Consumers:
             self._scope,
             on_abandoned=self._abandoned,
             on_listening=self._listens,
+            tallies=tallies if prepared is stream else None,
         )
         self._was_open = self._was_open and self.outlet.is_open
         self._by_stream[stream.name] = consumers

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -102,10 +102,13 @@ class Domain:
             self._directories,
             Reconciliation(catalog, services.file_disk),
             self._services,
+            before_opened=lambda stream: self.before_opened(stream),
             on_opened=self._opened,
         )
         self._removals = StreamRemovals(catalog, self._directories)
         self._creation = StreamCreation(folder, catalog, self._directories, self._removals, self._services)
+        self.before_opened: Callable[[Stream], Awaitable[None]] = _nothing
+        """Awaited with a stream that is opened late, before observers are notified; it must not raise."""
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One lock for each stream name with an operation in progress."""
@@ -387,3 +390,7 @@ class Domain:
 
 def _failed(row: str, err: str) -> ApiError:
     return api_error(row, err=err)
+
+
+async def _nothing(stream: Stream) -> None:
+    """Prepare nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from headwater.control.catalog_file import REPAIR
@@ -36,6 +36,7 @@ class StreamOpenings:
         reconciliation: Reconciliation,
         services: Services,
         *,
+        before_opened: Callable[[Stream], Awaitable[None]],
         on_opened: Callable[[Stream], None],
     ) -> None:
         self._declared = declared
@@ -43,6 +44,7 @@ class StreamOpenings:
         self._reconciliation = reconciliation
         self._services = services
         """Raises if a stream of this config cannot be served."""
+        self._before_opened = before_opened
         self._on_opened = on_opened
         self.offline: dict[str, str] = {}
         """The declared streams that are not open, each with the reason."""
@@ -122,6 +124,7 @@ class StreamOpenings:
             self._declared.rows[row.name] = row
             self._declared.configs[row.name] = config
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
+            await self._before_opened(stream)
         except Exception as error:  # an error of one stream must not keep others from opening
             self._cannot_open(row, error)
             return

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class ConsumerIndex:
     """Holds the consumers of a stream; it starts and stops nothing."""
 
-    def __init__(self) -> None:
-        self.tallies = Tallies()
+    def __init__(self, tallies: Tallies | None = None) -> None:
+        self.tallies = tallies or Tallies()
         """The filters of all consumers; each set of filters is counted once."""
         self.num_listed = 0
         """How many consumers clients see."""

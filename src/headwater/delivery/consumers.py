@@ -17,7 +17,7 @@ from headwater.delivery.consumer_index import ConsumerIndex
 from headwater.delivery.needs import MessageNeeds
 from headwater.delivery.outlet import Outlet
 from headwater.delivery.state_recorder import StateRecorder
-from headwater.delivery.tallies import SubjectTally
+from headwater.delivery.tallies import SubjectTally, Tallies
 from headwater.delivery.timers import Timers
 from headwater.model.adopted import Adopted
 from headwater.model.consumer import ConsumerConfig
@@ -46,7 +46,9 @@ class StreamConsumers:
         *,
         on_abandoned: Callable[[Consumer], None] = lambda consumer: None,
         on_listening: Callable[[StreamConsumers, bool], None] = lambda consumers, listens: None,
+        tallies: Tallies | None = None,
     ) -> None:
+        """With `tallies` the filters of its consumers are built already."""
         self.stream = stream
         self.outlet = outlet
         self.clock = clock
@@ -55,7 +57,7 @@ class StreamConsumers:
         """What the ack subjects of all consumers have in common."""
         self._timers = timers
         """Shared by all streams of the account."""
-        self._index = ConsumerIndex()
+        self._index = ConsumerIndex(tallies)
         self.tallies = self._index.tallies
         """Those of the index; consumers join and leave them."""
         self._needs = MessageNeeds(stream, self._index)

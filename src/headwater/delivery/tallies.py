@@ -5,7 +5,8 @@ found in a tree of the filters, and cached: a message costs one lookup, a new su
 however many consumers there are.
 
 A client may name thousands of filters. Their tally is inserted and removed in slices that yield to other
-tasks. Until the first consumer joins, and after the last has left, it counts nothing.
+tasks, or on a thread before the stream is opened. Until the first consumer joins, and after the last has
+left, it counts nothing.
 """
 
 from __future__ import annotations
@@ -64,6 +65,22 @@ class Tallies:
         self._unused: list[SubjectTally] = []
         """The tallies that no consumer uses and that are still in the tree."""
 
+    @classmethod
+    def of_many(cls, filters: Iterable[tuple[str, ...]]) -> Tallies:
+        """Return tallies with the large ones of these sets of filters, for `join`; a thread may call it."""
+        tallies = cls()
+        for each in filters:
+            if len(each) > AT_ONCE and each not in tallies._by_filters:
+                tallies._build(each)
+        return tallies
+
+    def _build(self, filters: tuple[str, ...]) -> SubjectTally:
+        tally = self._by_filters[filters] = SubjectTally(filters)
+        if not tally.takes_all:
+            for pattern in filters:
+                self._filtered.insert(pattern, tally)
+        return tally
+
     async def prepare(self, filters: tuple[str, ...]) -> None:
         """Build the tally of very many filters, so that `join` finds it; the caller must join it at once."""
         if len(filters) <= AT_ONCE or filters in self._by_filters:
@@ -91,10 +108,7 @@ class Tallies:
         """Return the tally of these filters, for one more consumer."""
         tally = self._by_filters.get(filters)
         if tally is None:
-            tally = self._by_filters[filters] = SubjectTally(filters)
-            if not tally.takes_all:
-                for pattern in filters:
-                    self._filtered.insert(pattern, tally)
+            tally = self._build(filters)
         tally.users += 1
         if tally.users == 1:
             if tally.takes_all:
