@@ -116,11 +116,6 @@ class View:
             raise NotResidentError(seq)
         return self._read_run_at(seq)
 
-    def must_fetch(self, seq: int) -> bool:
-        """Return whether `run_now` would raise, so that a thread must read the bucket first."""
-        is_away = self.table.is_remote and isinstance(self._place_of(seq), DataFile)
-        return is_away and self.resident_run_at(seq) is None
-
     @contextmanager
     def holding(self, run: Run) -> Iterator[None]:
         """Run a span, in which nothing is awaited, with a run in memory, however small the cache is."""
