@@ -109,7 +109,7 @@ def test_a_missing_pyspark_is_said_in_one_sentence_with_what_to_do(
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.setattr("headwater.replication.spark.check_java", lambda environ: None)
     assert left_with(NEEDED) == 1
-    assert "pip install 'headwater[spark]'" in capsys.readouterr().err
+    assert "pip install 'pyspark>=4.2'" in capsys.readouterr().err
 
 
 def test_help_shows_what_a_replicator_needs_and_no_setting_of_the_engine() -> None:

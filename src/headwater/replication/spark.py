@@ -22,7 +22,7 @@ from headwater.replication.worker.transfer import failed, ready, transfer_all
 
 logger = logging.getLogger(__name__)
 
-INSTALL_SPARK = "pip install 'headwater[spark]'"
+INSTALL_SPARK = "pip install 'pyspark>=4.2'"
 APP_NAME = "headwater-replicator"
 WARM_S = 30.0
 """How often idle Python workers are kept warm, in seconds."""
