@@ -160,3 +160,16 @@ def test_a_missing_stream_and_a_missing_server_are_critical(shell: Shell) -> Non
 def test_bad_usage_is_unknown_and_not_critical(shell: Shell, arguments: tuple[str, ...]) -> None:
     given = ("X", *arguments) if arguments else ()
     assert shell("check", "stream", *given).code == 3
+
+
+def test_an_engine_is_checked_as_a_whole(shell: Shell, stream: str) -> None:
+    ran = shell("check", "engine", "--json")
+    figures = {figure["name"]: figure["value"] for figure in ran.json["perf_data"]}
+    assert ran.json["check_suite"] == "engine"
+    assert figures["streams"] >= 1
+    assert (figures["streams_offline"], figures["streams_failing"]) == (0, 0)
+    assert shell("check", "engine", "--format", "prometheus").code == 0
+    away = shell("check", "engine", "--server", "nats://127.0.0.1:1", "--timeout", "1s")
+    assert (away.code, away.out.split(":")[0]) == (2, "CRITICAL nats")
+    assert "Crit:the engine does not answer: " in away.out
+    assert shell("check", "engine", "--no-such-flag").code == 3

@@ -1,4 +1,4 @@
-"""`headwater check stream`: a stream's health for monitoring, as one line and an exit code."""
+"""`headwater check`: the health of a stream or of an engine for monitoring, as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import Any
 import click
 
 from headwater.cli.client import AliasedGroup, Caller, client_command
+from headwater.cli.engine_health import ENGINE_SUITE, judge_engine
 from headwater.cli.health import EXIT_CODES, UNKNOWN, Figure, Health, Thresholds, judge
 from headwater.cli.phrases import DURATION, number, read_duration
 from headwater.cli.render import PIPE_WIDTH, Column, Sheet, console
 from headwater.cli.session import Session
+from headwater.client.jetstream_api import Json
 from headwater.errors import Error, SettingsError
 
 NAMESPACE = "nats_server_check"
-SUITE = "stream"
 COUNT = click.IntRange(min=0)
 
 _EPILOG = """\b
@@ -46,6 +47,19 @@ Exit codes (always 0 with --format prometheus):
 """
 
 
+_ENGINE_EPILOG = """\b
+Examples:
+  headwater check engine
+      critical if a stream is offline or cannot be stored, or a source or mirror shows an error
+  headwater check engine --format prometheus --outfile /var/lib/node/headwater.prom
+      for a textfile collector
+
+\b
+It asks over NATS. The pages of --http-port say the same over HTTP, and more.
+Exit codes are those of `headwater check stream`.
+"""
+
+
 class UnknownHealth(click.UsageError):
     """Bad usage of a check. It exits with UNKNOWN, because 2, the usual code, means CRITICAL to a monitor."""
 
@@ -65,13 +79,32 @@ class MonitoringCommand(click.Command):
 
 @click.group(cls=AliasedGroup)
 def check() -> None:
-    """Check streams for monitoring, with the exit codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
+    """Check streams and engines, with the exit codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
 
 
 def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Callable[[Any], Any]:
     """Return the option of one threshold."""
     metavar = "DURATION" if kind is DURATION else "N"
     return click.option(flag, type=kind, metavar=metavar, help=help)
+
+
+def _output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a check is shown."""
+    options = (
+        click.option(
+            "--format", "form", type=click.Choice(["nagios", "json", "prometheus", "text"]),
+            default="nagios", show_default=True, help="Output format.",
+        ),
+        click.option(
+            "--namespace", default=NAMESPACE, show_default=True, help="Prefix of Prometheus metric names."
+        ),
+        click.option(
+            "--outfile", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @check.command("stream", cls=MonitoringCommand, epilog=_EPILOG)
@@ -94,12 +127,7 @@ def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Calla
 @threshold(
     "--subjects-critical", "Critical at this many subjects or more; or fewer, if below --subjects-warn."
 )
-@click.option(
-    "--format", "form", type=click.Choice(["nagios", "json", "prometheus", "text"]), default="nagios",
-    show_default=True, help="Output format.",
-)  # fmt: skip
-@click.option("--namespace", default=NAMESPACE, show_default=True, help="Prefix of Prometheus metric names.")
-@click.option("--outfile", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@_output_options
 @client_command
 def check_stream(
     caller: Caller, name: str | None, named: str | None, form: str, namespace: str, outfile: Path | None,
@@ -120,7 +148,34 @@ def check_stream(
         health = Health(stream, unknowns=[str(error)])
     except Error as error:
         health = Health(stream, criticals=[f"could not load info: {error}"])
-    form = "json" if caller.as_json else form
+    _show(health, "json" if caller.as_json else form, namespace, outfile)
+
+
+@check.command("engine", cls=MonitoringCommand, epilog=_ENGINE_EPILOG)
+@_output_options
+@client_command
+def check_engine(caller: Caller, form: str, namespace: str, outfile: Path | None) -> None:
+    """Check an engine: it answers, and every stream is open, stored, and copied without an error."""
+    name = caller.connection.address
+
+    async def work(session: Session) -> Health:
+        infos: list[Json] = []
+        offline: dict[str, str] = {}
+        async for page in session.each_page("STREAM.LIST"):
+            infos += page.get("streams") or []
+            offline |= dict.fromkeys(page.get("missing") or (), "it does not answer")
+            offline |= page.get("offline") or {}
+        return judge_engine(name, infos, offline)
+
+    try:
+        health = caller.run(work)
+    except Error as error:
+        health = Health(name, suite=ENGINE_SUITE, criticals=[f"the engine does not answer: {error}"])
+    _show(health, "json" if caller.as_json else form, namespace, outfile)
+
+
+def _show(health: Health, form: str, namespace: str, outfile: Path | None) -> None:
+    """Print or write the findings, and exit with their code."""
     text = rendered(health, form, namespace)
     if outfile is None:
         click.echo(text)
@@ -159,7 +214,7 @@ def _perfdata(figure: Figure) -> str:
 
 
 def _json(health: Health) -> str:
-    found: dict[str, Any] = {"status": health.status, "check_suite": SUITE, "check_name": health.name}
+    found: dict[str, Any] = {"status": health.status, "check_suite": health.suite, "check_name": health.name}
     lists = {"warning": health.warnings, "critical": health.criticals, "unknown": health.unknowns}
     found |= {key: words for key, words in {**lists, "ok": health.oks}.items() if words}
     found["perf_data"] = [_figure_json(figure) for figure in health.figures]
@@ -181,10 +236,12 @@ def _prometheus(health: Health, namespace: str) -> str:
     item = health.name.replace("\\", "\\\\").replace('"', ".")
     rows = [(figure.name, figure.help, f'{{item="{item}"}}', figure.value) for figure in health.figures]
     status = f'{{item="{item}",status="{health.status}"}}'
-    rows.append(("status_code", f"Nagios compatible status code for {SUITE}", status, health.exit_code))
+    rows.append(
+        ("status_code", f"Nagios compatible status code for {health.suite}", status, health.exit_code)
+    )
     lines = []
     for name, about, labels, value in sorted(rows):
-        metric = f"{namespace}_{SUITE}_{name}"
+        metric = f"{namespace}_{health.suite}_{name}"
         lines += [
             f"# HELP {metric} {about}",
             f"# TYPE {metric} gauge",

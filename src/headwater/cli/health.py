@@ -72,9 +72,11 @@ class Figure(NamedTuple):
 
 @dataclass
 class Health:
-    """The findings about one stream. The most severe one is its status."""
+    """The findings about one stream or engine. The most severe one is its status."""
 
     name: str
+    suite: str = "stream"
+    """What was checked, as the formats name it."""
     oks: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     criticals: list[str] = field(default_factory=list)
