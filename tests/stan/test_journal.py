@@ -43,7 +43,10 @@ async def test_what_waits_is_written_before_the_end(tmp_path: Path) -> None:
     ids=["sqlite", "owner's record"],
 )
 async def test_a_write_that_fails_is_tried_again_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
 ) -> None:
     monkeypatch.setattr(journal_module, "RETRY_S", 0.001)
     kept = Records(tmp_path / "stan.db")
@@ -63,4 +66,6 @@ async def test_a_write_that_fails_is_tried_again_in_order(
     journal.put([records.keep("a", "1")], lambda: calls.append(failures))
     await journal.settled()
     assert (calls, kept.server()) == ([0], {"a": "1"})
+    assert f"cannot write the state of NATS Streaming: {error}; retrying" in caplog.text
+    assert "Traceback" not in caplog.text
     await journal.close()

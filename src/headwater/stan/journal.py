@@ -73,8 +73,8 @@ class Journal:
                 # Another engine owns the state now. Callbacks of this one must never run.
                 logger.error("cannot write the state of NATS Streaming: %s", error)
                 return False
-            except (sqlite3.Error, DiskError):
-                logger.exception("cannot write the state of NATS Streaming; retrying")
+            except (sqlite3.Error, DiskError) as error:
+                logger.error("cannot write the state of NATS Streaming: %s; retrying", error)
             if self._closing:
                 return False
             await asyncio.sleep(RETRY_S)
