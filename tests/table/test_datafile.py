@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.model.adopted import Adopted
 from headwater.model.copied import Copied
 from headwater.table.datafile import DataFile, FileContent
 
@@ -51,3 +52,13 @@ def test_a_linked_file_has_the_time_of_its_copy_and_keeps_those_of_its_origin() 
     assert file.copied is not None
     assert (file.copied.first_ts, file.copied.last_ts, file.copied.with_headers) == (1_000, 2_999, 2)
     assert (file.copied.source, file.copied.source_base) == ("ORIGIN", 7)
+
+
+def test_the_content_of_an_adopted_file_has_the_times_that_the_file_has() -> None:
+    adopted = Adopted("f", 3, 0, 4, 1_500, 2_001, 99, 2, 4096, "a", "c", {})
+    assert FileContent.of_adopted(adopted) == FileContent(3, 0, 4, 1_500, 2_001, "a", "c", 1, 4096)
+    linked = Adopted(
+        *("f", 3, 0, 4, 5_000, 5_000, 99, 3, 4096, "a", "c", {}),
+        copied=Copied("ORIGIN", "id", 7, 5, 1_500, 2_001, 2),
+    )
+    assert FileContent.of_adopted(linked) == FileContent.of_adopted(adopted)

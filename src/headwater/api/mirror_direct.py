@@ -22,6 +22,7 @@ class MirrorDirectGets:
 
     def __init__(self, door: Callable[[Stream, str], DirectDoor]) -> None:
         self._door = door
+        """Makes the door of a mirror that answers under its origin's name."""
         self._streams: dict[str, Stream] = {}
         """The open streams by name."""
         self._near: set[str] = set()

@@ -79,9 +79,13 @@ class Connection:
     ) -> None:
         self._options = options
         self._on_connected = on_connected
+        """Called after each connect, once all subscriptions are made again."""
         self._on_disconnected = on_disconnected
+        """Called with the reason when the connection is lost."""
         self._on_denied = on_denied
+        """Called when the server denies a subject."""
         self._on_error = on_error
+        """Called with every other error of the server."""
         self._reconnector = Reconnector(options, self, CLIENT_PORT)
         self._parser = FrameParser(INTERNAL_PREFIX)
         self._sinks: dict[bytes, Sink] = {}

@@ -25,6 +25,7 @@ class Interest:
 
     def __init__(self, on_change: Callable[[], None] | None = None) -> None:
         self._on_change = on_change
+        """Called after a read that changed the subscriptions."""
         self._listeners: set[Listener] = set()
         """Subject and queue group of each subscription."""
         self._root = _InterestNode()

@@ -40,6 +40,7 @@ class LeafConnection:
         on_error: Callable[[str], None] | None = None,
     ) -> None:
         self.on_interest = on_interest
+        """Called when the subscriptions on the server have changed; its owner may set it."""
         self.interest = Interest(self._interest_changed)
         self._options = options
         self._domain = domain

@@ -29,6 +29,7 @@ class SocketLink(asyncio.Protocol):
         self._may_send = may_send
         self._loop = asyncio.get_running_loop()
         self._receive = receive
+        """Called with every read."""
         self._max_pending = max_pending_bytes
         self._transport: asyncio.Transport | None = None
         """None until the socket is connected."""

@@ -46,6 +46,7 @@ class StreamOpenings:
         """Raises if a stream of this config cannot be served."""
         self._before_opened = before_opened
         self._on_opened = on_opened
+        """Called with each stream that is open now."""
         self.offline: dict[str, str] = {}
         """The declared streams that are not open, each with the reason."""
         self.orphans: set[str] = set()

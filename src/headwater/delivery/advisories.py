@@ -29,6 +29,7 @@ class ConsumerAdvisories:
         self, send: Callable[[bytes], None], clock: Clock, domain: str = "", account: str = "$G"
     ) -> None:
         self._send = send
+        """Writes frames to the bus, without waiting."""
         self._clock = clock
         self._domain = domain
         self._account = account

@@ -79,6 +79,7 @@ class Shipper:
         self._keep = set(keep)
         """Positions of records that are never removed."""
         self._on_fenced = on_fenced
+        """Called with the reason once another engine has taken over; returns the error."""
         self._queue: deque[ChangePiece] = deque()
         """Changes that are not shipped, in order."""
         self._changed = threading.Condition()

@@ -64,6 +64,7 @@ class Takeover:
         self._expected = expected
         self._mark = mark
         self._is_over = is_over
+        """Returns whether the wait was ended from outside."""
         self._owner = f"process {os.getpid()} on {socket.gethostname()}"
 
     def run(self, on_owner: Callable[[str], None] | None) -> TakenOver:

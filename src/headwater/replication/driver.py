@@ -60,6 +60,7 @@ class Driver:
         self._engine = engine
         self._cluster = cluster
         self._pause = pause
+        """Sleeps between attempts; tests pass their own."""
         self._tally = _Tally()
         self._rounds: dict[asyncio.Task[None], Plan] = {}
         """Rounds in progress, with the plans they run."""

@@ -60,6 +60,7 @@ class Exchange:
         self._prover = Prover(secret)
         self._slots = slots
         self._task_bytes = task_bytes
+        """Returns how many bytes a task may read; 0 if that is not known yet."""
         self._connection = connection
         self._plan = plan_subject(store_id, seat)
         self._commit = commit_subject(store_id, seat)

@@ -39,6 +39,7 @@ class Channel:
         self._timers = timers
         self._clock = clock
         self._changed = changed
+        """Called when a flow's position changes."""
         self._encoded = Encoded(name)
         self._senders: dict[FlowKey, Sender] = {}
         """One for each flow."""

@@ -50,6 +50,7 @@ class Publishing:
         self._outbox = outbox
         self._answers_prefix = answers_prefix
         self._keep_pace = keep_pace
+        """Called after publishes, so that reading waits for a slow disk."""
         self._batches = Batches()
         self._asked: dict[bytes, Waiting] = {}
         """Publishes to streams that may refuse them, by the subject on which the stream answers."""

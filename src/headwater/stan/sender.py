@@ -106,6 +106,7 @@ class Sender:
         self._timers = timers
         self._clock = clock
         self._changed = changed
+        """Called when the flow's position changes."""
         self._task: asyncio.Task[None] | None = None
         """Reads and sends; None while all that can be sent is."""
         self._timed_ns: int | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from headwater.model.adopted import Adopted
 from headwater.model.copied import Copied
 
 
@@ -26,6 +27,25 @@ class FileContent:
     last_subject: str | None
     headerless_rows: int | None
     size_bytes: int
+
+    @classmethod
+    def of_adopted(cls, adopted: Adopted) -> FileContent:
+        """Return the content of an adopted file as its writer described it.
+
+        The sums of an adopted file include what the copy adds. The file itself has the origin's times.
+        """
+        written = adopted.copied or adopted
+        return cls(
+            adopted.rows,
+            adopted.first_offset,
+            adopted.last_offset,
+            written.first_ts,
+            written.last_ts,
+            adopted.first_subject,
+            adopted.last_subject,
+            adopted.rows - written.with_headers,
+            adopted.size_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,21 +369,8 @@ class Table:
 
 def _adopted_file(adopted: Adopted, partitions: Sequence[str]) -> DataFile:
     """Return an adopted file as one of the table's, as its add action describes it."""
-    # The sums of an adopted file count in what the copy adds; the file itself has the origin's times.
-    written, copied = adopted.copied or adopted, adopted.copied
-    content = FileContent(
-        adopted.rows,
-        adopted.first_offset,
-        adopted.last_offset,
-        written.first_ts,
-        written.last_ts,
-        adopted.first_subject,
-        adopted.last_subject,
-        adopted.rows - written.with_headers,
-        adopted.size_bytes,
-    )
-    path = f"{folder_of(adopted.base_seq, copied, partitions)}/{adopted.name}"
-    return DataFile.of(path, adopted.base_seq, content, copied)
+    path = f"{folder_of(adopted.base_seq, adopted.copied, partitions)}/{adopted.name}"
+    return DataFile.of(path, adopted.base_seq, FileContent.of_adopted(adopted), adopted.copied)
 
 
 def _changed(

@@ -45,6 +45,7 @@ class Commits:
         clock: Clock,
     ) -> None:
         self._upstreams_of = upstreams_of
+        """Returns the upstreams of a stream by its name."""
         self._leases = leases
         self._holds = holds
         self._durables = durables

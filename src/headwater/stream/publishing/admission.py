@@ -57,6 +57,7 @@ class Admission:
         self._config = config
         self._ledger = ledger
         self._last_of = last_of
+        """Returns the newest sequence on the subjects that a pattern matches."""
         self._name = config.name.encode()
         limits = [limit for limit in (config.max_msg_size, client_limit) if limit >= 0]
         self.max_size = min(limits, default=None)

@@ -43,6 +43,7 @@ class BatchCheck:
         self._admission = admission
         self._counters = counters
         self._last_of = last_of
+        """Returns the newest sequence on the subjects that a pattern matches."""
         self._count = 0
         """How many messages of the batch were checked; the others below count the same ones."""
         self._size = 0
