@@ -13,12 +13,14 @@ from headwater.journal import opened_head, record
 from headwater.log import batch, checkpoint, segment
 from headwater.model import cursor, gaps
 from headwater.stan import records
+from headwater.store import copy_source
 from headwater.stream import notes
 from headwater.table import (
     archive,
     bucket_tables,
     delta_recovery,
     parquet,
+    prefix_owner,
     remote_table,
     schema,
     table_snapshot,
@@ -46,6 +48,8 @@ VERSIONS = {
     "`table.snapshot`, the last known state of a table in a bucket": table_snapshot.VERSION,
     "`.tables/claimed`, the address that the store has claimed": bucket_tables.VERSION,
     "`.headwater/store` in a bucket, the id of the store whose tables are there": bucket_tables.VERSION,
+    "`.headwater/copy` in a bucket, the files of a copy of a store": copy_source.VERSION,
+    "`.headwater/owner` in a bucket, the engine that started last with this prefix": prefix_owner.VERSION,
     "`table/checkpoint.sums`": delta_recovery.SUMS_VERSION,
     "a data file, also in `staging/`": parquet.FILE_VERSION,
     "an archive (`STREAM.SNAPSHOT`)": archive.VERSION,
