@@ -62,7 +62,7 @@ def bucket_options() -> Iterator[tuple[str, ...]]:
 
 def _folded(directory: Path, options: Sequence[str], messages: int) -> tuple[int, float]:
     """Fill a stream whose engine is killed before it folds; return its length and the rate of the fold."""
-    unfolded = ("--fold-interval-s", "86400", "--fold-bytes", str(1 << 40), "--fold-messages", str(10**12))
+    unfolded = ("--fold-interval-s", "3600", "--fold-bytes", str(1 << 40), "--fold-messages", str(10**12))
     with servers.headwater(directory, *options, *unfolded) as server:
         count = fill(server.port, messages)
         server.process.kill()
