@@ -59,7 +59,7 @@ def test_accounts_of_an_operator_have_no_journal_by_themselves(tmp_path: Path) -
         ({"journal": "kafka://x"}, "journal", "'kafka://x' is no journal: use cluster, none, or an address"),
         ({"journal": "x://u:secret@h"}, "journal", "'x://h' is no journal"),
         ({"journal": "nats://"}, "journal", "names no server"),
-        ({"journal": "nats://h/a b"}, "journal", "'a b' is no name of a journal"),
+        ({"journal": "nats://h/a b"}, "journal", "'a b' is not a valid journal name"),
         ({"journal": "s3://"}, "journal", "has no bucket name"),
         ({"journal": "file://lake"}, "journal", "has no bucket name"),
         ({"journal": "file://lake/j"}, "journal", "is no absolute path: write file:///FOLDER"),
