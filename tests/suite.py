@@ -40,16 +40,17 @@ class Beside:
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self._name = shlex.join(command)
-        self._process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        # A pipe that nothing reads would stop a command that says much.
+        with tempfile.NamedTemporaryFile(delete=False) as output:
+            self._process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        self._output = Path(output.name)
 
     def finish(self) -> int:
         """Wait for the command, say how it ended, and return its exit code."""
-        output, _ = self._process.communicate()
-        code = self._process.returncode
+        code = self._process.wait()
         if code:
-            print(f"\n===== {self._name} =====", output.decode(errors="replace"), sep="\n")
+            print(f"\n===== {self._name} =====", self._output.read_text(errors="replace"), sep="\n")
+        self._output.unlink()
         print(f"{'FAILED' if code else 'passed'}: {self._name}", flush=True)
         return code
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,17 @@ def test_a_command_that_runs_beside_the_tests_fails_the_suite_and_is_shown_last(
     last = capfd.readouterr().out.partition("1 passed")[2]
     assert "what it found\n" in last
     assert "FAILED: " in last.splitlines()[-1]
+
+
+def test_a_command_that_says_much_is_over_before_the_tests_are(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    program = f"print('x' * 1_000_000); open({str(done)!r}, 'w').close()"
+    beside = suite.Beside([sys.executable, "-c", program], tmp_path)
+    deadline = time.monotonic() + 60
+    while not done.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert beside.finish() == 0
 
 
 def test_a_command_that_passes_beside_the_tests_saves_no_test(
