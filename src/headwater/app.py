@@ -40,7 +40,6 @@ from headwater.replication.supervisor import Supervisor
 from headwater.seat import ENGINE, EngineParts, Seat, Server, open_seat, reach_server
 from headwater.settings import Settings
 from headwater.stan.role import waiting_role
-from headwater.stan.standby import StandbyPages
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
 from headwater.table.first_check import require_usable
@@ -232,6 +231,9 @@ async def _waiting_pages(settings: Settings, monitor: EngineMonitor) -> AsyncIte
         for seat in settings.seats or (settings,):
             if seat.stan is None or seat.http_port is None:
                 continue
+            # Imported here: an engine without NATS Streaming need not wait for these modules.
+            from headwater.stan.standby import StandbyPages
+
             pages = StandbyPages(seat.stan, SystemClock(), waiting_role(settings)).pages
             if seat.http_port == monitor.port:
                 monitor.pages.add(pages)

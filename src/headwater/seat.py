@@ -42,8 +42,6 @@ from headwater.monitor.engine_monitor import EngineMonitor
 from headwater.monitor.served_account import ServedAccount
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
-from headwater.stan.door import opened as opened_stan
-from headwater.stan.monitoring import Monitoring
 from headwater.stan.role import serving_role
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
@@ -235,6 +233,10 @@ async def _open_streaming(
     stack: AsyncExitStack,
 ) -> dict[str, Handler]:
     """Serve NATS Streaming clients too; return their monitoring pages."""
+    # Imported here: an engine without NATS Streaming need not wait for these modules.
+    from headwater.stan.door import opened as opened_stan
+    from headwater.stan.monitoring import Monitoring
+
     path = parts.store / f"stan.{directory_name(settings.streams_folder)}.db"
     door = await stack.enter_async_context(
         opened_stan(

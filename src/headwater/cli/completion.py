@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -69,16 +69,18 @@ def names(what: str, ctx: click.Context) -> list[str]:
     return caller.run(lambda session: session.pages(f"CONSUMER.NAMES.{stream}", "consumers"))
 
 
-def complete_names(group: click.Group, path: tuple[str, ...] = ()) -> None:
+def complete_command(name: str, command: click.Command, path: tuple[str, ...] = ()) -> None:
+    """Add completion to every parameter of a command, and of its sub-commands, that is a name."""
+    complete_names(command.params, (*path, name))
+    if isinstance(command, click.Group):
+        for inner, sub_command in command.commands.items():
+            complete_command(inner, sub_command, (*path, name))
+
+
+def complete_names(parameters: Iterable[click.Parameter], path: tuple[str, ...] = ()) -> None:
     """Add completion to every parameter that is a name."""
-    for parameter in group.params:
+    for parameter in parameters:
         _complete(parameter, path)
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            complete_names(command, (*path, name))
-        else:
-            for parameter in command.params:
-                _complete(parameter, (*path, name))
 
 
 def _complete(parameter: click.Parameter, path: tuple[str, ...]) -> None:

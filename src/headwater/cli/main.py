@@ -7,21 +7,9 @@ from typing import NoReturn
 
 import click
 
-from headwater.cli.check import check
 from headwater.cli.client import AliasedGroup, global_flags
-from headwater.cli.completion import complete_names, completion
-from headwater.cli.consumer.commands import NAMES as CONSUMER_NAMES
-from headwater.cli.consumer.commands import consumer
-from headwater.cli.context_commands import context
-from headwater.cli.publish import pub, req
-from headwater.cli.replicator import replicator
-from headwater.cli.reply import reply
-from headwater.cli.serve import serve
-from headwater.cli.settings import settings
-from headwater.cli.site.commands import site
-from headwater.cli.store_commands import store
-from headwater.cli.stream.commands import NAMES, stream
-from headwater.cli.subscribe import sub
+from headwater.cli.completion import complete_command, complete_names
+from headwater.cli.lazy_commands import LazyCommands
 from headwater.errors import Error, SettingsError
 from headwater.version import VERSION
 
@@ -38,8 +26,35 @@ Exit codes:
 """
 
 
+_COMMANDS = {
+    "check": "headwater.cli.check:check",
+    "completion": "headwater.cli.completion:completion",
+    "consumer": "headwater.cli.consumer.commands:consumer",
+    "context": "headwater.cli.context_commands:context",
+    "pub": "headwater.cli.publish:pub",
+    "replicator": "headwater.cli.replicator:replicator",
+    "reply": "headwater.cli.reply:reply",
+    "req": "headwater.cli.publish:req",
+    "serve": "headwater.cli.serve:serve",
+    "settings": "headwater.cli.settings:settings",
+    "site": "headwater.cli.site.commands:site",
+    "store": "headwater.cli.store_commands:store",
+    "stream": "headwater.cli.stream.commands:stream",
+    "sub": "headwater.cli.subscribe:sub",
+}
+_ALIASES = {
+    "consumer": ("c", "con", "obs"),
+    "context": ("ctx",),
+    "pub": ("publish",),
+    "req": ("request",),
+    "stream": ("s", "str", "st"),
+    "sub": ("subscribe",),
+}
+
+
 @click.group(
     cls=AliasedGroup,
+    commands=LazyCommands(_COMMANDS, complete_command),
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
@@ -53,27 +68,9 @@ def headwater() -> None:
     """
 
 
-headwater.add_command(check)
-headwater.add_command(completion)
-headwater.add_command(consumer)
-headwater.alias("consumer", *CONSUMER_NAMES)
-headwater.add_command(context)
-headwater.alias("context", "ctx")
-headwater.add_command(replicator)
-headwater.add_command(pub)
-headwater.alias("pub", "publish")
-headwater.add_command(reply)
-headwater.add_command(req)
-headwater.alias("req", "request")
-headwater.add_command(serve)
-headwater.add_command(settings)
-headwater.add_command(site)
-headwater.add_command(store)
-headwater.add_command(sub)
-headwater.alias("sub", "subscribe")
-headwater.add_command(stream)
-headwater.alias("stream", *NAMES)
-complete_names(headwater)
+for name, others in _ALIASES.items():
+    headwater.alias(name, *others)
+complete_names(headwater.params)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -7,9 +7,6 @@ from headwater.cli.consumer.consumers import consumer
 from headwater.cli.consumer.find import find
 from headwater.cli.consumer.messages import next_, sub
 
-NAMES = ("c", "con", "obs")
-"""Aliases of `headwater consumer`."""
-
 _ALIASES = {
     "add": ("create", "new"),
     "edit": ("update",),
@@ -65,4 +62,4 @@ for name, examples in _EXAMPLES.items():
 for name, others in _ALIASES.items():
     consumer.alias(name, *others)
 
-__all__ = ["NAMES", "consumer"]
+__all__ = ["consumer"]

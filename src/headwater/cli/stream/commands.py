@@ -12,9 +12,6 @@ from headwater.cli.stream.messages import gaps, get, purge, rmm, view
 from headwater.cli.stream.report import report
 from headwater.cli.stream.streams import stream
 
-NAMES = ("s", "str", "st")
-"""Aliases of `headwater stream`."""
-
 _ALIASES = {
     "add": ("create", "new"),
     "edit": ("update",),
@@ -48,4 +45,4 @@ for command in (
 for name, others in _ALIASES.items():
     stream.alias(name, *others)
 
-__all__ = ["NAMES", "stream"]
+__all__ = ["stream"]
