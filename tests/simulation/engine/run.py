@@ -72,7 +72,7 @@ class Run:
             "waiting": self._waiting() if problem else [],
             "counts": {**world.counts, **world.shim.counts()},
             "virtual_s": round(world.loop.time(), 1),
-            "fingerprint": f"{world.shim.operations}-{world.loop.turns}-{world.loop.time():.9f}",
+            "fingerprint": f"{world.shim.operations}-{world.loop.time():.9f}",
         }
 
     def _waiting(self) -> list[str]:
