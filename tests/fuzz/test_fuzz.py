@@ -34,11 +34,13 @@ LIMIT_S = 1800.0
 
 def listing(root: Path, without: Path) -> dict[str, str]:
     """Return every file below a folder with what it holds, but for one folder in it."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        if without in (path, *path.parents) or path.name == "engine.log":
-            continue
-        found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "directory"
+    found: dict[str, str] = {}
+    for folder, folders, files in os.walk(root):
+        # The engine changes its store meanwhile: a folder that it removes must not be walked into.
+        folders[:] = [name for name in folders if Path(folder, name) != without]
+        found |= {str(Path(folder, name)): "directory" for name in folders}
+        for path in (Path(folder, name) for name in files if name != "engine.log"):
+            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
 
