@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from pathlib import Path
 from urllib.error import HTTPError
@@ -44,7 +45,18 @@ async def test_readiness_names_what_is_missing_and_liveness_does_not_wait_for_it
     assert json.loads(body)["checks"]["engine"] == "0 of 1 accounts are served"
     assert (await pages["/readyz"]({"standby": "ok"}))[0] == 503, "a starting engine is no standby"
     index = (await pages["/"]({}))[2].decode()
-    assert all(f'href="{path}"' in index for path in ("/healthz", "/readyz", "/metrics"))
+    assert all(f'href="{path}"' in index for path in ("/healthz", "/readyz", "/metrics", "/history"))
+
+
+async def test_the_last_warnings_are_served_while_the_engine_runs(tmp_path: Path) -> None:
+    monitor = EngineMonitor(Settings(), tmp_path)
+    log = logging.getLogger("headwater.probe")
+    async with monitor.running():
+        log.warning("the origin nats://me:secret@host refused")
+    log.warning("after the end")
+    body = json.loads((await monitor.pages.by_path["/warnings"]({}))[2])
+    assert [each["message"] for each in body["warnings"]] == ["the origin nats://…@host refused"]
+    assert body["dropped"] == 0
 
 
 async def test_a_running_engine_counts_what_is_published_and_a_standby_says_that_it_waits(
@@ -64,6 +76,9 @@ async def test_a_running_engine_counts_what_is_published_and_a_standby_says_that
         assert (orders[0]["stream_name"], orders[1]) == ("ORDERS", 3.0)
         assert found["headwater_stored_messages_total"] == [({}, 3.0)]
         assert found["headwater_ack_latency_seconds_count"] == [({}, 3.0)]
+        status, body = await read(f"{where(first)}/history")
+        assert (status, len(json.loads(body)["rows"]) >= 1) == (200, True)
+        assert json.loads((await read(f"{where(first)}/warnings"))[1])["dropped"] == 0
 
         second = RunningEngine(tmp_path / "second", (*options, "--port", str(free_port())), first.store)
         second.directory.mkdir()

@@ -11,13 +11,16 @@ from pathlib import Path
 from headwater.errors import SettingsError
 from headwater.meters import Meters
 from headwater.monitor.engine_pages import EnginePages
+from headwater.monitor.history_sampler import HistorySampler
 from headwater.monitor.loop_delay import measure
 from headwater.monitor.metrics import Metrics
+from headwater.monitor.recent_warnings import RecentWarnings
 from headwater.monitor.serving_state import ServingState
 from headwater.settings import Settings
 from headwater.web.page_server import PageServer
 
 logger = logging.getLogger(__name__)
+_ENGINE_LOGGER = logging.getLogger("headwater")
 
 
 class EngineMonitor:
@@ -30,7 +33,9 @@ class EngineMonitor:
         self.meters = Meters()
         self.status = ServingState(max(len(settings.seats), 1))
         self.metrics = Metrics(self.status, self.meters, store, settings.metrics_streams)
-        self.pages = EnginePages(self.status, self.metrics)
+        self._history = HistorySampler(self.status, self.meters, store)
+        self._warnings = RecentWarnings()
+        self.pages = EnginePages(self.status, self.metrics, self._history, self._warnings)
         self._server: PageServer | None = None
         """The server of the pages once it has the port."""
         self._bound = 0
@@ -38,12 +43,18 @@ class EngineMonitor:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Measure the event loop for the length of a block, and release the port at its end."""
-        measuring = asyncio.create_task(measure(self.meters.loop_delay), name="loop delay")
+        """Measure and sample for the length of a block, and release the port at its end."""
+        tasks = [
+            asyncio.create_task(measure(self.meters.loop_delay), name="loop delay"),
+            asyncio.create_task(self._history.sample_until_cancelled(), name="history"),
+        ]
+        _ENGINE_LOGGER.addHandler(self._warnings)
         try:
             yield
         finally:
-            measuring.cancel()
+            _ENGINE_LOGGER.removeHandler(self._warnings)
+            for task in tasks:
+                task.cancel()
             if self._server is not None:
                 await self._server.stop()
 

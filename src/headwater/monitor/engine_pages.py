@@ -1,4 +1,4 @@
-"""The pages of an engine: liveness, readiness, metrics, and a page with links to them."""
+"""The pages of an engine: liveness, readiness, metrics, history, warnings, and links to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import html
 import msgspec
 
 from headwater.monitor.exposition import CONTENT_TYPE
+from headwater.monitor.history_sampler import HistorySampler
 from headwater.monitor.metrics import Metrics
+from headwater.monitor.recent_warnings import RecentWarnings
 from headwater.monitor.serving_state import EnginePhase, ServingState
 from headwater.version import VERSION
 from headwater.web.page_server import Answer, Handler, Query
@@ -18,14 +20,19 @@ _TEXT = "text/plain; charset=utf-8"
 class EnginePages:
     """Every page that an engine serves, by path; accounts add theirs while they are served."""
 
-    def __init__(self, status: ServingState, metrics: Metrics) -> None:
+    def __init__(
+        self, status: ServingState, metrics: Metrics, history: HistorySampler, warnings: RecentWarnings
+    ) -> None:
         self._status = status
         self._metrics = metrics
+        self._warned = warnings
         self.by_path: dict[str, Handler] = {
             "/": self._index,
             "/healthz": self._health,
             "/readyz": self._readiness,
             "/metrics": self._scrape,
+            "/history": history.page,
+            "/warnings": self._warnings,
         }
 
     def add(self, pages: dict[str, Handler]) -> None:
@@ -69,3 +76,8 @@ class EnginePages:
 
     async def _scrape(self, query: Query) -> Answer:
         return 200, CONTENT_TYPE, await self._metrics.text()
+
+    async def _warnings(self, query: Query) -> Answer:
+        """Answer the last warnings and errors that were logged, without secrets."""
+        body = {"dropped": self._warned.dropped, "warnings": self._warned.listed()}
+        return 200, "application/json", msgspec.json.encode(body) + b"\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import time
@@ -35,12 +36,19 @@ def write_process(exposition: Exposition) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     exposition.gauge("process_max_fds", "Files that the process may have open.", [("", limit)])
     try:
-        resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
         files = len(os.listdir("/proc/self/fd"))
-    except (OSError, ValueError, IndexError):
+    except OSError:
         return
-    exposition.gauge("process_resident_memory_bytes", "Memory in use.", [("", resident)])
+    exposition.gauge("process_resident_memory_bytes", "Memory in use.", [("", resident_bytes())])
     exposition.gauge("process_open_fds", "Open files.", [("", files)])
+
+
+def resident_bytes() -> float:
+    """Return the memory that this process has in use; NaN if the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return math.nan
 
 
 def write_disk(exposition: Exposition, store: Path) -> None:

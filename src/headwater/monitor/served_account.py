@@ -66,7 +66,7 @@ class ServedAccount:
         """Add the account's numbers, and return its totals; other tasks run between slices."""
         own = labels(server_name=self.server_name, domain=self.domain_name, account=self.account)
         totals = Totals(own, offline=len(self.domain.offline))
-        for number, stream in enumerate(self._streams(), 1):
+        for number, stream in enumerate(self.streams(), 1):
             self._count(stream, totals)
             if scrape.left > 0:
                 scrape.left -= 1
@@ -77,7 +77,7 @@ class ServedAccount:
                 await asyncio.sleep(0)
         return totals
 
-    def _streams(self) -> Iterator[Stream]:
+    def streams(self) -> Iterator[Stream]:
         """Yield the open streams by name, so that each scrape shows the same ones."""
         for name in self.domain.names():
             stream = self.domain.find(name)
