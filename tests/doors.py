@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from headwater.api.api import Api
+from headwater.api.direct import DirectGets
+from headwater.api.mirror_direct import MirrorDirectGets
 from headwater.api.transfers import TransferTimeouts
 from headwater.bus.connection import Connection
 from headwater.bus.leaf import LeafConnection
@@ -143,7 +145,9 @@ class Wanted:
     leaf: bool = False
     """Whether messages can be delivered."""
     disk: Disk | None = None
-    """Where streams with file storage lie; a plain one if there is none."""
+    """Holds the streams with file storage; the real disk if it is None."""
+    problem: Callable[[], str] = str
+    """Returns why there is no replicator."""
 
 
 SECRET = b"what the engine and its replicators know"
@@ -241,7 +245,18 @@ async def opened_door(
                     await leaf.connect()
                 domain.observe(consumers)
                 origin = NatsOrigin(servers=(server.client_url,), api_prefix="", stream="")
-                upstreams = Upstreams(domain, connection, clock, catalog.store_id, origin, secret=SECRET)
+                direct = DirectGets(connection, wanted.prefixes)
+                mirror_direct = MirrorDirectGets(direct.door)
+                upstreams = Upstreams(
+                    domain,
+                    connection,
+                    clock,
+                    catalog.store_id,
+                    origin,
+                    secret=SECRET,
+                    on_looked=mirror_direct.on_looked,
+                    problem=wanted.problem,
+                )
                 domain.observe(upstreams)
                 upstreams.start()
                 domain.observe(Ingest(connection))
@@ -251,6 +266,8 @@ async def opened_door(
                     clock,
                     consumers,
                     upstreams,
+                    direct=direct,
+                    mirror_direct=mirror_direct,
                     prefixes=wanted.prefixes,
                     server_name="probe",
                     domain_name=wanted.domain_name,

@@ -119,7 +119,8 @@ def outline(path: Path) -> Outline:
             for function in node.body
             if isinstance(function, ast.FunctionDef) and function.name == "__init__"
             for attribute in unexplained(function.body)
-        ],
+        ]
+        + [call for node in classes for call in unexplained_calls(node)],
     )
 
 
@@ -128,13 +129,37 @@ def unexplained(body: Sequence[ast.stmt]) -> Iterator[str]:
 
     A type does not say what the keys of a dict are, nor what None means. A name that begins with `by` does.
     """
-    for node, after in pairwise([*body, ast.Pass()]):
+    for node, is_explained in lines_below(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
             name, kind = node.target.attr, ast.unparse(node.annotation)
             is_plain = not re.search(r"\bdict\[|\| None\b", kind) or name.lstrip("_").startswith("by_")
-            explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            if not is_plain and not explained:
+            if not is_plain and not is_explained:
                 yield f"{name}: {kind}"
+
+
+def unexplained_calls(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the functions that a class gets and keeps, and that neither a line nor a docstring explains.
+
+    A type does not say when a function is called, nor what it returns.
+    """
+    init = next(
+        (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None
+    )
+    if init is None:
+        return
+    given = [*init.args.args, *init.args.kwonlyargs]
+    calls = {each.arg for each in given if each.annotation and "Callable" in ast.unparse(each.annotation)}
+    text = f"{ast.get_docstring(node)} {ast.get_docstring(init)}"
+    for kept, is_explained in lines_below(init.body):
+        value = kept.value if isinstance(kept, ast.Assign) else None
+        if isinstance(value, ast.Name) and value.id in calls and f"`{value.id}`" not in text:
+            yield from [] if is_explained else [f"{node.name}: {value.id}"]
+
+
+def lines_below(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
+    """Yield each statement, and whether a string below explains it."""
+    for node, after in pairwise([*body, ast.Pass()]):
+        yield node, isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
 
 
 def comments(path: Path) -> Iterator[str]:
@@ -184,7 +209,7 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
 def test_attributes_that_need_a_line_have_one() -> None:
     found = {named(path): outline(path).unexplained for path in python_files("src/headwater")}
     lacking = {path: attributes for path, attributes in found.items() if attributes}
-    assert lacking == {}, "say below each what its keys are, or what None means"
+    assert lacking == {}, "say below each what its keys are, what None means, or when it is called"
 
 
 def test_attributes_that_need_a_line_are_found() -> None:
@@ -196,6 +221,16 @@ def test_attributes_that_need_a_line_are_found() -> None:
         "self._last: dict[str, int] = {}\n"
     ).body
     assert list(unexplained(body)) == ["_task: Task | None", "_last: dict[str, int]"]
+    taking = ast.parse(
+        "class Door:\n"
+        "    def __init__(self, on_open: Callable[[], None], on_shut: Callable[[], None], name: str):\n"
+        "        'Call `on_shut` at the end.'\n"
+        "        self._on_open = on_open\n"
+        "        self._on_shut = on_shut\n"
+        "        self._name = name\n"
+    ).body[0]
+    assert isinstance(taking, ast.ClassDef)
+    assert list(unexplained_calls(taking)) == ["Door: on_open"]
 
 
 @pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)

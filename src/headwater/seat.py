@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headwater.api.api import Api
+from headwater.api.direct import DirectGets
+from headwater.api.mirror_direct import MirrorDirectGets
 from headwater.bus.connection import Connection
 from headwater.bus.leaf import LeafConnection
 from headwater.bus.options import ConnectOptions
@@ -46,6 +48,7 @@ from headwater.stan.role import serving_role
 from headwater.stream.store import Services
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
+from headwater.upstreams.upstream import Upstream
 from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer
 
@@ -166,7 +169,9 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             domain, housekeeper = await _open_domain(parts, settings, connection, stack)
             consumers = await _open_consumers(parts, settings, connection, leaf, stack)
             stack.push_async_callback(consumers.close)
-            upstreams = _upstreams_of(parts, settings, domain, connection)
+            direct = DirectGets(connection, prefixes(settings))
+            mirror_direct = MirrorDirectGets(direct.door)
+            upstreams = _upstreams_of(parts, settings, domain, connection, mirror_direct.on_looked)
             stack.push_async_callback(upstreams.close)
             domain.before_opened = consumers.prepare
             # In one turn of the event loop: an ack that arrives before the holds of upstreams would remove
@@ -187,6 +192,8 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             parts.clock,
             consumers,
             upstreams,
+            direct=direct,
+            mirror_direct=mirror_direct,
             prefixes=prefixes(settings),
             server_name=settings.server_name or socket.gethostname(),
             cluster_name=settings.cluster or "",
@@ -205,10 +212,14 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
 
 
 def _upstreams_of(
-    parts: EngineParts, settings: Settings, domain: Domain, connection: Connection
+    parts: EngineParts,
+    settings: Settings,
+    domain: Domain,
+    connection: Connection,
+    on_looked: Callable[[Upstream], None],
 ) -> Upstreams:
     """Return the account's upstreams, which answer no replicator yet."""
-    upstreams = Upstreams(
+    return Upstreams(
         domain,
         connection,
         parts.clock,
@@ -217,10 +228,10 @@ def _upstreams_of(
         is_single=parts.has_own_replicator,
         secret=parts.secret,
         seat=settings.streams_folder if parts.has_seats else "",
+        on_needed=parts.need_replicator,
+        on_looked=on_looked,
+        problem=parts.replicator_problem,
     )
-    upstreams.on_needed = parts.need_replicator
-    upstreams.problem = parts.replicator_problem
-    return upstreams
 
 
 async def _open_streaming(

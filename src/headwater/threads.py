@@ -25,7 +25,7 @@ _P = ParamSpec("_P")
 
 
 class ThreadCall:
-    """A call with its arguments, and the future of its result."""
+    """A `call` with its arguments, and the future of its result."""
 
     __slots__ = ("_args", "_call", "_named", "future")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from control.copiers import ROUNDS, Copier, copying, count_is, create, publish
-from doors import Door
+from doors import Door, Wanted
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.errors import DiskError
@@ -87,12 +87,12 @@ async def test_the_absence_of_a_replicator(tmp_path: Path) -> None:
 
 
 async def test_a_replicator_that_cannot_be_started_is_shown_before_anything_stalls(tmp_path: Path) -> None:
-    async with copying(tmp_path) as (door, copier):
-        door.upstreams.problem = lambda: "the replicator ended with status 3: no Java was found"
+    problems = ["the replicator ended with status 3: no Java was found"]
+    async with copying(tmp_path, Wanted(problem=lambda: problems[-1])) as (door, copier):
         await behind(door)
         shown = await until(door, says("no Java was found"))
         assert shown["headwater"]["phase"] == "stalled"
-        door.upstreams.problem = lambda: ""
+        problems.append("")
         await copier.until(count_is(door, "M", 4))
         await until(door, lambda shown: "error" not in shown, copier)
 

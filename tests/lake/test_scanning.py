@@ -16,7 +16,7 @@ import pytest
 import headwater
 from headwater.errors import SettingsError
 from headwater.lake import dataset
-from headwater.spark.piece_reader import read_piece
+from headwater.spark.range_reader import read_batches
 from lake.stores import ORDERS, lake
 
 
@@ -61,7 +61,7 @@ def test_files_that_cannot_match_are_not_read(folder: Path, monkeypatch: pytest.
     def refuse(*arguments: object) -> Iterator[object]:
         raise RuntimeError("a file was read")
 
-    monkeypatch.setattr(dataset, "read_piece", refuse)
+    monkeypatch.setattr(dataset, "read_batches", refuse)
     for nothing in (
         pl.col("seq") > ORDERS,
         pl.col("time") < datetime(2020, 1, 1, tzinfo=UTC),
@@ -75,11 +75,11 @@ def test_files_that_cannot_match_are_not_read(folder: Path, monkeypatch: pytest.
 def test_a_count_reads_no_payload(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
-    def recording(piece: Any, origin: Any, names: list[str], keep: Any) -> Any:
+    def recording(part: Any, origin: Any, names: list[str], keep: Any) -> Any:
         asked.append(list(names))
-        return read_piece(piece, origin, names, keep)
+        return read_batches(part, origin, names, keep)
 
-    monkeypatch.setattr(dataset, "read_piece", recording)
+    monkeypatch.setattr(dataset, "read_batches", recording)
     assert headwater.scan(folder).select(pl.len()).collect().item() == ORDERS
     assert headwater.scan(folder, engine="arrow").count_rows() == ORDERS
     assert asked

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from headwater.spark.piece import Piece
+from headwater.spark.piece_reader import COLUMNS, read_piece
 
 from doors import services
 from headwater.model import headers as header_block
@@ -17,8 +19,6 @@ from headwater.model.upstream import StreamSource, TransformConfig
 from headwater.replication.work import FileRange, Receipt, Work
 from headwater.replication.worker.result import Result
 from headwater.replication.worker.transfer import transfer
-from headwater.spark.piece import Piece
-from headwater.spark.piece_reader import COLUMNS, read_piece
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
 from headwater.table.datafile import DataFile

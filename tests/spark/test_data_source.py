@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 import pyspark_headwater
 from headwater.errors import SettingsError
 from headwater.spark.data_source import SCHEMA, StreamDataSource, column_names, next_offset
-from headwater.spark.piece_reader import COLUMNS
+from headwater.spark.range_reader import COLUMNS
 
 
 def test_spark_finds_the_source_by_its_name() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.disk import RealDisk
 from headwater.errors import BusError, SettingsError
-from headwater.spark.piece_reader import read_piece
+from headwater.spark.range_reader import read_batches
 from headwater.spark.reading import OPTIONS, UNBOUNDED, Reading
 from headwater.table import Table
 from replication.origins import KINDS, site_of
@@ -23,8 +23,8 @@ ROUNDS = 1200
 
 def seqs_of(reading: Reading) -> list[int]:
     """Return the sequences of all that is read."""
-    pieces = reading.pieces(1, UNBOUNDED)
-    batches = [batch for piece in pieces for batch in read_piece(piece, reading.origin, ["seq"])]
+    ranges = reading.ranges(1, UNBOUNDED)
+    batches = [batch for part in ranges for batch in read_batches(part, reading.origin, ["seq"])]
     return [seq for batch in batches for seq in batch["seq"].to_pylist()]
 
 
@@ -36,8 +36,8 @@ async def test_a_stream_without_a_path_is_read_through_its_api(kind: str, tmp_pa
             await site.publish("orders.new", b"x")
         await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":4}')
         reading = Reading({"server": site.url, "stream": "ORDERS", "messagesPerPartition": "3"})
-        pieces = await asyncio.to_thread(reading.pieces, 1, UNBOUNDED)
-        assert [(piece.first_seq, piece.last_seq) for piece in pieces] == [(1, 3), (4, 6), (7, 7)]
+        ranges = await asyncio.to_thread(reading.ranges, 1, UNBOUNDED)
+        assert [(part.first_seq, part.last_seq) for part in ranges] == [(1, 3), (4, 6), (7, 7)]
         assert await asyncio.to_thread(seqs_of, reading) == [1, 2, 3, 5, 6, 7]
         assert await asyncio.to_thread(reading.last_seq) == 7
         part = Reading({"server": site.url, "stream": "ORDERS", "startSequence": "3", "endSequence": "5"})
@@ -74,8 +74,8 @@ async def test_a_stream_with_too_many_removals_to_name_is_read_through_the_api(
         for seq in (2, 4):
             await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":%d}' % seq)
         reading = Reading({"path": str(tmp_path / "engine" / "store" / "$G" / "ORDERS"), "server": site.url})
-        pieces = await asyncio.to_thread(reading.pieces, 1, UNBOUNDED)
-        assert [piece.file for piece in pieces] == [None]
+        ranges = await asyncio.to_thread(reading.ranges, 1, UNBOUNDED)
+        assert [part.file for part in ranges] == [None]
         assert await asyncio.to_thread(seqs_of, reading) == [1, 3, 5, 6]
 
 
@@ -83,9 +83,9 @@ async def test_a_stream_that_is_not_there_is_named(tmp_path: Path) -> None:
     async with site_of("nats-server", tmp_path) as site:
         missing = Reading({"server": site.url, "stream": "NOPE"})
         with pytest.raises(BusError, match="'NOPE': stream not found"):
-            await asyncio.to_thread(missing.pieces, 1, UNBOUNDED)
+            await asyncio.to_thread(missing.ranges, 1, UNBOUNDED)
     with pytest.raises(SettingsError, match="there is no stream in"):
-        Reading({"path": str(tmp_path / "nowhere")}).pieces(1, UNBOUNDED)
+        Reading({"path": str(tmp_path / "nowhere")}).ranges(1, UNBOUNDED)
 
 
 def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
     table.commit([table.write(columns(range(1, 4)))])
     placed = link_of(tmp_path / "staging", range(500, 520)).behind(3, 0, 1_800_000_000_000_000_000)
     table.adopt(tmp_path / "staging", [placed], {})
-    pieces = Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED)
-    sources = [piece.file.copied and piece.file.copied.source for piece in pieces if piece.file]
+    ranges = Reading({"path": str(tmp_path)}).ranges(1, UNBOUNDED)
+    sources = [part.file.copied and part.file.copied.source for part in ranges if part.file]
     assert sources == [None, "ORDERS"]
-    batches = [batch for piece in pieces for batch in read_piece(piece, None, ["seq", "headers"])]
+    batches = [batch for part in ranges for batch in read_batches(part, None, ["seq", "headers"])]
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [row["seq"] for row in rows] == list(range(1, 24))
     assert dict(rows[-1]["headers"])["Nats-Stream-Source"] == ["ORDERS 519 > > orders.1 Ab1"]
@@ -105,11 +105,11 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
 def test_a_folder_of_an_account_is_no_stream(tmp_path: Path) -> None:
     (tmp_path / "ORDERS" / "table").mkdir(parents=True)
     with pytest.raises(SettingsError, match="contains several streams: pass the folder of one"):
-        Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED)
+        Reading({"path": str(tmp_path)}).ranges(1, UNBOUNDED)
 
 
 def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
-    assert Reading({"path": str(tmp_path)}).pieces(1, UNBOUNDED) == []
+    assert Reading({"path": str(tmp_path)}).ranges(1, UNBOUNDED) == []
 
 
 @pytest.mark.parametrize(

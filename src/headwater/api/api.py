@@ -29,6 +29,8 @@ class Api:
         consumers: Consumers,
         upstreams: Upstreams,
         *,
+        direct: DirectGets,
+        mirror_direct: MirrorDirectGets,
         prefixes: tuple[str, ...],
         server_name: str,
         domain_name: str = "",
@@ -54,9 +56,8 @@ class Api:
         self._domain = domain
         self._advisories = advisories
         self._dispatcher = Dispatcher(context, prefixes)
-        self._direct = DirectGets(connection, prefixes)
-        self._mirror_direct = MirrorDirectGets(self._direct.door)
-        upstreams.on_looked = self._mirror_direct.on_looked
+        self._direct = direct
+        self._mirror_direct = mirror_direct
 
     def start(self) -> None:
         """Answer requests from now on."""

@@ -46,8 +46,11 @@ class LeafConnection:
         self._domain = domain
         self._sink = sink
         self._on_connected = on_connected
+        """Called after each connect and reconnect."""
         self._on_disconnected = on_disconnected
+        """Called with the reason after each loss of the connection."""
         self._on_error = on_error
+        """Called with each error that the server sends."""
         # The server treats a second connection of the same identity as a reconnect and drops the first.
         self._id = f"{options.name}-{secrets.token_hex(8)}"
         self._reconnector = Reconnector(options, self, LEAF_PORT)

@@ -124,6 +124,7 @@ class Phrase(click.ParamType[Any]):
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
         self._read = read
+        """Parses the text of the flag; raises a ValueError whose message is shown."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value, or fail with the parser's message."""

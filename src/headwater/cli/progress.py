@@ -46,9 +46,11 @@ class Meter:
         self.total = total
         self.done = 0
         self._say = say
+        """Formats an amount, such as a number of messages or of bytes."""
         self._shown = shown
         self._file = file or sys.stderr
         self._clock = clock
+        """Returns seconds of a monotonic clock."""
         self._began = self._said = clock()
         self._written: tuple[int, int] | None = None
         """What the last plain line said: done and total."""

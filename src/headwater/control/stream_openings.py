@@ -43,8 +43,8 @@ class StreamOpenings:
         self._directories = directories
         self._reconciliation = reconciliation
         self._services = services
-        """Raises if a stream of this config cannot be served."""
         self._before_opened = before_opened
+        """Awaited with each stream that was opened, before `on_opened`."""
         self._on_opened = on_opened
         """Called with each stream that is open now."""
         self.offline: dict[str, str] = {}

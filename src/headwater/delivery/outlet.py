@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headwater.bus.leaf import LeafConnection
-from headwater.delivery.turns import Turns
+from headwater.delivery.round_robin import RoundRobin
 from headwater.wire import leaf_frames
 from headwater.wire.frames import MAX_SIZE
 
@@ -15,7 +15,7 @@ class Outlet:
 
     def __init__(self, leaf: LeafConnection | None) -> None:
         self._leaf = leaf
-        self._turns = Turns()
+        self._round_robin = RoundRobin()
         """Shared by all consumers that deliver here."""
 
     async def flush(self) -> None:
@@ -69,7 +69,7 @@ class Outlet:
 
     async def turn(self) -> None:
         """Return when it is the caller's turn to send, and the server keeps up."""
-        await self._turns.next()
+        await self._round_robin.next()
         if self._leaf is not None:
             await self._leaf.writable()
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from headwater.lake import guarantee
 from headwater.lake.scanner import ColumnChoice, StreamScanner
-from headwater.spark.piece import Piece
-from headwater.spark.piece_reader import COLUMNS, read_piece
+from headwater.spark.range_reader import COLUMNS, read_batches
+from headwater.spark.read_range import ReadRange
 from headwater.spark.reading import UNBOUNDED, Reading
 from headwater.table.datafile import DataFile
 
@@ -79,14 +79,14 @@ class StreamDataset(ds.Dataset):  # type: ignore[misc]
         def keep(file: DataFile, group: pq.RowGroupMetaData) -> bool:
             return guarantee.may_match(wanted, guarantee.of_group(file, group))
 
-        for piece in self._reading.pieces(1, UNBOUNDED):
-            if guarantee.may_match(wanted, _known(piece)):
-                yield from read_piece(piece, self._reading.origin, names, keep)
+        for part in self._reading.ranges(1, UNBOUNDED):
+            if guarantee.may_match(wanted, _known(part)):
+                yield from read_batches(part, self._reading.origin, names, keep)
 
 
-def _known(piece: Piece) -> pc.Expression:
-    known = guarantee.of_range(piece.first_seq, piece.last_seq)
-    return known if piece.file is None else known & guarantee.of_file(piece.file)
+def _known(part: ReadRange) -> pc.Expression:
+    known = guarantee.of_range(part.first_seq, part.last_seq)
+    return known if part.file is None else known & guarantee.of_file(part.file)
 
 
 def _needed(columns: ColumnChoice, filter: pc.Expression | None) -> list[str]:

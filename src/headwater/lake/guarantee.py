@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headwater.spark.piece_reader import COLUMNS
+from headwater.spark.range_reader import COLUMNS
 from headwater.table.datafile import DataFile
 from headwater.table.schema import TIME
 

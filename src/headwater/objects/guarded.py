@@ -27,6 +27,7 @@ class Outage:
     def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._address = address
         self._clock = clock
+        """Returns seconds of a monotonic clock."""
         self._lock = threading.Lock()
         self._error: ObjectError | None = None
         """Why the bucket cannot be reached; None while it can."""

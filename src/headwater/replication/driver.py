@@ -61,7 +61,7 @@ class Driver:
         self._cluster = cluster
         self._pause = pause
         """Sleeps between attempts; tests pass their own."""
-        self._tally = _Tally()
+        self._copied = _CopiedReport()
         self._rounds: dict[asyncio.Task[None], Plan] = {}
         """Rounds in progress, with the plans they run."""
         # Its own threads: the default ones would be too few for the rounds of several engines.
@@ -106,7 +106,7 @@ class Driver:
             self._rounds[asyncio.create_task(self._round(plan))] = plan
         else:
             self._misses = 0
-            self._tally.report()
+            self._copied.report()
 
     async def _round_ends(self, *others: asyncio.Task[Plan]) -> None:
         """Return once a round or one of the other tasks has ended; raise the error of a failed round."""
@@ -126,14 +126,14 @@ class Driver:
             for portion in portions(receipts):
                 committed = await self._commit(portion)
                 refusals += _warn(portion, committed)
-                self._tally.messages += sum(committed.taken)
+                self._copied.messages += sum(committed.taken)
         except EngineUnreachableError as error:
             logger.warning("cannot commit receipts: %s", error)
             refusals = len(receipts)
         self._misses = 0 if refusals < len(receipts) else self._misses + 1
-        self._tally.rounds += 1
-        self._tally.busy_s += time.monotonic() - began
-        self._tally.report()
+        self._copied.rounds += 1
+        self._copied.busy_s += time.monotonic() - began
+        self._copied.report()
 
     async def _commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Commit receipts; send them again if there is no answer: the engine commits them only once."""
@@ -169,7 +169,7 @@ def _warn(receipts: Sequence[Receipt], committed: Committed) -> int:
     return sum(bool(refused) for refused in committed.refused)
 
 
-class _Tally:
+class _CopiedReport:
     """Copied messages since the last log line; the first line is immediate, then one every few seconds."""
 
     def __init__(self) -> None:

@@ -52,6 +52,7 @@ class Prover:
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret
+        """Returns the secret that the engine's configuration has now."""
         self._run = bytes(_RUN)
         """The engine's run as far as it is known."""
         self._sender = secrets.token_bytes(_SENDER)

@@ -43,6 +43,7 @@ class Child:
         self._command = list(command)
         self._environment = dict(environment) if environment is not None else None
         self._is_ready = is_ready
+        """Returns whether the process serves already."""
         self._process = ChildProcess(STOP_TIMEOUT_S)
         waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
         self._keeper = ChildKeeper(f"keep {name}", self._process, self._restart, waits)

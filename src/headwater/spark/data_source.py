@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 )
 
 from headwater.errors import SettingsError
-from headwater.spark.piece import Piece
-from headwater.spark.piece_reader import read_piece
+from headwater.spark.range_reader import read_batches
+from headwater.spark.read_range import ReadRange
 from headwater.spark.reading import UNBOUNDED, Reading
 
 NAME = "headwater"
@@ -66,12 +66,12 @@ class StreamDataSource(DataSource):
         return FollowingReader(reading, column_names(schema))
 
 
-class PiecePartition(InputPartition):
-    """The piece that one task reads."""
+class RangePartition(InputPartition):
+    """The range that one task reads."""
 
-    def __init__(self, piece: Piece) -> None:
-        super().__init__(piece)
-        self.piece = piece
+    def __init__(self, part: ReadRange) -> None:
+        super().__init__(part)
+        self.part = part
 
 
 class StreamReader(DataSourceReader):
@@ -83,7 +83,7 @@ class StreamReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition for each file, and for each range that is in no file yet."""
-        return [PiecePartition(piece) for piece in self._reading.pieces(1, UNBOUNDED)]
+        return [RangePartition(part) for part in self._reading.ranges(1, UNBOUNDED)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one partition's messages."""
@@ -122,7 +122,7 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return the partitions of a micro-batch."""
-        return [PiecePartition(piece) for piece in self._reading.pieces(start["seq"] + 1, end["seq"])]
+        return [RangePartition(part) for part in self._reading.ranges(start["seq"] + 1, end["seq"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one partition's messages."""
@@ -150,5 +150,5 @@ def column_names(schema: StructType) -> list[str]:
 
 
 def _read(reading: Reading, names: Sequence[str], partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    assert isinstance(partition, PiecePartition)
-    return read_piece(partition.piece, reading.origin, names)
+    assert isinstance(partition, RangePartition)
+    return read_batches(partition.part, reading.origin, names)

@@ -1,4 +1,4 @@
-"""One read of a stream by Spark: the stream, and the pieces to read.
+"""One read of a stream by Spark: the stream, and the ranges to read.
 
 A read is planned in this order: ask the engine which sequences are live, list the table's files, then plan
 ranges of sequences that are in no file, to be read through the API. A message that is folded in between is in
@@ -17,7 +17,7 @@ from headwater.objects.address import BucketAddress
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient
 from headwater.replication.worker.origin import connect_options
-from headwater.spark.piece import Piece, StreamSnapshot, pieces_of
+from headwater.spark.read_range import ReadRange, StreamSnapshot, ranges_of
 from headwater.spark.table_files import Place, files_of, place_of_table, stream_of
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
@@ -59,10 +59,10 @@ class Reading:
         self.max_per_trigger = _whole(options, "maxMessagesPerTrigger", 100_000)
         self._per_partition = _whole(options, "messagesPerPartition", 100_000)
 
-    def pieces(self, start_seq: int, stop_seq: int) -> list[Piece]:
-        """Return the pieces between two sequences, both included."""
+    def ranges(self, start_seq: int, stop_seq: int) -> list[ReadRange]:
+        """Return the ranges between two sequences, both included."""
         extent = self._extent().within(max(start_seq, self.start_seq), min(stop_seq, self.end_seq))
-        return pieces_of(extent, self._per_partition)
+        return ranges_of(extent, self._per_partition)
 
     def last_seq(self) -> int:
         """Return the stream's last sequence, as the engine reports it."""

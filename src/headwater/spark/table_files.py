@@ -13,7 +13,7 @@ from headwater.disk import RealDisk
 from headwater.errors import SettingsError
 from headwater.objects.address import SCHEMES, BucketAddress
 from headwater.objects.bucket import Bucket
-from headwater.spark.piece import ordered
+from headwater.spark.read_range import ordered
 from headwater.table import schema
 from headwater.table.datafile import DataFile
 from headwater.table.remote_table import TABLE, read_remote

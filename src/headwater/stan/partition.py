@@ -164,6 +164,7 @@ class _Answers:
     def __init__(self, on_answer: Callable[[Any], None]) -> None:
         self.items: list[Frame] = []
         self._on_answer = on_answer
+        """Called with each decoded `CtrlMsg`."""
 
     def flush(self) -> None:
         """Forward answers; a no-responders status is ignored."""

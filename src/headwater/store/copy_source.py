@@ -45,6 +45,7 @@ class CopyItem:
     name: str
     size: int
     read: Callable[[], bytes]
+    """Returns the whole content."""
     crc: int | None = None
     """The checksum that the content must have, if it is known."""
 

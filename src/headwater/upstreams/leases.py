@@ -45,6 +45,7 @@ class Leases:
     def __init__(self, *, single: bool, steady_ns: Callable[[], int] = monotonic_ns) -> None:
         self._single = single
         self._steady_ns = steady_ns
+        """Returns nanoseconds of a clock that is never set back."""
         self._identities: dict[str, str] = {}
         """The origin's identity of each known range, by the range's id."""
         self._of: dict[str, ReferenceType[Upstream]] = {}

@@ -40,7 +40,6 @@ class UpstreamObserver:
         on_looked: Callable[[Upstream], None],
         problem: Callable[[], str],
     ) -> None:
-        """Call `on_looked` after each look; `problem` returns why there is no replicator, if known."""
         self._origins = origins
         self._lag = lag
         self._resumption = resumption
@@ -48,7 +47,9 @@ class UpstreamObserver:
         self._leases = leases
         self._clock = clock
         self._on_looked = on_looked
+        """Called after each check of an upstream, which measured its lag."""
         self._problem = problem
+        """Returns why there is no replicator, if that is known."""
         self.planning = asyncio.Lock()
         """Held while a plan is made, so that no range is planned twice and no look moves a cursor."""
 

@@ -74,6 +74,7 @@ class _Requests:
     def __init__(self, answer: Callable[[Frame], None]) -> None:
         self.items: list[Frame] = []
         self._answer = answer
+        """Called with each request."""
 
     def flush(self) -> None:
         """Pass each request on."""
@@ -96,6 +97,9 @@ class Upstreams:
         is_single: bool = True,
         seat: str = "",
         secret: bytes = b"",
+        on_needed: Callable[[], None] = lambda: None,
+        on_looked: Callable[[Upstream], None] = lambda upstream: None,
+        problem: Callable[[], str] = str,
     ) -> None:
         """Answer replicators that prove the secret; without a secret, answer none."""
         self._proofs = ProofCheck(secret)
@@ -131,19 +135,15 @@ class Upstreams:
             self._pending,
             self._leases,
             clock,
-            on_looked=lambda upstream: self.on_looked(upstream),
-            problem=lambda: self.problem(),
+            on_looked=on_looked,
+            problem=problem,
         )
         self._planning = Planning(
             domain, origin, self._observer, resumption, self._durables, self._pending, self._leases, clock
         )
         self._tasks = BackgroundTasks()
-        self.on_needed: Callable[[], None] = lambda: None
+        self._on_needed = on_needed
         """Called when there is an upstream, so that a replicator is needed."""
-        self.on_looked: Callable[[Upstream], None] = lambda upstream: None
-        """Called when an upstream's lag was measured."""
-        self.problem: Callable[[], str] = lambda: ""
-        """Returns why there is no replicator, if that is known."""
 
     def start(self) -> None:
         """Answer replicators from now on."""
@@ -220,7 +220,7 @@ class Upstreams:
         for upstream in upstreams:
             upstream.moved_ns = upstream.moved_ns or now_ns
         if upstreams:
-            self.on_needed()
+            self._on_needed()
 
     def of(self, target: str) -> list[Upstream]:
         """Return the upstreams of a stream."""

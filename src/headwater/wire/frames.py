@@ -13,7 +13,7 @@ from operator import length_hint
 from typing import Protocol
 
 from headwater.errors import Error
-from headwater.wire.carry import Carry
+from headwater.wire.partial_frame import PartialFrame
 
 Frame = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, header block, data; the reply and the headers are empty if there are none."""
@@ -55,13 +55,13 @@ class FrameParser:
         self.is_suspect = False
         """Whether the bytes to watch for were in what the last read completed."""
         self._suspect = suspect
-        self._carry = Carry()
+        self._partial = PartialFrame()
         self._appends: dict[bytes, Callable[[Frame], None]] = {}
         """How to add a frame to the sink of a subscription id."""
 
     def unfinished(self) -> bytes:
         """Return the bytes of an incomplete frame, and clear them."""
-        return self._carry.take()
+        return self._partial.take()
 
     def feed(self, data: bytes, sinks: dict[bytes, Sink]) -> list[Event]:
         """Append each complete frame to the sink of its sid, and return the control lines in order.
@@ -71,7 +71,7 @@ class FrameParser:
         """
         self.touched = []
         self._appends = {}
-        buf = self._carry.join(data) if self._carry else data
+        buf = self._partial.join(data) if self._partial else data
         # One search for each read costs less than checking each frame.
         self.is_suspect = bool(self._suspect) and self._suspect in buf
         if not buf:
@@ -140,7 +140,7 @@ class FrameParser:
             if buf[end : end + 2] != CRLF:
                 if len(buf) >= end + 2:
                     raise ProtocolError(f"no line end after {total} bytes: {_excerpt(buf, start)}")
-                self._carry.keep(buf[start:], end + 2 - start)
+                self._partial.keep(buf[start:], end + 2 - start)
                 return events
             try:
                 append = appends[sid]
@@ -150,7 +150,7 @@ class FrameParser:
             start = end + 2
         if len(buf) - start > MAX_LINE:
             raise ProtocolError(f"a line longer than {MAX_LINE} bytes: {_excerpt(buf, start)}")
-        self._carry.keep(buf[start:])
+        self._partial.keep(buf[start:])
         return events
 
     def _append(self, sid: bytes, sinks: dict[bytes, Sink]) -> Callable[[Frame], None]:

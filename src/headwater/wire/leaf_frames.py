@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headwater.wire.carry import Carry
 from headwater.wire.frames import CRLF, MAX_LINE, MAX_SIZE, Event, Frame, ProtocolError
+from headwater.wire.partial_frame import PartialFrame
 
 _MESSAGES = frozenset((b"LMSG", b"HMSG"))
 _CONTROL = frozenset((b"INFO", b"PING", b"PONG", b"+OK", b"-ERR", b"LS+", b"LS-"))
@@ -15,12 +15,12 @@ class LeafParser:
     """Turns socket reads into frames and control events."""
 
     def __init__(self) -> None:
-        self._carry = Carry()
+        self._partial = PartialFrame()
 
     def feed(self, data: bytes, frames: list[Frame]) -> list[Event]:
         """Append each complete message to `frames`, and return the control lines, including LS+ and LS-."""
         events: list[Event] = []
-        buf = self._carry.join(data) if self._carry else data
+        buf = self._partial.join(data) if self._partial else data
         if not buf:
             return events
         start = 0
@@ -35,7 +35,7 @@ class LeafParser:
             body = line_end + 2
             split, end = body + header_size, body + total
             if len(buf) < end + 2:
-                self._carry.keep(buf[start:], end + 2 - start)
+                self._partial.keep(buf[start:], end + 2 - start)
                 return events
             if not buf.startswith(CRLF, end):
                 raise ProtocolError(f"no line end after {total} bytes: {line[:100]!r}")
@@ -43,7 +43,7 @@ class LeafParser:
             start = end + 2
         if len(buf) - start > MAX_LINE:
             raise ProtocolError(f"a line longer than {MAX_LINE} bytes: {buf[start : start + 100]!r}")
-        self._carry.keep(buf[start:])
+        self._partial.keep(buf[start:])
         return events
 
 

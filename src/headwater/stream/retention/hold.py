@@ -16,14 +16,14 @@ from headwater.model.stream import Retention
 
 
 class Holder(Protocol):
-    """Someone whose subjects a message may be on."""
+    """A consumer or an upstream, which may need a message on one of its subjects."""
 
     def needs(self, seq: int) -> bool:
-        """Return whether the message must stay for them."""
+        """Return whether it has not settled the message, which must therefore stay."""
         ...
 
     def has_settled(self, seq: int) -> bool:
-        """Return whether they had the message and are done with it."""
+        """Return whether it got the message and has settled it."""
         ...
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from headwater.delivery.turns import Turns
+from headwater.delivery.round_robin import RoundRobin
 
 
 async def test_a_lone_one_never_waits() -> None:
-    turns = Turns()
+    turns = RoundRobin()
     for _ in range(3):
         step = turns.next()
         try:
@@ -22,7 +22,7 @@ async def test_a_lone_one_never_waits() -> None:
 
 
 async def test_many_take_turns_and_the_loop_comes_round_between_two() -> None:
-    turns, steps, rounds = Turns(), [], 0
+    turns, steps, rounds = RoundRobin(), [], 0
 
     async def worker(name: str) -> None:
         for _ in range(3):
@@ -38,7 +38,7 @@ async def test_many_take_turns_and_the_loop_comes_round_between_two() -> None:
 
 
 async def test_a_consumer_that_leaves_the_queue_delays_no_other() -> None:
-    turns = Turns()
+    turns = RoundRobin()
     await turns.next()
     leaving, staying = asyncio.create_task(turns.next()), asyncio.create_task(turns.next())
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The messages of a piece as Arrow batches with the selected columns.
+"""The messages of a range as Arrow batches with the selected columns.
 
 This is what Spark's executors run for `spark.read.format("headwater")`.
 """
@@ -22,7 +22,7 @@ from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.origin import OriginReader
-from headwater.spark.piece import Piece
+from headwater.spark.read_range import ReadRange
 from headwater.table import parquet
 from headwater.table.datafile import DataFile
 from headwater.table.output import footer_crc_of
@@ -53,32 +53,35 @@ class GoneError(Error):
     retryable = True
 
 
-def read_piece(
-    piece: Piece, origin: NatsOrigin | None, names: Sequence[str], keep: KeepGroup = lambda file, group: True
+def read_batches(
+    part: ReadRange,
+    origin: NatsOrigin | None,
+    names: Sequence[str],
+    keep: KeepGroup = lambda file, group: True,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the piece's messages in ascending sequence, a row group's worth at a time.
+    """Yield the range's messages in ascending sequence, a row group's worth at a time.
 
     A row group for which `keep` returns False is not read.
     """
-    if piece.file is not None:
+    if part.file is not None:
         try:
-            yield from _file_batches(piece, piece.file, names, keep)
+            yield from _file_batches(part, part.file, names, keep)
         except (FileNotFoundError, ObjectError) as error:
             if isinstance(error, ObjectError) and error.problem is not Problem.MISSING:
                 raise
-            raise GoneError(f"{piece.file.path} was replaced while it was read: read again") from None
+            raise GoneError(f"{part.file.path} was replaced while it was read: read again") from None
         return
     assert origin is not None, "without files there is an API to ask"
-    for rows in OriginReader(origin, piece.first_seq, piece.last_seq, ()):
+    for rows in OriginReader(origin, part.first_seq, part.last_seq, ()):
         yield from _batches(parquet.file_table(rows).append_column("seq", pa.array(rows.seqs)), names)
 
 
 def _file_batches(
-    piece: Piece, file: DataFile, names: Sequence[str], keep: KeepGroup
+    part: ReadRange, file: DataFile, names: Sequence[str], keep: KeepGroup
 ) -> Iterator[pa.RecordBatch]:
-    path = _opened(piece, file)
+    path = _opened(part, file)
     footer = parquet.read_footer(path, footer_crc_of(file.path))
-    removed = BitMap64.deserialize(piece.removed) if piece.removed else BitMap64()
+    removed = BitMap64.deserialize(part.removed) if part.removed else BitMap64()
     wanted = {"offset", *names} - {"seq"}
     if file.copied is not None and "headers" in names:
         wanted.add("subject")
@@ -87,7 +90,7 @@ def _file_batches(
     # Over a network many small reads cost more than some unwanted bytes.
     with pq.ParquetFile(source, pre_buffer=not isinstance(path, Path), **options) as opened:
         for index, (first, last) in enumerate(footer.bounds):
-            if file.base_seq + last < piece.first_seq or file.base_seq + first > piece.last_seq:
+            if file.base_seq + last < part.first_seq or file.base_seq + first > part.last_seq:
                 continue
             if not keep(file, footer.metadata.row_group(index)):
                 continue
@@ -98,16 +101,16 @@ def _file_batches(
                     stored(path).name, footer.places[index][0], f"row group {index}: {error}"
                 ) from error
             seqs: Int64s = rows["offset"].to_numpy() + file.base_seq
-            mask = _live(seqs, piece, removed)
+            mask = _live(seqs, part, removed)
             if file.copied is not None:
                 rows = _as_copied(rows, file.copied)
             rows = rows.append_column("seq", pa.array(seqs))
             yield from _batches(rows if mask.all() else rows.filter(pa.array(mask)), names)
 
 
-def _opened(piece: Piece, file: DataFile) -> Path | StoredBytes:
+def _opened(part: ReadRange, file: DataFile) -> Path | StoredBytes:
     """Return the file, on the disk or in a bucket."""
-    return Path(file.path) if piece.bucket is None else ObjectBytes(Bucket(piece.bucket), file.path)
+    return Path(file.path) if part.bucket is None else ObjectBytes(Bucket(part.bucket), file.path)
 
 
 def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
@@ -126,9 +129,9 @@ def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
     return rows
 
 
-def _live(seqs: Int64s, piece: Piece, removed: BitMap64) -> npt.NDArray[np.bool_]:
-    """Return which sequences belong to the piece and have a live message."""
-    mask = (seqs >= piece.first_seq) & (seqs <= piece.last_seq)
+def _live(seqs: Int64s, part: ReadRange, removed: BitMap64) -> npt.NDArray[np.bool_]:
+    """Return which sequences belong to the range and have a live message."""
+    mask = (seqs >= part.first_seq) & (seqs <= part.last_seq)
     if removed:
         mask &= np.fromiter((seq not in removed for seq in seqs.tolist()), np.bool_, len(seqs))
     return mask

@@ -1,4 +1,4 @@
-"""Pieces become Arrow batches: of real files, and of a JetStream of either kind."""
+"""Ranges become Arrow batches: of real files, and of a JetStream of either kind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyroaring import BitMap64
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
 from headwater.replication.work import NatsOrigin
-from headwater.spark.piece import Piece
-from headwater.spark.piece_reader import COLUMNS, GoneError, read_piece
+from headwater.spark.range_reader import COLUMNS, GoneError, read_batches
+from headwater.spark.read_range import ReadRange
 from headwater.table.datafile import DataFile
 from replication.origins import KINDS, site_of
 from spark.files import file_of
@@ -23,51 +23,51 @@ from table.samples import message
 ALL = COLUMNS.names
 
 
-def rows_of(piece: Piece, names: list[str], origin: NatsOrigin | None = None) -> list[dict[str, Any]]:
-    """Return a piece's rows."""
-    return [row for batch in read_piece(piece, origin, names) for row in batch.to_pylist()]
+def rows_of(part: ReadRange, names: list[str], origin: NatsOrigin | None = None) -> list[dict[str, Any]]:
+    """Return a range's rows."""
+    return [row for batch in read_batches(part, origin, names) for row in batch.to_pylist()]
 
 
-def piece_of(file: DataFile, **fields: Any) -> Piece:
-    """Return a whole file as a piece."""
-    return Piece(**{"first_seq": file.first_seq, "last_seq": file.last_seq, "file": file, **fields})
+def range_of(file: DataFile, **fields: Any) -> ReadRange:
+    """Return a whole file as a range."""
+    return ReadRange(**{"first_seq": file.first_seq, "last_seq": file.last_seq, "file": file, **fields})
 
 
 def test_a_file_is_read_with_sequences_counted_from_its_base(tmp_path: Path) -> None:
     file = file_of(tmp_path, [message(seq) for seq in range(1, 6)])
     moved = file.at(100, file.path)
-    assert [row["seq"] for row in rows_of(piece_of(moved), ["seq"])] == [101, 102, 103, 104, 105]
+    assert [row["seq"] for row in rows_of(range_of(moved), ["seq"])] == [101, 102, 103, 104, 105]
 
 
 def test_removed_rows_and_those_outside_the_range_are_left_out(tmp_path: Path) -> None:
     file = file_of(tmp_path, [message(seq) for seq in range(1, 40_001)])
-    piece = piece_of(file, first_seq=16_383, last_seq=16_387, removed=BitMap64([16_384]).serialize())
-    assert [row["seq"] for row in rows_of(piece, ["seq"])] == [16_383, 16_385, 16_386, 16_387]
+    part = range_of(file, first_seq=16_383, last_seq=16_387, removed=BitMap64([16_384]).serialize())
+    assert [row["seq"] for row in rows_of(part, ["seq"])] == [16_383, 16_385, 16_386, 16_387]
 
 
 def test_columns_come_as_they_were_asked_for(tmp_path: Path) -> None:
     ts = 1_790_000_000_123_456_789
     headers = b"NATS/1.0\r\nA: 1\r\nB: x\r\nA: 2\r\n\r\n"
     file = file_of(tmp_path, [Message(1, ts, b"a.b", headers, b"\xff"), Message(2, ts, b"a.c", b"", b"")])
-    first, second = rows_of(piece_of(file), ALL)
+    first, second = rows_of(range_of(file), ALL)
     assert list(first) == ALL
     assert (first["subject"], first["nanos"], first["data"]) == ("a.b", 789, b"\xff")
     assert first["time"].timestamp() == 1_790_000_000.123456
     assert first["headers"] == [("A", ["1", "2"]), ("B", ["x"])]
     assert second["headers"] is None
-    assert rows_of(piece_of(file), ["data", "seq"])[1] == {"data": b"", "seq": 2}
+    assert rows_of(range_of(file), ["data", "seq"])[1] == {"data": b"", "seq": 2}
 
 
 def test_a_subject_that_is_no_text_is_shown_as_the_table_shows_it(tmp_path: Path) -> None:
     file = file_of(tmp_path, [Message(1, 1, b"a.\xff", b"", b"")])
-    assert rows_of(piece_of(file), ["subject"]) == [{"subject": "\ufffda.ÿ"}]
+    assert rows_of(range_of(file), ["subject"]) == [{"subject": "\ufffda.ÿ"}]
 
 
 def test_a_file_that_was_replaced_meanwhile_says_so(tmp_path: Path) -> None:
     file = file_of(tmp_path, [message(1)])
     Path(file.path).unlink()
     with pytest.raises(GoneError, match="read again"):
-        rows_of(piece_of(file), ALL)
+        rows_of(range_of(file), ALL)
 
 
 def test_flipped_bytes_are_never_served(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_flipped_bytes_are_never_served(tmp_path: Path) -> None:
     content[content.index(payload)] ^= 1
     path.write_bytes(content)
     with pytest.raises(CorruptionError):
-        rows_of(piece_of(file), ALL)
+        rows_of(range_of(file), ALL)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +88,7 @@ async def test_what_no_file_holds_is_read_through_the_api(kind: str, tmp_path: P
         for number in range(5):
             await site.publish(f"orders.{number}", b"%d" % number, {"N": str(number)})
         stored = await site.remember()
-        rows = await asyncio.to_thread(rows_of, Piece(2, 4), ALL, site.origin())
+        rows = await asyncio.to_thread(rows_of, ReadRange(2, 4), ALL, site.origin())
     assert [row["seq"] for row in rows] == [2, 3, 4]
     assert [row["data"] for row in rows] == [b"1", b"2", b"3"]
     assert [row["subject"] for row in rows] == ["orders.1", "orders.2", "orders.3"]

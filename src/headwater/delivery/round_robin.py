@@ -1,6 +1,6 @@
-"""Turns among delivering consumers: one step per iteration of the event loop.
+"""Round-robin scheduling of the consumers that deliver: one step per iteration of the event loop.
 
-If all ran at once, a request would wait for hundreds of consumers before it is even read.
+If all ran in one iteration, a request would wait for hundreds of consumers before it is even read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 
 
-class Turns:
+class RoundRobin:
     """Grants turns in the order of the requests; a single consumer gets each at once."""
 
     def __init__(self) -> None:

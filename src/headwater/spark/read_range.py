@@ -1,4 +1,4 @@
-"""A stream divided into pieces that Spark reads in parallel: files of its table, and ranges of its API."""
+"""A stream divided into ranges that Spark reads in parallel: files of its table, and ranges of its API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StreamSnapshot:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ReadRange:
     """A range of sequences that one task reads, from a file or by the API."""
 
     first_seq: int
@@ -46,31 +46,31 @@ class Piece:
     """Where the file is, if not on the disk; credentials come from the environment of the reader."""
 
 
-def pieces_of(extent: StreamSnapshot, messages_per_piece: int) -> list[Piece]:
-    """Return pieces that contain every live message once, in ascending order."""
-    assert messages_per_piece > 0
-    pieces: list[Piece] = []
+def ranges_of(extent: StreamSnapshot, messages_per_range: int) -> list[ReadRange]:
+    """Return ranges that contain every live message once, in ascending order."""
+    assert messages_per_range > 0
+    ranges: list[ReadRange] = []
     next_seq = extent.first_seq
     for file in extent.files:
         first, last = max(file.first_seq, next_seq), min(file.last_seq, extent.last_seq)
         if first > last:
             continue
-        pieces += _asked(extent, next_seq, first - 1, messages_per_piece)
+        ranges += _asked(extent, next_seq, first - 1, messages_per_range)
         gone = _removed_between(extent.removed, first, last)
         if len(gone) <= last - first:
-            pieces.append(Piece(first, last, file, gone.serialize() if gone else b"", extent.bucket))
+            ranges.append(ReadRange(first, last, file, gone.serialize() if gone else b"", extent.bucket))
         next_seq = last + 1
-    return pieces + list(_asked(extent, next_seq, extent.last_seq, messages_per_piece))
+    return ranges + list(_asked(extent, next_seq, extent.last_seq, messages_per_range))
 
 
-def _asked(extent: StreamSnapshot, first_seq: int, last_seq: int, messages: int) -> Iterator[Piece]:
+def _asked(extent: StreamSnapshot, first_seq: int, last_seq: int, messages: int) -> Iterator[ReadRange]:
     """Yield ranges of bounded length that are in no file; ranges without live messages are skipped."""
     if not extent.asked:
         return
     for first in range(first_seq, last_seq + 1, messages):
         last = min(first + messages - 1, last_seq)
         if len(_removed_between(extent.removed, first, last)) <= last - first:
-            yield Piece(first, last)
+            yield ReadRange(first, last)
 
 
 def _removed_between(removed: BitMap64 | None, first_seq: int, last_seq: int) -> BitMap64:

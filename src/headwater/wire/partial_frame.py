@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Carry:
+class PartialFrame:
     """Joins an incomplete frame once it can be complete, so that a long payload is copied once."""
 
     def __init__(self) -> None:
