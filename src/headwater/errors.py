@@ -46,7 +46,7 @@ Error
 ├── TransformError              a subject transform is invalid [model.transform]
 │   Replication and Spark
 ├── EngineUnreachableError             the engine does not answer the replicator [replication.exchange]
-├── GoneError                   a file was replaced after the read was planned [spark.piece_reader]
+├── GoneError                   a file was replaced after the read was planned [spark.range_reader]
 ├── SparkLostError              the Spark session has ended [replication.spark]
 ├── SparkMissingError           Spark or Java is not installed [replication.spark]
 ├── UnprovenError               a message lacks a valid proof of the secret [replication.proof]

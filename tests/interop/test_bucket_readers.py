@@ -9,7 +9,6 @@ import polars as pl
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from headwater.spark.piece_reader import GoneError
 
 import headwater
 from headwater.disk import RealDisk
@@ -17,6 +16,7 @@ from headwater.errors import SettingsError
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError
+from headwater.spark.range_reader import GoneError
 from headwater.table import Table
 from headwater.table.remote_table import RemoteTable, write_remote
 from seaweed import SeaweedServer

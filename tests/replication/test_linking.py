@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from headwater.spark.piece import Piece
-from headwater.spark.piece_reader import COLUMNS, read_piece
 
 from doors import services
 from headwater.model import headers as header_block
@@ -19,6 +17,8 @@ from headwater.model.upstream import StreamSource, TransformConfig
 from headwater.replication.work import FileRange, Receipt, Work
 from headwater.replication.worker.result import Result
 from headwater.replication.worker.transfer import transfer
+from headwater.spark.range_reader import COLUMNS, read_batches
+from headwater.spark.read_range import ReadRange
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema
 from headwater.table.datafile import DataFile
@@ -255,8 +255,8 @@ def test_spark_reads_of_it_what_its_stream_holds(tmp_path: Path, names: list[str
     size = Path(file.path).stat().st_size
     stored = DataFile(file.path, file.base_seq, len(messages), file.first_seq, file.last_seq, size, NOW, NOW)
     linked = replace(stored, copied=file.copied)
-    piece = Piece(first_seq=150, last_seq=9_000, removed=removed_of([200]), file=linked)
-    rows = [row for batch in read_piece(piece, None, names) for row in batch.to_pylist()]
+    part = ReadRange(first_seq=150, last_seq=9_000, removed=removed_of([200]), file=linked)
+    rows = [row for batch in read_batches(part, None, names) for row in batch.to_pylist()]
     wanted = [m for m in messages if 150 <= m.seq <= 9_000 and m.seq != 200]
     assert len(rows) == len(wanted)
     for row, held in zip(rows, wanted, strict=True):
