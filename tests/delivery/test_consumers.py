@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from delivery.deliveries import Desk, delivered
+from delivery.deliveries import desk as run_desk
 from headwater.delivery.state import ConsumerState
+from headwater.model.stream import Retention
+from stream.streams import Workshop, everything
 from waits import until
 
 
@@ -76,3 +79,63 @@ async def test_two_thousand_consumers_without_demand_have_no_tasks(desk: Desk) -
     await desk.publish(*(b"s.%d" % n for n in range(10)))
     await until(lambda: len(desk.outlet.sent) == len(busy))
     assert not any(consumer._pump.is_running for consumer in consumers[20:])
+
+
+async def test_a_checkpoint_after_the_close_contains_every_state(workshop: Workshop) -> None:
+    """A fold that a copy asked for may still run when the engine stops, and ends after the consumers."""
+    async with run_desk(workshop) as running:
+        await running.publish(b"a", b"b")
+        consumer = running.add()
+        (message,) = await delivered(running, consumer, 1)
+        running.ack(message, reply=b"ack")
+        await running.rest()
+        await running.consumers.close()
+        await running.stream.checkpoint()
+    async with workshop.stream() as reopened:
+        recorded = reopened.consumers.recorded("C")
+        assert ConsumerState.restore(consumer.config, recorded).ack_floor.stream_seq == 1
+
+
+async def test_a_rebuild_after_the_close_deletes_no_consumer(workshop: Workshop) -> None:
+    async with run_desk(workshop) as running:
+        await running.publish(b"a", b"b")
+        consumer = running.add()
+        (message,) = await delivered(running, consumer, 1)
+        running.ack(message, reply=b"ack")
+        await running.rest()
+        durable = consumer.state.snapshot()
+        await running.consumers.close()
+        running.consumers.on_rebuilt()
+        running.consumers.recorder.tick(0)
+        await running.stream.checkpoint()
+    async with workshop.stream() as reopened:
+        restored = ConsumerState.restore(consumer.config, reopened.consumers.recorded("C"))
+        assert restored == ConsumerState.restore(consumer.config, [durable])
+
+
+async def test_a_consumer_that_cannot_be_opened_keeps_its_record(workshop: Workshop) -> None:
+    async with run_desk(workshop) as running:
+        running.add("NEWER")
+        running.consumers.recorder.tick(0)
+        await running.rest()
+    async with run_desk(workshop) as running:
+        before = list(running.stream.consumers.recorded("NEWER"))
+        running.consumers.not_opened("NEWER")
+        running.consumers.expect(["NEWER"])
+        running.consumers.on_rebuilt()
+        running.consumers.recorder.tick(0)
+        await running.stream.checkpoint()
+    async with workshop.stream() as reopened:
+        assert before
+        assert reopened.consumers.recorded("NEWER") == before
+
+
+async def test_a_message_stays_that_closed_consumers_may_need(workshop: Workshop) -> None:
+    async with run_desk(workshop, retention=Retention.INTEREST) as running:
+        running.add()
+        await running.publish(b"a")
+        await running.consumers.close()
+        await running.stream.retention.drop_unneeded()
+        await running.publish(b"b")
+        await running.stream.publishing.settled()
+        assert [message.seq for message in await everything(running.stream)] == [1, 2]

@@ -149,6 +149,7 @@ class Consumers:
                 self._reopen(consumers, row)
             except Error as error:
                 logger.error("cannot open consumer %s of %s: %s", row.name, stream.name, error)
+                consumers.not_opened(row.name)
                 self._unread[stream.name, row.name] = hold = Hold()
                 stream.retention.holds.add(hold)
         consumers.expect(row.name for row in rows)

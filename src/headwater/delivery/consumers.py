@@ -60,6 +60,10 @@ class StreamConsumers:
         self._index = ConsumerIndex(tallies)
         self.tallies = self._index.tallies
         """Those of the index; consumers join and leave them."""
+        self._closed: list[Consumer] = []
+        """Consumers that were closed with the engine. A checkpoint made from now on needs their states."""
+        self._unopened: set[str] = set()
+        """Consumers that could not be opened; what is recorded of them stays as it is."""
         self._needs = MessageNeeds(stream, self._index)
         self.recorder = StateRecorder(stream, self._needs, timers, clock)
         self.acks = Acks(self._index, self._needs, self.recorder, advisories, clock)
@@ -103,6 +107,7 @@ class StreamConsumers:
 
     def add(self, consumer: Consumer) -> None:
         """Add a consumer."""
+        self._unopened.discard(consumer.name)
         self._index.add(consumer)
         if consumer.config.is_push:
             self._listen(consumer)
@@ -112,22 +117,27 @@ class StreamConsumers:
         consumer.on_interest()
         consumer.wake()
 
+    def not_opened(self, name: str) -> None:
+        """Keep the record of a consumer that cannot be opened, until another one has its name."""
+        self._unopened.add(name)
+
     def expect(self, names: Iterable[str]) -> None:
         """Remove all recorded consumers except these from the log: they were deleted without a record."""
         self.recorder.deleted(set(self.stream.consumers.recorded_names).difference(names))
 
-    async def remove(self, consumer: Consumer, *, forget: bool = True) -> None:
-        """Remove a consumer; with `forget` for good, together with messages that only it needed."""
-        self._index.remove(consumer)
-        self.recorder.removed(consumer)
-        self._listen_no_more(consumer)
-        await consumer.close()
-        if not forget:
-            return
+    async def remove(self, consumer: Consumer) -> None:
+        """Remove a consumer for good, together with messages that only it needed."""
+        await self._stop(consumer)
         if consumer.config.is_recorded:
             self.recorder.deleted([consumer.name])
             self.recorder.record()
         await self.drop_unneeded()
+
+    async def _stop(self, consumer: Consumer) -> None:
+        self._index.remove(consumer)
+        self.recorder.removed(consumer)
+        self._listen_no_more(consumer)
+        await consumer.close()
 
     async def drop_unneeded(self) -> None:
         """Remove messages that no consumer needs, if the stream's retention is interest or work queue."""
@@ -177,19 +187,27 @@ class StreamConsumers:
         A checkpoint may be in progress with states that contain more than was recorded, and that is rolled
         back here. Only a complete state is correct on top of such a state as well. A change is not.
         """
+        for consumer in self._closed:
+            self._restore(consumer)
         for consumer in self._index:
-            recorded = self.stream.consumers.recorded(consumer.name) if consumer.config.is_recorded else []
-            if recorded:
-                consumer.restore(recorded)
+            self._restore(consumer)
             consumer.state.must_be_written()
             consumer.backlog.lose_count()
             self.recorder.changed(consumer)
             consumer.wake()
-        self.recorder.deleted(n for n in self.stream.consumers.recorded_names if n not in self._index)
+        if not self._closed:
+            names = self.stream.consumers.recorded_names
+            self.recorder.deleted(n for n in names if n not in self._index and n not in self._unopened)
+
+    def _restore(self, consumer: Consumer) -> None:
+        """Return a consumer to its recorded state, if there is one."""
+        recorded = self.stream.consumers.recorded(consumer.name) if consumer.config.is_recorded else []
+        if recorded:
+            consumer.restore(recorded)
 
     def wants(self, subject: bytes) -> bool:
         """Return whether any consumer's filters match a subject."""
-        return bool(self.tallies.of(subject))
+        return self._needs.wants(subject)
 
     def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Return which of these messages are not needed any more under the stream's retention."""
@@ -200,8 +218,15 @@ class StreamConsumers:
         return self._needs.is_done_with(first_seq, last_seq)
 
     def dump(self) -> dict[str, list[bytes]]:
-        """Return the state of every recorded consumer."""
-        return {c.name: [c.state.snapshot()] for c in self._index if c.config.is_recorded}
+        """Return the state of every recorded consumer, also if it is closed or could not be opened.
+
+        A checkpoint replaces all earlier records. A consumer that it does not contain would start over.
+        """
+        kept = {
+            name: recorded for name in self._unopened if (recorded := self.stream.consumers.recorded(name))
+        }
+        known = (consumer for consumer in (*self._closed, *self._index) if consumer.config.is_recorded)
+        return kept | {consumer.name: [consumer.state.snapshot()] for consumer in known}
 
     def abandon(self, consumer: Consumer) -> None:
         """Have a consumer removed that was inactive for too long."""
@@ -267,9 +292,12 @@ class StreamConsumers:
         for consumer in list(self._index):
             consumer.leave_waiting()
         self.recorder.record()
+        self._needs.keep_all()
         await self._end()
 
     async def _end(self) -> None:
         await self.recorder.close()
         for consumer in list(self._index):
-            await self.remove(consumer, forget=False)
+            # In the same turn as it leaves the index: a fold may take the states at any time.
+            self._closed.append(consumer)
+            await self._stop(consumer)

@@ -18,6 +18,12 @@ class MessageNeeds:
     def __init__(self, stream: Stream, index: ConsumerIndex) -> None:
         self._stream = stream
         self._index = index
+        self._keeps_all = False
+        """Whether the consumers are closed with the engine: what they need is not known any more."""
+
+    def keep_all(self) -> None:
+        """Have every message stay from now on, since the consumers are closed and not deleted."""
+        self._keeps_all = True
 
     @property
     def is_emptied(self) -> bool:
@@ -26,6 +32,8 @@ class MessageNeeds:
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Return whether any consumer, or any upstream that copies from here, still needs a message."""
+        if self._keeps_all:
+            return True
         for consumer in self._index.matching(subject):
             if consumer.state.needs(seq):
                 return True
@@ -33,6 +41,8 @@ class MessageNeeds:
 
     def needs_settled(self, seq: int) -> bool:
         """Return the same for a message that a consumer has settled; an Error if it cannot be read."""
+        if self._keeps_all:
+            return True
         if len(self._index) == 1 and not self._stream.retention.holds:
             # Every settled message was this consumer's.
             return next(iter(self._index)).state.needs(seq)
@@ -41,6 +51,8 @@ class MessageNeeds:
 
     def released(self, run: Run, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Return which of these messages are not needed any more under the stream's retention."""
+        if self._keeps_all:
+            return np.empty(0, np.intp)
         retention, subjects, seqs = self._stream.config.retention, run.subjects, run.seqs.tolist()
         takers: dict[bytes, list[Holder]] = {}
         chosen = []
@@ -59,7 +71,13 @@ class MessageNeeds:
 
     def is_done_with(self, first_seq: int, last_seq: int) -> bool:
         """Return whether it is certain, without reading, that no message of a range is needed."""
-        return not len(self._index) and self._stream.retention.holds.have_settled(first_seq, last_seq)
+        if self._keeps_all or len(self._index):
+            return False
+        return self._stream.retention.holds.have_settled(first_seq, last_seq)
+
+    def wants(self, subject: bytes) -> bool:
+        """Return whether any consumer's filters match a subject."""
+        return self._keeps_all or bool(self._index.tallies.of(subject))
 
     async def drop_unneeded(self) -> None:
         """Remove messages that no consumer needs, if the stream's retention is interest or work queue."""
