@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
+from headwater.errors import Error
+from headwater.stream.stream import Stream
 from simulation.engine.model import SECOND
 from simulation.engine.shim import CHANGES, Fault, Op
 from simulation.engine.world import BrokenPromiseError, World, within
@@ -113,14 +116,26 @@ class Chaos:
             shim.kill_at(shim.operations + self.rng.randrange(1, self.rng.choice((10, 80, 300))))
 
     async def _restart(self) -> None:
-        await within(self.world.stop(), READY_S, "a stop of the engine")
+        await self._stop()
         await self.revive()
+
+    async def _stop(self) -> None:
+        """Stop the engine, often while folds are in progress: one for a copy ends after the consumers."""
+        world = self.world
+        if world.seat is not None and self.rng.random() < 0.7:
+            names = world.seat.domain.names()
+            for name in self.rng.sample(names, min(len(names), self.rng.randrange(1, 9))):
+                stream = world.seat.domain.find(name)
+                if stream is not None:
+                    world.counts["stop in a fold"] += 1
+                    world.spawn(_fold(stream, self.rng.random() * 0.02), world.life)
+        await within(world.stop(), READY_S, "a stop of the engine")
 
     async def restart_in_order(self) -> None:
         """Stop the engine and start it on a healthy disk."""
         world = self.world
         world.shim.heal()
-        await within(world.stop(), READY_S, "a stop of the engine")
+        await self._stop()
         if world.problem is not None:
             raise BrokenPromiseError(f"the engine does not stop in order: {world.problem!r}")
         world.start()
@@ -197,3 +212,10 @@ class Chaos:
                 return True
             await asyncio.sleep(0.1)
         raise BrokenPromiseError("the engine neither starts nor fails")
+
+
+async def _fold(stream: Stream, after_s: float) -> None:
+    """Fold a stream and write its checkpoint, soon; a disk that refuses it is no finding."""
+    await asyncio.sleep(after_s)
+    with suppress(Error):
+        await stream.checkpoint()

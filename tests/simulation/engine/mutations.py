@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pyroaring import BitMap64
 
 from headwater.control import catalog_file
+from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.state_recorder import StateRecorder
 from headwater.disk import RealAppendFile, RealDisk
@@ -101,6 +102,17 @@ def lost_delta() -> None:
         return None if count % 3 == 0 else change
 
     _replace(ConsumerState, "take_delta", forgetful)
+
+
+def emptied_checkpoint() -> None:
+    """Leave consumers that are closed while the engine stops out of a checkpoint."""
+    dump = StreamConsumers.dump
+
+    def without_closed(self: StreamConsumers) -> Any:
+        self._closed.clear()
+        return dump(self)
+
+    _replace(StreamConsumers, "dump", without_closed)
 
 
 def early_release() -> None:
@@ -241,6 +253,7 @@ MUTATIONS = {
     "no_rollback": Mutation(no_rollback, "."),
     "early_confirmation": Mutation(early_confirmation, "delivered again|stays although"),
     "lost_delta": Mutation(lost_delta, "delivered again|never acked|stays although|unacked|pending"),
+    "emptied_checkpoint": Mutation(emptied_checkpoint, "delivered again|stays although|never acked|pending"),
     "early_release": Mutation(early_release, "is gone|does not get|not found"),
     "reused_sequence": Mutation(reused_sequence, "was given|twice|ends at|was served|comes after|is here"),
     "unsynced_commit": Mutation(unsynced_commit, "acknowledged|is offline|is gone|answers"),
