@@ -58,9 +58,11 @@ Error
 │   Commands and sites
 ├── CatchUpError                a source or mirror does not catch up in time [client.catch_up]
 ├── ChildError                  a process of a site does not become ready [site.child]
+├── ConditionError              a condition is malformed or cannot be evaluated [model.condition]
 ├── CopyError                   a store cannot be copied, or a copy is wrong [store.copy_source]
 ├── EngineMissingError          a query library is not installed [lake.scanning]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
+├── QueryRefusedError           SQL that the console does not run [console.query_guard]
 └── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]
 """
 

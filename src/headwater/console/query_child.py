@@ -1,0 +1,137 @@
+"""The process that runs one query: reads it as JSON from its input, writes the result as JSON, and ends.
+
+A process of its own, so that a query that takes too long or too much memory ends without the console. It
+cannot write files, and DuckDB gets neither files, extensions nor other databases.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import resource
+import sys
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from headwater.console.query_guard import tables_of
+from headwater.console.query_tables import table_path, tables_of_store
+from headwater.errors import Error
+from headwater.lake.dataset import StreamDataset
+
+CELL_LETTERS = 2000
+"""A longer value is cut."""
+MOST_RESULT_LETTERS = 4_000_000
+ADDRESS_SPACE = 8 << 30
+"""What the process may map: libraries reserve far more than they use."""
+
+
+def main() -> None:
+    """Answer the query on the standard input."""
+    request = json.load(sys.stdin)
+    limit_process(float(request["seconds"]))
+    try:
+        answer = run(request)
+    except Error as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        answer = {"error": "the query needs too much memory"}
+    json.dump(answer, sys.stdout)
+
+
+def limit_process(seconds: float) -> None:
+    """Bound what this process can use, whatever the query does."""
+    cpu = math.ceil(seconds * 4) + 1
+    for kind, most in (
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_AS, ADDRESS_SPACE),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (bound, bound))
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns and rows, or the error that DuckDB reports."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config=_config(int(request["memory_bytes"])))
+    try:
+        wanted = tables_of(connection, str(request["sql"]))
+        tables = tables_of_store(request["store"], request["account"], request["streams"])
+        for name in wanted:
+            path = table_path(name, tables)
+            if path:
+                connection.register(name, StreamDataset({"path": path}))
+        connection.execute("SET lock_configuration = true")
+        return _result(connection.sql(str(request["sql"])), int(request["rows"]))
+    except duckdb.Error as error:
+        return {"error": str(error)}
+    finally:
+        connection.close()
+
+
+def _config(memory_bytes: int) -> dict[str, str | bool | int | float | list[str]]:
+    return {
+        "enable_external_access": "false",
+        "allow_community_extensions": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        "temp_directory": "",
+        "memory_limit": f"{memory_bytes // 1024}KiB",
+        "threads": "2",
+    }
+
+
+def _result(relation: Any, most_rows: int) -> dict[str, Any]:
+    if relation is None:
+        return {"columns": [], "types": [], "rows": [], "is_cut": False}
+    columns, types = list(relation.columns), [str(kind) for kind in relation.types]
+    found = relation.limit(most_rows + 1).fetchall()
+    rows: list[list[Any]] = []
+    letters, is_cut = 0, len(found) > most_rows
+    for row in found[:most_rows]:
+        shown = [cell(value) for value in row]
+        letters += sum(len(str(value)) for value in shown)
+        if letters > MOST_RESULT_LETTERS:
+            is_cut = True
+            break
+        rows.append(shown)
+    return {"columns": columns, "types": types, "rows": rows, "is_cut": is_cut}
+
+
+def cell(value: Any) -> Any:
+    """Return a value as JSON: numbers stay numbers, everything else is text of bounded length."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 53 else str(value)
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else str(value)
+    if isinstance(value, bytes | bytearray):
+        return _cut(_bytes_text(bytes(value[: CELL_LETTERS + 1])))
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, dict | list | tuple):
+        return _cut(json.dumps(value, default=str, ensure_ascii=False))
+    return _cut(str(value))
+
+
+def _bytes_text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        is_cut = len(value) > CELL_LETTERS and error.start > len(value) - 4
+        return value[: error.start].decode() if is_cut else "0x" + value.hex()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CELL_LETTERS else text[: CELL_LETTERS - 1] + "…"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Tests of console.query_tables; test_query_runner.py has a real store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.console.query_tables import table_path, tables_of_store
+
+
+def test_in_a_bucket_the_listed_streams_are_below_the_account() -> None:
+    found = tables_of_store("s3://lake/prod/", "$G", ["ORDERS", "../x", "..", ""])
+    assert found == {"ORDERS": "s3://lake/prod/$G/ORDERS"}
+
+
+def test_folders_without_an_identity_are_no_streams(tmp_path: Path) -> None:
+    (tmp_path / "$G" / "ORDERS").mkdir(parents=True)
+    assert tables_of_store(str(tmp_path), "$G", ["ORDERS"]) == {}
+
+
+def test_a_name_is_found_in_another_case_if_only_one_stream_has_it() -> None:
+    tables = {"ORDERS": "a", "Events": "b", "events": "c"}
+    assert table_path("orders", tables) == "a"
+    assert table_path("events", tables) == "c"
+    assert table_path("EVENTS", tables) == ""
+    assert table_path("none", tables) == ""
