@@ -19,6 +19,7 @@ from headwater.errors import StoreLockedError
 
 logger = logging.getLogger(__name__)
 
+LOCK = "engine.lock"
 LOOK_S = 0.1
 """How often a standby checks whether the store is free."""
 
@@ -27,7 +28,7 @@ class StoreLock:
     """Held from `take` to `release`, or until the process ends, however it ends."""
 
     def __init__(self, store: Path) -> None:
-        self._path = store / "engine.lock"
+        self._path = store / LOCK
         self._store = store
         self._fd: int | None = None
         """The locked file; None while the lock is not held."""

@@ -5,8 +5,9 @@ A name is `head/<path in the store>` or `tables/<account>/<stream>/<path in the 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -176,19 +177,30 @@ def _is_head(path: Path) -> bool:
 
 
 def _home_items(home: Path) -> Iterator[CopyItem]:
-    for path in sorted(home.rglob("*")):
-        inside = path.relative_to(home)
-        if path.is_file() and inside.parts[0] not in (TABLE, SNAPSHOT):
-            yield _file(path, f"{HEAD}/{home.parent.name}/{home.name}/{inside}")
+    for path in _files(home, leave=(TABLE, SNAPSHOT)):
+        yield _file(path, f"{HEAD}/{home.parent.name}/{home.name}/{path.relative_to(home)}")
+
+
+def _files(folder: Path, leave: Collection[str] = ()) -> Iterator[Path]:
+    """Yield every file below a folder, also behind links; raise if anything cannot be read or copied."""
+    for name in sorted(os.listdir(folder)):
+        path = folder / name
+        if name in leave:
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        elif path.is_file():
+            yield path
+        else:
+            raise CopyError(f"{path} is neither a file nor a directory, and cannot be copied")
 
 
 def _table_items(home: Path) -> Iterator[CopyItem]:
     prefix = f"{TABLES}/{home.parent.name}/{home.name}"
     remote = read_remote(RealDisk(), home)
     if remote is None:
-        for path in sorted((home / TABLE).rglob("*")):
-            if path.is_file():
-                yield _file(path, f"{prefix}/{path.relative_to(home / TABLE)}")
+        for path in _files(home / TABLE) if (home / TABLE).exists() else ():
+            yield _file(path, f"{prefix}/{path.relative_to(home / TABLE)}")
         return
     bucket = Bucket(remote.bucket)
     for info in bucket.list():

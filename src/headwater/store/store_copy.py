@@ -2,22 +2,26 @@
 
 1. The target must be empty, or hold an unfinished copy of the same store.
 2. Data files that are there already are left out; everything else is written again.
-3. Every file is read back and compared with the checksum of its source.
-4. The copy is made usable: a directory by moving its entries into place, a prefix by its manifest.
+3. Every file is read back and compared with the checksum of its source. A data file that an earlier attempt
+   left damaged is written again.
+4. The copy is made usable: a directory by moving its entries into place, the catalog last; a prefix by its
+   manifest.
 
-A crash before step 4 leaves a target that no engine takes for a store; the same command continues. The source
-is not changed.
+A crash at any time leaves a complete copy, or a target that no engine takes for a store; then the same
+command continues. The source is not changed. No engine can start in a directory during the copy. A prefix
+that an engine uses, or that holds a complete copy, is not changed.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from headwater.checksum import crc32
-from headwater.disk import DIRECTORY_MODE, RealDisk
+from headwater.control.store_lock import LOCK, StoreLock
+from headwater.disk import RealDisk
 from headwater.model.sealed import SealError, seal, unseal
 from headwater.objects import preflight
 from headwater.objects.bucket import Bucket
@@ -34,8 +38,10 @@ from headwater.store.copy_source import (
     StoreContents,
     key_of,
 )
+from headwater.store.survey import CATALOG
 from headwater.table.bucket_tables import OWNER
 from headwater.table.bucket_tables import VERSION as OWNER_VERSION
+from headwater.table.prefix_owner import OWNER as PREFIX_OWNER
 from headwater.table.remote_table import TABLE, RemoteTable
 from headwater.table.remote_table import VERSION as TABLE_VERSION
 from headwater.table.staging import OBJECT_STAGING, STAGING
@@ -43,6 +49,8 @@ from headwater.table.staging import OBJECT_STAGING, STAGING
 UNFINISHED = ".copying"
 """The folder, or the object, of an unfinished copy."""
 _MARKER = "store"
+_MOVING = "moving"
+"""The file that lists what is being moved into place."""
 
 Advance = Callable[[int], None]
 """Is called with the bytes that were copied or compared since."""
@@ -67,6 +75,14 @@ class BucketTarget:
             found = ""
         if found != store_id:
             raise CopyError(f"{self._bucket.address} is not empty: choose another prefix")
+        self._require_unused(self._sizes)
+        if MANIFEST in self._sizes:
+            # Its head may have been copied to a directory since, to serve these tables.
+            raise CopyError(f"{self._bucket.address} holds a complete copy: choose another prefix")
+
+    def _require_unused(self, keys: Collection[str]) -> None:
+        if PREFIX_OWNER in keys:
+            raise CopyError(f"an engine uses {self._bucket.address} for its tables: choose another prefix")
 
     @property
     def _marker(self) -> str:
@@ -92,13 +108,18 @@ class BucketTarget:
     def finish(self, contents: StoreContents, files: list[CopiedFile]) -> None:
         """Return once the copy can be used, and holds nothing else."""
         kept = {key_of(file.name) for file in files} | {self._marker}
-        for info in list(self._bucket.list()):
-            if info.key not in kept:
-                self._bucket.delete(info.key)
+        there = [info.key for info in self._bucket.list()]
+        self._require_unused(there)
+        for key in there:
+            if key not in kept:
+                self._bucket.delete(key)
         # From here on engines of another store refuse the prefix.
         self._bucket.put(OWNER, seal(contents.store_id, OWNER_VERSION))
         self._bucket.put(MANIFEST, seal(CopyManifest(store=contents.store_id, files=files), VERSION))
         self._bucket.delete(self._marker)
+
+    def end(self) -> None:
+        """Do nothing: a prefix is not locked."""
 
 
 class DirectoryTarget:
@@ -110,25 +131,47 @@ class DirectoryTarget:
         self._unfinished = directory / UNFINISHED
         self._tables = tables
         self._disk = RealDisk()
+        self._lock = StoreLock(directory)
 
     def require_usable(self, store_id: str) -> None:
         """Raise unless the target is empty, or holds an unfinished copy of this store; change nothing."""
         if self._directory.exists() and not self._directory.is_dir():
             raise CopyError(f"{self._directory} is a file: name a directory")
-        there = {path.name for path in self._directory.iterdir()} if self._directory.exists() else set()
+        there = self._names()
         if not there:
             return
         try:
             found = unseal((self._unfinished / _MARKER).read_bytes(), str, VERSION)
         except (OSError, SealError):
             found = ""
-        if found != store_id or there != {UNFINISHED}:
+        if found != store_id or there - {UNFINISHED} - self._moving():
             raise CopyError(f"{self._directory} is not empty: name a new directory")
 
+    def _names(self) -> set[str]:
+        there = {path.name for path in self._directory.iterdir()} if self._directory.exists() else set()
+        return there - {LOCK}
+
+    def _moving(self) -> set[str]:
+        """Return what an earlier attempt may have moved into place, without the catalog, which goes last."""
+        try:
+            return unseal((self._unfinished / _MOVING).read_bytes(), set[str], VERSION) - {CATALOG}
+        except (OSError, SealError):
+            return set()
+
     def begin(self, store_id: str) -> None:
-        """Return once the target is marked as an unfinished copy."""
-        self._unfinished.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        """Return once the target is marked as an unfinished copy, in which no engine can start."""
+        self._disk.mkdir(self._directory)
+        self._lock.take()
+        self.require_usable(store_id)  # an engine may have been here until the lock was taken
+        self._disk.mkdir(self._unfinished)
         self._disk.write_atomic(self._unfinished / _MARKER, seal(store_id, VERSION))
+        for name in sorted(self._names() - {UNFINISHED}):
+            os.rename(self._directory / name, self._content / name)
+        self._disk.sync_dir(self._directory)
+
+    def end(self) -> None:
+        """Let engines start in the directory."""
+        self._lock.release()
 
     def size_of(self, name: str) -> int:
         """Return the size of a file that was copied, -1 if there is none."""
@@ -138,7 +181,8 @@ class DirectoryTarget:
     def put(self, item: CopyItem, data: bytes) -> None:
         """Return once a file is durable."""
         path = self._path(item.name)
-        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        if not path.parent.exists():
+            self._disk.mkdir(path.parent)
         self._disk.write_atomic(path, data)
 
     def read(self, name: str) -> bytes:
@@ -166,10 +210,13 @@ class DirectoryTarget:
                 path.unlink()
         for account, stream in contents.streams if self._tables is not None else ():
             self._refer(account, stream)
-        # The catalog last: without it the directory is no store.
-        for path in sorted(self._content.iterdir(), key=lambda path: path.name.startswith("catalog.db")):
-            os.rename(path, self._directory / path.name)
-        self._disk.sync_dir(self._directory)
+        names = sorted({path.name for path in self._content.iterdir()} - {CATALOG})
+        self._disk.write_atomic(self._unfinished / _MOVING, seal(names, VERSION))
+        # The catalog last, after its write-ahead log: without it the directory is no store.
+        for group in (names, [CATALOG]):
+            for name in group:
+                os.rename(self._content / name, self._directory / name)
+            self._disk.sync_dir(self._directory)
         shutil.rmtree(self._unfinished)
 
     def _refer(self, account: str, stream: str) -> None:
@@ -186,18 +233,38 @@ CopyTarget = BucketTarget | DirectoryTarget
 def copy(contents: StoreContents, target: CopyTarget, advance: Advance) -> None:
     """Return once the target is a verified copy; `contents` leaves out what is not to be copied."""
     target.require_usable(contents.store_id)
-    target.begin(contents.store_id)
-    files = []
-    for item in contents.items:
-        data = item.read()
-        if item.crc is not None and crc32(data) != item.crc:
-            raise CopyError(f"{item.name} is damaged, or has changed since the copy was made")
-        if not (item.is_fixed and target.size_of(item.name) == len(data)):
-            target.put(item, data)
-        files.append(CopiedFile(item.name, len(data), crc32(data)))
-        advance(len(data))
-    for file in files:
-        if crc32(target.read(file.name)) != file.crc:
-            raise CopyError(f"{file.name} is not what was copied; run the same command again")
-        advance(file.size)
-    target.finish(contents, files)
+    try:
+        target.begin(contents.store_id)
+        files = [_copied(item, target, advance) for item in contents.items]
+        for item, file in zip(contents.items, files, strict=True):
+            _compare(item, file, target)
+            advance(file.size)
+        target.finish(contents, files)
+    finally:
+        target.end()
+
+
+def _copied(item: CopyItem, target: CopyTarget, advance: Advance) -> CopiedFile:
+    """Return a file that the target has now, or has from an earlier attempt."""
+    data = _read(item)
+    if not (item.is_fixed and target.size_of(item.name) == len(data)):
+        target.put(item, data)
+    advance(len(data))
+    return CopiedFile(item.name, len(data), crc32(data))
+
+
+def _read(item: CopyItem) -> bytes:
+    data = item.read()
+    if item.crc is not None and crc32(data) != item.crc:
+        raise CopyError(f"{item.name} is damaged, or has changed since the copy was made")
+    return data
+
+
+def _compare(item: CopyItem, file: CopiedFile, target: CopyTarget) -> None:
+    """Return if the target has what was copied; what an earlier attempt left damaged is replaced."""
+    if crc32(target.read(file.name)) == file.crc:
+        return
+    if item.is_fixed:
+        target.put(item, _read(item))
+    if crc32(target.read(file.name)) != file.crc:
+        raise CopyError(f"{file.name} is not what was copied; run the same command again")
